@@ -67,7 +67,7 @@ _FLAX: Mapping[str, _ClassRule] = {
 
 
 class Calls:
-    """The layers that have been called, and where their tensors go.
+    """Writes each call of a layer to a dump, and keeps the calls' settings in `layers`.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Calls:
 
 
 def find_watch(model: Any) -> Watch | None:
-    """Return what records a model of Keras or Flax; None of other models."""
+    """Return the context manager that records a model of Keras or Flax; None for other models."""
     keras, flax = sys.modules.get("keras"), sys.modules.get("flax.linen")
     if keras is not None and isinstance(model, keras.Layer):
         return _watch_keras
@@ -200,7 +200,7 @@ def _watch_flax(model: Any, calls: Calls) -> Iterator[None]:
 
 
 def _read_collection(layer: Any, name: str) -> dict[str, Any]:
-    """Return the variables that a module has now, by their names."""
+    """Return the variables of a module's collection by name; empty where it has no such collection."""
     return dict(layer.variables.get(name, {}))
 
 
@@ -208,7 +208,7 @@ _COMPILED = "_orig_mod."
 """The prefix that `torch.compile` puts before the names of a model's modules."""
 
 _FEW_LAYERS = 64
-"""For so many layers there is room in a header, where a model does not say how many it has."""
+"""The number of layers for which a header has room if the number of norms is not known before."""
 
 
 @contextlib.contextmanager
@@ -228,7 +228,7 @@ def record(
     model : torch.nn.Module, keras.Layer or flax.linen.Module
         Its norms are known by their classes: those of the framework, and of torch's modules those that
         `normcli conventions` names. Keras and Flax models run outside of `jit` and `predict`, with a forward
-        pass alone; the options below are of torch's.
+        pass alone; all options below are for PyTorch only.
     path : path
         A safetensors file, which is written whole when the block ends, and not at all if it raises.
     backward : bool
@@ -236,13 +236,15 @@ def record(
     also : mapping, optional
         A class, or its name → the norm that it is, as `{MyNorm: "rms"}` or `{"Norm2d": "ln:axes=1"}`.
     most_bytes : int, optional
-        Of an input that is larger, whole groups of about this many bytes are recorded, chosen by the seed.
+        The size above which an input is recorded in part: whole groups of about this many bytes, drawn with
+        `seed`. By default all are recorded whole.
     seed : int
+        The seed of that draw, at least 0.
 
     Raises
     ------
     UsageError
-        If no module is known for a norm, or `path` does not end in `.safetensors`.
+        If no module is a known norm, `path` does not end in `.safetensors`, or an option has no valid value.
     DataError
         If no norm ran in the block, or the file cannot be written.
 
@@ -253,7 +255,7 @@ def record(
 
     Examples
     --------
-    Of a model of PyTorch, and a batch for it:
+    With a model of PyTorch and a batch for it:
 
     >>> with record(model, "dump.safetensors"):  # doctest: +SKIP
     ...     model(batch)

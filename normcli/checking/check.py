@@ -239,7 +239,9 @@ class ComparingSink:
         return int(np.ravel_multi_index(index, self._geometry.dims))
 
 
-def calculate_rows(plan: Plan, rows: NDArray[Any], affine: Affine) -> tuple[Floats, dict[str, Floats]]:
+def calculate_rows(
+    plan: Plan, rows: NDArray[Any], affine: Affine = (None, None), selection: Selection | None = None
+) -> tuple[Floats, dict[str, Floats]]:
     """Return the exact result of rows, in float64, and the statistics of each.
 
     Parameters
@@ -249,8 +251,10 @@ def calculate_rows(plan: Plan, rows: NDArray[Any], affine: Affine) -> tuple[Floa
     rows : ndarray, shape (groups, values)
     affine : tuple of ndarray or None
         Scale (gamma, or 1 + gamma) and shift of each value, of the shape of the rows.
+    selection : Selection or None
+        Which values count; None where all do.
     """
     parameters = ParameterShapes(plan.parameters.rule, (0, 1), rows.shape, rows.shape, rows.shape)
     alone = replace(plan, grid=Grid(rows.shape, Layout(2, None), (1,)), parameters=parameters)
     plain = alone.change_spec(dtype="float64", gamma_offset=0, rounds_before_gamma=False)
-    return run(plain, rows, Inputs(*affine), effort=Effort(threads=1))
+    return run(plain, rows, Inputs(*affine, selection=selection), effort=Effort(threads=1))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.ulp import measure_distance
-from normcli.printable import format_up
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import find_places, forget, iterate_pieces
 from normcli.tensors.spool import make_scratch
@@ -200,11 +199,8 @@ class Comparison:
         if other.max_ulp >= self.max_ulp:
             closer = self.max_ulp_expected if self.max_ulp == other.max_ulp else math.inf
             self.max_ulp_expected = min(closer, other.max_ulp_expected)
-        self.max_ulp = max(self.max_ulp, other.max_ulp)
-        self.largest_expected = max(self.largest_expected, other.largest_expected)
-        self.max_abs = max(self.max_abs, other.max_abs)
-        self.least_rtol = max(self.least_rtol, other.least_rtol)
-        self.least_atol = max(self.least_atol, other.least_atol)
+        for name in ("max_ulp", "max_abs", "largest_expected", "least_rtol", "least_atol"):
+            setattr(self, name, max(getattr(self, name), getattr(other, name)))
         self.bins += other.bins
         if self.worst is None or (other.worst is not None and other.worst.rank > self.worst.rank):
             self.worst = other.worst
@@ -225,23 +221,6 @@ class Comparison:
         if self.tolerance.derived:
             return None
         return Smallest(self.least_rtol, self.least_atol, self.max_ulp)
-
-    def suggest_option(self) -> str | None:
-        """Return the option that lets what differs pass, with the least number that does; None without one.
-
-        It is `--max-ulp` where that was asked for, otherwise the one of `--rtol` and `--atol` that grows less.
-        """
-        smallest, limits = self.smallest, self.tolerance
-        if smallest is None or self.ok:
-            return None
-        names = ("rtol", "atol") if limits.max_ulp is None else ("max_ulp",)
-        least = {name: getattr(smallest, name) for name in names}
-        passing = [name for name in names if least[name] < math.inf]
-        if not passing:
-            return None
-        own = {name: getattr(limits, name) for name in names}
-        name = min(passing, key=lambda name: least[name] / own[name] if own[name] else math.inf)
-        return f"--{name.replace('_', '-')} {format_up(least[name])}"
 
     def count_groups(self) -> int:
         """Return how many groups have a mismatch."""

@@ -48,14 +48,14 @@ with require_dask():
 
 
 class Origin(NamedTuple):
-    """An array on its way to workers, which open it once.
+    """The path or URL of an array, sent to workers, each of which opens it once.
 
     Parameters
     ----------
     place : str
         A path as workers find it, or a URL.
     opened : bytes
-        Another one each time: what was opened under a path before may no longer be there.
+        Random bytes, drawn anew for each run, so that no worker uses an array that it opened in an earlier run.
     rules : StoreRules
     """
 
@@ -65,11 +65,11 @@ class Origin(NamedTuple):
 
     @classmethod
     def name(cls, source: str) -> Origin:
-        """Return the origin that a text names, to be opened anew."""
+        """Return the origin for a path or URL, which each worker opens anew."""
         return cls(locate(source), os.urandom(8), Stores.rules)
 
     def open(self) -> Stored:
-        """Return the array, which a process opens once."""
+        """Return the array; a process opens each origin once and keeps the last 16."""
         return _open_once(self)
 
 
@@ -80,14 +80,14 @@ def _open_once(origin: Origin) -> Stored:
 
 
 def open_source(source: str) -> Stored:
-    """Return the array that a text names.
+    """Return the array at a path or URL.
 
     Raises
     ------
     UsageError
-        If it is one of text or a table, of which no blocks can be read.
+        If the file is text or a table, of which no blocks can be read.
     DataError
-        If it cannot be read.
+        If the array cannot be read.
     """
     place = find_place(source)
     if place is None:
@@ -123,12 +123,12 @@ def run_each(session: Session, work: Callable[[Item], Outcome], items: Sequence[
     work : callable
         A function of a module, or `functools.partial` of one: workers find it by its name.
     items : sequence
-        What can be pickled.
+        Values that can be pickled.
 
     Raises
     ------
     NormError
-        What a task raises; if the cluster fails.
+        If a task raises one, or the cluster fails.
     """
     task, shared = delayed(_run_one, pure=False), delayed(work)
     return session.run([task(shared, item, __version__, Stores.rules) for item in items]) if items else []
@@ -141,16 +141,16 @@ def _run_one(work: Callable[[Item], Outcome], item: Item, version: str, rules: S
 
 
 def fit_files(session: Session, request: Request, named: Sequence[Named], policy: Policy) -> Fitted:
-    """Return the statistics over files, as `normcli.fitting.fit.fit`; workers read them under their names.
+    """Return the statistics over files, which workers read by their names.
 
-    The first is opened here, for what all have in common.
+    The first file is opened by this process too, for the dtype and the axes that all have in common.
 
     Raises
     ------
     NormError
-        As `normcli.fitting.fit.fit`; if the cluster fails.
+        If a file cannot be read or does not fit the others, or the cluster fails.
     UsageError
-        If the statistics do not follow from sums.
+        If the statistics are quantiles, which do not follow from sums.
     """
 
     def survey_all(survey: Survey, sources: Sequence[Named]) -> list[Surveyed | str]:
@@ -165,16 +165,16 @@ def _survey(survey: Survey, source: Named) -> Surveyed | str:
 
 
 BLOCK = 1 << 24
-"""Bytes in a block, or in a chunk where that is larger."""
+"""About the largest size of a block in bytes; a block is never smaller than a chunk."""
 
 
 def fit_store(session: Session, request: Request, source: str, nan: str) -> Stats:
-    """Return the statistics of an array of a store, by the workers of a cluster.
+    """Return the statistics of an array of a store, from sums that the workers of a cluster gather.
 
     Raises
     ------
     NormError
-        As `normcli.fit`; if the cluster fails.
+        If the array cannot be read or fitted, changes meanwhile, or the cluster fails.
     """
     origin = Origin.name(source)
     stored = origin.open()
@@ -191,16 +191,18 @@ def fit_store(session: Session, request: Request, source: str, nan: str) -> Stat
 def choose_lengths(
     stored: Stored, plan: Plan, least: tuple[int, ...] | None = None, whole: tuple[int, ...] = ()
 ) -> tuple[int, ...]:
-    """Return the lengths of blocks: some chunks along the last axes, all channels where they are of groups.
+    """Return the length of blocks along each axis: whole chunks, as many along the last axes as `BLOCK` holds.
+
+    Blocks hold all channels if groups are runs of channels.
 
     Parameters
     ----------
     stored : Stored
     plan : Plan
     least : tuple of int, optional
-        What the lengths are multiples of; by default the chunks.
+        The lengths of which those of blocks are multiples; by default the store's chunks.
     whole : tuple of int
-        The axes that blocks hold all of.
+        The axes along which blocks are whole.
     """
     shape, room = stored.array.shape, BLOCK // stored.array.dtype.itemsize
     lengths = list(least or stored.chunks)
@@ -225,9 +227,18 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
     ----------
     session : Session
     use : BlockUse or BlockNorm
-        The latter of groups that blocks can hold whole.
+        The work for each block.
     source : str
+        The path or URL of the array.
     target : zarr.Array
+        The array to write, of the same shape.
+
+    Raises
+    ------
+    NormError
+        If the array cannot be read, changes meanwhile, a worker does not find the target, or the cluster fails.
+    OSError
+        If a file cannot be written.
     """
     origin = Origin.name(source)
     stored = origin.open()
@@ -239,12 +250,12 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
 
 
 def check_store(session: Session, check: BlockCheck, source: str, actual: str) -> Checked:
-    """Return how far an array is from the exact norm of another.
+    """Return the comparison of the array at `actual` with the exact norm of the array at `source`.
 
     Raises
     ------
     NormError
-        As `normcli.checking.check.check`; if the cluster fails.
+        If the shapes differ, an array cannot be read or changes meanwhile, or the cluster fails.
     """
     origins = Origin.name(source), Origin.name(actual)
     stored, theirs = (origin.open() for origin in origins)

@@ -20,7 +20,7 @@ from normcli.engine.inputs import Inputs
 from normcli.errors import DataError
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
-from normcli.identifying.faults.claim import keep_first
+from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, REQUESTS, SCALERS, keep_first
 from normcli.identifying.faults.fault_search import (
     claims_of_places,
     find_claims,
@@ -167,22 +167,6 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     if claims or is_constant:
         return Identification(question, (), reason=None if claims else CONSTANT_GROUPS, claims=claims)
     return None
-
-
-GAMMAS = frozenset(("affine-constant", "affine-offset"))
-"""The faults that a gamma and a beta of one number make as well."""
-
-ANY_EPS = frozenset(("stats-eps-other", "stats-eps-outside", "stats-ddof"))
-"""The faults that are another eps or ddof."""
-
-OTHER_NORMS = ANY_EPS | {"stats-length"}
-"""The faults that make another norm, or another request: nobody said that it should not be that."""
-
-SCALERS = frozenset(("stats-no-mean", "stats-no-divisor"))
-"""The faults that some well-known scalers have on purpose."""
-
-REQUESTS = GAMMAS | ANY_EPS | {"stats-count", "stats-other-axes", "affine-gamma-plus-one"}
-"""The faults that a request cures."""
 
 
 def _find_faults(

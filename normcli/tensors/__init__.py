@@ -1,15 +1,15 @@
 """Reading, writing and generating tensors: one file per format. Nothing here knows of norms.
 
-* `files`: the registry of formats: from a name to a tensor, and back
+* `files`: from the name of a file to a tensor
 * `formats`: files that hold arrays
-* `held_files`: files opened, held against what they were then, and locked
+* `held_files`: opening files, and detecting later changes
 * `many`: globs, folders and lists of files
-* `mapped`: arrays that lie in files
-* `pieces`: long arrays and texts piece by piece, and how far the work is
+* `mapped`: arrays in files: memory maps, and reads by position
+* `pieces`: long arrays piece by piece
 * `random`: tensors drawn at random
-* `residual`: a tensor and what is added to it
+* `residual`: the sum of a tensor and its residual
 * `spool`: temporary files without a name
-* `tables`: columns of numbers among others
-* `tensor`: a tensor with its source, and the name of an array in a store
+* `tables`: tables of columns, some of them numbers
+* `tensor`: a tensor with its source, and the place of an array in a store
 * `written_whole`: files that are written whole or not at all
 """

@@ -136,22 +136,6 @@ def test_the_smallest_tolerances(actual, expected, smallest):
     assert compare(actual, expected, rtol=0.25, atol=0.25)[0].smallest == pytest.approx(smallest, rel=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("actual", "expected", "given", "option"),
-    [
-        pytest.param([1.5], [1.0], {"rtol": 0.1, "atol": 0.01}, "--rtol 0.49", id="that grows less"),
-        pytest.param([1.5], [1.0], {"rtol": 0.01, "atol": 0.1}, "--atol 0.49", id="either"),
-        pytest.param([0.5], [0.0], {"rtol": 0.5, "atol": 0.0}, "--atol 0.5", id="the one that can pass"),
-        pytest.param([1.0 + 2.0 * UNIT], [1.0], {"max_ulp": 1.0}, "--max-ulp 2", id="in units"),
-        pytest.param([np.nan], [1.0], {}, None, id="none of NaN"),
-        pytest.param([np.nan], [1.0], {"max_ulp": 1.0}, None, id="none of NaN in units"),
-        pytest.param([1.0], [1.0], {}, None, id="none of what agrees"),
-    ],
-)
-def test_the_option_that_lets_pass_is_suggested(actual, expected, given, option):
-    assert compare(actual, expected, **given)[0].suggest_option() == option
-
-
 def test_bounds_of_each_value_have_no_smallest_tolerance():
     found = Comparison(choose_tolerance(SINGLE)._replace(derived="a plan"))
     found.compare(np.array([1.5]), np.array([1.0]), 0, np.array([1.0]))

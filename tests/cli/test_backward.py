@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -181,6 +183,9 @@ def test_a_gate_has_a_gradient_too(normcli, tmp_path):
         np.save(tmp_path / "other.npy", -found.dgate)
         ran = normcli("check", *asked, "--backward", f"--actual-dgate={tmp_path / 'other.npy'}", "-fjson")
         assert (ran.code, ran.json["gradients"]["dgate"]["fault"]) == (1, "dgate-sign")
+        ran = normcli("check", *asked, "--backward", f"--actual-dgate={tmp_path / 'other.npy'}", "-fjsonl")
+        told = json.loads(ran.lines[0])
+        assert (told["gradient"], told["compared"]) == ("dgate", found.dgate.size)
         np.save(tmp_path / "other.npy", 2 * found.dx)
         ran = normcli("check", *asked, "--backward", f"--actual-dx={tmp_path / 'other.npy'}", "-fjson")
         assert (ran.code, ran.json["gradients"]["dx"]["cause"]) == (

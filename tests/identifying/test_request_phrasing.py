@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from normcli import check, normalize
-from normcli.identifying.words.request_phrasing import diagnose_request
+from normcli.checking.tally import Comparison
+from normcli.checking.ulp import choose_tolerance
+from normcli.identifying.words.request_phrasing import diagnose_request, suggest_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule
@@ -149,3 +151,21 @@ def test_a_factor_of_a_norm_without_gamma_is_named():
 
 def test_check_says_nothing_where_all_is_well():
     assert check(normalize(X, "ln").normalized, X, "ln").diagnosis is None
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "given", "option"),
+    [
+        pytest.param([1.5], [1.0], {"rtol": 0.1, "atol": 0.01}, "--rtol 0.49", id="that grows less"),
+        pytest.param([1.5], [1.0], {"rtol": 0.01, "atol": 0.1}, "--atol 0.49", id="either"),
+        pytest.param([0.5], [0.0], {"rtol": 0.5, "atol": 0.0}, "--atol 0.5", id="the one that can pass"),
+        pytest.param([1.0 + 2.0**-22], [1.0], {"max_ulp": 1.0}, "--max-ulp 2", id="in units"),
+        pytest.param([np.nan], [1.0], {}, None, id="none of NaN"),
+        pytest.param([np.nan], [1.0], {"max_ulp": 1.0}, None, id="none of NaN in units"),
+        pytest.param([1.0], [1.0], {}, None, id="none of what agrees"),
+    ],
+)
+def test_the_option_that_lets_pass_is_suggested(actual, expected, given, option):
+    found = Comparison(choose_tolerance(np.dtype("f4"), **given))
+    found.compare_all(np.array(actual), np.array(expected))
+    assert suggest_option(found) == option

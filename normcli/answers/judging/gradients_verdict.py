@@ -15,7 +15,7 @@ from normcli.answers.judging.distances import (
     list_verdict_lines,
     name_place,
 )
-from normcli.documents.document import Facts, describe_members
+from normcli.documents.document import Facts, RecordDocument, describe_members
 from normcli.documents.excerpt import locate_last
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
 
@@ -31,7 +31,7 @@ _OF_PARAMETERS = ("dgamma", "dbeta")
 
 
 @dataclass(frozen=True)
-class GradientsVerdict:
+class GradientsVerdict(RecordDocument):
     """The comparison of gradients with the exact ones.
 
     Parameters
@@ -105,16 +105,14 @@ class GradientsVerdict:
         return {name: self._describe(name) for name in self.checked.comparisons}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each array compared."""
+        """Return one object for each gradient compared."""
         for name in self.checked.comparisons:
-            yield {"compared": name, **self._describe(name)}
+            yield {"gradient": name, **self._describe(name)}
 
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line for each array compared: how many values, how many differ, how far."""
-        columns = ("compared", "mismatches", "max_ulp", "max_abs")
-        yield ("gradient", *columns)
-        for name, comparison in self.checked.comparisons.items():
-            yield (name, *(str(getattr(comparison, column)) for column in columns))
+    @property
+    def row_names(self) -> Sequence[str]:
+        """The members that a line of CSV has."""
+        return "gradient", "compared", "mismatches", "max_ulp", "max_abs"
 
     def _describe(self, name: str) -> Mapping[str, Any]:
         comparison = self.checked.comparisons[name]

@@ -5,7 +5,8 @@
 * `case`: what should be in each group, and what y shows instead
 * `variant`: what a kernel may have used: another mean, divisor, gamma or result
 * `tables`: the rows that yield variants, a table for each part of a norm
-* `joint_search`: rows tried on a case, on some values first
+* `row_search`: rows tried on a case, on some values first
+* `joint_search`: the order in which joints are opened, and parts of y that are wrong
 * `unnamed_fault`: what was used where no row names it; the region of a fault, and what made NaN or 0 there
 * `claim`: a fault that explains y, with its evidence in bits
 """

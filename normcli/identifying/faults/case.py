@@ -26,14 +26,11 @@ if TYPE_CHECKING:
     from normcli.tensors.residual import Addends
 
 
-_ROUNDINGS = 8.0
-"""Units of the arithmetic's last place that a value may be off, in the size of its terms."""
-
-_OF_A_GATE = 3.0
-"""Roundings of a gated result in half precision: of the norm, the activation and the product."""
+_ROUNDINGS, _OF_A_GATE = 8.0, 3.0
+"""Roundings, in the size of its terms, that a value may be off: of the arithmetic; of a half, with a gate."""
 
 _LOST = 4.0
-"""The same of the mean, which all values of a group share; twice that for each doubling of their number, in
+"""Roundings of the mean, which all values of a group share; twice that for each doubling of their number, in
 sums of halves. Sums of one value after another lose about the root of their number."""
 
 

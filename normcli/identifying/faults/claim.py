@@ -50,6 +50,21 @@ REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *ORDER)
 FAULTS: Sequence[Row] = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
 """Every row: what `normcli help faults` lists."""
 
+GAMMAS = frozenset(("affine-constant", "affine-offset"))
+"""The faults that a gamma and a beta of one number make as well."""
+
+ANY_EPS = frozenset(("stats-eps-other", "stats-eps-outside", "stats-ddof"))
+"""The faults that are another eps or ddof."""
+
+OTHER_NORMS = ANY_EPS | {"stats-length"}
+"""The faults that make another norm, or another request: nobody said that it should not be that."""
+
+SCALERS = frozenset(("stats-no-mean", "stats-no-divisor"))
+"""The faults that some well-known scalers have on purpose."""
+
+REQUESTS = GAMMAS | ANY_EPS | {"stats-count", "stats-other-axes", "affine-gamma-plus-one"}
+"""The faults that a request cures."""
+
 _TRIED = 10.0
 """Bits that the choice of a row and of its variant takes: there are about a thousand."""
 
@@ -162,10 +177,10 @@ def make_claim(case: Case, found: Found) -> Claim:
     if found.region is not None and len(faults) == 1 and faults[0].id.startswith("where-"):
         source = find_source(case, found.region.mask)
         if source is not None and not found.is_of_region:
-            causes = (_AND.join((*causes, source.words)),)
-            faults = (faults[0]._replace(remedy=source.remedy),)
+            causes = (_AND.join((*causes, source[0])),)
+            faults = (faults[0]._replace(remedy=source[1]),)
         elif source is not None:
-            shown = (f"{source.words} there",)
+            shown = (f"{source[0]} there",)
     misfit = math.sqrt(float((off**2).mean()))
     rank = float(len(found.faults) + found.is_fitted + (found.numbers > _FEW_NUMBERS))
     bits = measure_bits(case, found, misfit)

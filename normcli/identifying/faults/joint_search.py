@@ -1,4 +1,4 @@
-"""The joints of a norm, opened one by one: which faults explain a kernel's output."""
+"""The joints of a norm, opened one by one: which faults explain a kernel's output, or a part of it."""
 
 from __future__ import annotations
 
@@ -16,28 +16,33 @@ from normcli.identifying.faults.claim import (
     OVERFLOWS,
     REST,
     STATISTICS,
-    WITHIN_GROUPS,
     Claim,
     keep_first,
     make_claim,
     may_be_rounding,
     rank_claims,
 )
-from normcli.identifying.faults.open_case import LIKELY, goes_with_x, thin_out
-from normcli.identifying.faults.tables.around import AROUND
-from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
+from normcli.identifying.faults.open_case import LIKELY, thin_out
+from normcli.identifying.faults.row_search import (
+    keep_shortest,
+    list_others,
+    try_all,
+    try_pairs,
+    try_rest,
+    try_rows,
+)
+from normcli.identifying.faults.tables.dividing import EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, ORDER
 from normcli.identifying.faults.unnamed_fault import find_region, find_unknown, tell_places
-from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant, cut_at, is_near
+from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN, choose_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from normcli.checking.fault import Fault, Row
-    from normcli.dtypes import Floats
+    from normcli.checking.fault import Row
     from normcli.identifying.faults.case import Case
 
 
@@ -68,9 +73,9 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
             return ()
         if np.ptp(cases[0].y) == 0.0:  # which any divisor makes, if it is large enough
             rows = OVERFLOWS if len(cases) == 1 else ()
-            return rank_claims([make_claim(cases[0], one) for one in _try_all(cases[0], rows)])
+            return rank_claims([make_claim(cases[0], one) for one in try_all(cases[0], rows)])
         if len(cases) == 1 and cases[0].count == 1 and np.isnan(cases[0].y).all():
-            return rank_claims([make_claim(cases[0], one) for one in _try_all(cases[0], DDOFS)])
+            return rank_claims([make_claim(cases[0], one) for one in try_all(cases[0], DDOFS)])
         claims = _open(tuple(cases), in_parts=in_parts)
         if cases[0].arithmetic < _SHORTER and (not claims or claims[0].rank > 1.0):
             claims += _open(_list_careless(tuple(cases)), in_parts=in_parts)
@@ -95,6 +100,7 @@ def choose_case_eps(case: Case) -> Case:
 
 _HALF = 0.5
 
+
 _SHORTER = 2.0**-23
 """From 1 to the next number of float32, which results of float64 may have been calculated in."""
 
@@ -109,7 +115,7 @@ def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
 def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
     """Return the faults that explain y in one precision: one row where that does, two, or in a part of y."""
     is_finite = any(np.isfinite(case.y).any() for case in cases)
-    for stage in (_try_rows, _try_pairs) if is_finite else ():
+    for stage in (try_rows, try_pairs) if is_finite else ():
         if found := _list_claims(cases, stage):
             return list(found)
     if not in_parts:
@@ -130,34 +136,6 @@ def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found
     return tuple(itertools.chain.from_iterable(ranked))
 
 
-def _try_rows(case: Case) -> Iterable[Found]:
-    """Yield what explains y with one row."""
-    if case.has_moments and _has_lines(case, _MOSTLY):
-        statistics = _try_all(case, STATISTICS)
-    else:
-        statistics = _try_all(case, WITHIN_GROUPS, _varies_in_groups)
-    return _keep_shortest(one for one in (*statistics, *_try_rest(case)) if one.share == 1.0)
-
-
-def _keep_shortest(every: Iterable[Found]) -> list[Found]:
-    """Return what was found, of one fault with the fewest fitted numbers: others say it in more digits."""
-    found = [*every]
-    fewest: dict[tuple[Fault, ...], int] = {}
-    for one in found:
-        fewest[one.faults] = min(one.numbers, fewest.get(one.faults, one.numbers))
-    return [one for one in found if one.numbers == fewest[one.faults]]
-
-
-@functools.lru_cache(maxsize=64)  # of each case, and again where parts of y are looked at
-def _try_rest(case: Case) -> tuple[Found, ...]:
-    """Return what explains a part of y at least, but for statistics."""
-    return tuple(one for one in _try_all(case, REST) if one.share >= LIKELY)
-
-
-_MOSTLY = 0.5
-"""The part of the values that lie on the lines of their groups where statistics alone are wrong, at least."""
-
-
 def recover(case: Case) -> tuple[Claim, ...]:
     """Return the statistics, or gamma and beta, that y used, as no row of a table names them.
 
@@ -170,12 +148,12 @@ def recover(case: Case) -> tuple[Claim, ...]:
     An eps that moves no value by more than rounding may still show in all of them together: it has a name.
     """
     with np.errstate(all="ignore"):
-        found = (one for one in _try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
-        named = rank_claims([make_claim(case, one) for one in _keep_shortest(found)])
+        found = (one for one in try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
+        named = rank_claims([make_claim(case, one) for one in keep_shortest(found)])
         if named:
             return named
         claims = [one for one in (make_claim(case, one) for one in find_unknown(case)) if one.bits >= CERTAIN]
-        for fault, _, other in _list_others(case, GATE_ORDERS) if claims else ():
+        for fault, _, other in list_others(case, GATE_ORDERS) if claims else ():
             for one in find_unknown(other):
                 beside = one._replace(faults=(fault, *one.faults), variants=(*one.variants, NOTHING))
                 claims.append(make_claim(other, beside)._replace(rank=claims[0].rank))
@@ -185,126 +163,9 @@ def recover(case: Case) -> tuple[Claim, ...]:
 def _try_beta(case: Case) -> Iterator[Found]:
     """Yield what explains y by another beta, which is all that constant groups show."""
     if case.has_beta and case.y.size > case.beta.size:
-        found = [one for one in _try_all(case, PARAMETERS) if one.share == 1.0]
+        found = [one for one in try_all(case, PARAMETERS) if one.share == 1.0]
         yield from (one for one in found if one.variants[0].gamma is None)
         yield from () if found else find_unknown(case)
-
-
-def _try_all(
-    case: Case, rows: Sequence[Row], may_explain: Callable[[Case, Variant], bool] | None = None
-) -> Iterator[Found]:
-    """Yield what the variants of some rows explain: of all variants, or of those that may explain most."""
-    for row in _choose(case, rows):
-        fault = row.fault
-        for variant in row.vary(case):
-            if may_explain is None or may_explain(case, variant):
-                yield from _try(case, (fault,), (variant,))
-            if may_explain is _varies_in_groups or variant.square is None:
-                continue  # where y is no line in a group, it shows no eps
-            if (eps := _find_eps(case, variant.square)) is not None:
-                moved = variant._replace(square=None, divisor=case.root(variant.square, eps))
-                of_eps = Variant(values={"eps": f"{eps:g}", "asked": f"{case.eps:g}"}, numbers=1)
-                yield from _try(case, (fault, OTHER_EPS.fault), (moved, of_eps))
-
-
-def _choose(case: Case, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows that may explain y: of a y that does not go with x, the orders alone."""
-    return rows if goes_with_x(case) else [row for row in rows if row in ORDER]
-
-
-def _varies_in_groups(case: Case, variant: Variant) -> bool:
-    """Whether a variant makes more than one line of x in a group."""
-    shapes = (case.find_divisor(variant).shape, () if variant.mean is None else variant.mean.shape)
-    return variant.result is not None or any(shape not in ((), case.divisor.shape) for shape in shapes)
-
-
-def _is_near_line(case: Case, variant: Variant) -> bool:
-    """Whether a variant has about the divisors that y shows, or divisors that differ within groups."""
-    divisor = case.find_divisor(variant)
-    return divisor.shape != case.divisor.shape or is_near(case.used.divisor, divisor)
-
-
-def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Iterator[Found]:
-    """Yield the values of y that a variant explains, unless a sample shows that they are few."""
-    few = thin_out(case)
-    if few.is_likely(few.cut(variants[0])):
-        yield case.hold(faults, variants)
-
-
-_BESIDE_EPS = 0.1
-"""The largest relative difference of the eps that y shows from a usual one."""
-
-
-def _find_eps(case: Case, square: Floats) -> float | None:
-    """Return the eps in use that makes the divisors of y with another square, if it is not the plan's."""
-    if case.plan.spec.eps is None:
-        return None
-    shown = float(np.median(case.unroot(case.used.divisor, square)))
-    near = [eps for eps in COMMON_EPS if eps and abs(shown - eps) <= _BESIDE_EPS * eps and eps != case.eps]
-    return near[0] if near else None
-
-
-def _try_pairs(case: Case) -> Iterator[Found]:
-    """Yield what explains y with a fault in gamma and beta, or around the norm, and one in the statistics."""
-    for fault, variant, moved in itertools.islice(_list_moved(case), _MOST_MOVED):
-        for one in _try_all(moved, STATISTICS, _is_near_line):
-            if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
-                yield one._replace(faults=(*one.faults, fault), variants=(*one.variants, variant))
-    yield from _keep_shortest(one for one in _try_eps_of_others(case) if one.share == 1.0)
-
-
-def _try_eps_of_others(case: Case) -> Iterator[Found]:
-    """Yield what another tensor or gate explains with another eps."""
-    for fault, variant, other in _list_others(case, AROUND):
-        assert variant.noise is not None  # of every other case
-        for of_eps in OTHER_EPS.vary(other):
-            right = other.predict(of_eps)
-            noise = variant.noise + right.allowed - other.right.allowed
-            moved = variant._replace(result=right.values, noise=noise)
-            yield from _try(case, (fault, OTHER_EPS.fault), (moved, of_eps))
-
-
-def _list_others(case: Case, rows: Sequence[Row]) -> Iterator[tuple[Fault, Variant, Case]]:
-    """Yield each fault around the norm with which y is a line in every group of another tensor's case."""
-    for row in _choose(case, rows):
-        for variant in row.vary(case):
-            if variant.other is not None and variant.other.has_moments and _has_lines(variant.other):
-                yield row.fault, variant, variant.other
-
-
-_MOST_MOVED = 24
-"""Other gammas and betas beside which statistics are looked at: where these are of groups, all leave lines."""
-
-
-def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
-    """Yield each fault in gamma and beta with which y is a line of x in every group, and the case with them."""
-    for row in _choose(case, PARAMETERS):
-        for variant in row.vary(case):
-            gamma = case.gamma if variant.gamma is None else variant.gamma
-            beta = case.beta if variant.beta is None else variant.beta
-            moved = replace(case, gamma=gamma, beta=beta)
-            if _may_have_lines(case, gamma, beta) and _has_lines(moved):
-                yield row.fault, variant, moved
-
-
-_UNLIKE_LINES = 0.05
-"""The part of a group's square that a line through it leaves, on average, where values lie on none."""
-
-
-def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
-    """Whether sampled values of most groups lie near lines: a cheap test for thousands of variants."""
-    few, places = thin_out(case)
-    gamma, beta = (cut_at(p, places) if p.ndim else p for p in (gamma, beta))
-    y = (few.y - beta) / gamma
-    y, x = y - few.average(y), few.x - few.average(few.x)
-    left = 1.0 - few.average(x * y) ** 2 / (few.average(x * x) * few.average(y * y))
-    return bool(2 * np.count_nonzero(left > _UNLIKE_LINES) <= left.size)
-
-
-def _has_lines(case: Case, least: float = 1.0) -> bool:
-    """Whether y is a line of x in each group, but for some values: first of some values, then of all."""
-    every = thin_out(case).case, case
-    return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in every)
 
 
 def _find_parts_of_right(case: Case) -> Iterator[Found]:
@@ -314,7 +175,7 @@ def _find_parts_of_right(case: Case) -> Iterator[Found]:
 
 def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]:
     """Yield what explains y but for a region or a few values, with what stands there."""
-    tried = [*(one for one in _try_all(case, rows) if one.share >= LIKELY), *_try_rest(case)]
+    tried = [*(one for one in try_all(case, rows) if one.share >= LIKELY), *try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
     whole = [right, *(one for one in tried if one.moves(right) and not one.is_fitted)]
     for one in sorted(whole, key=lambda one: -one.share)[:_MOST_WHOLE]:
@@ -323,17 +184,22 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
             region = IndexRegion("", np.ones(case.y.shape, np.bool_))
         if region is None:
             continue
-        rest = one._replace(explained=one.explained | region.mask, region=region)
-        inside = [] if one.faults else [*_find_inside(case, region, (*STATISTICS, *REST))]
-        yield from (other._replace(region=region, explained=rest.explained) for other in inside)
-        if inside or not _lies_far(case, rest):
-            continue
-        unknown = [] if one.faults else [*find_unknown(case)]
-        if any(other.variants[0].gamma is not None for other in unknown):
-            yield from unknown
-        else:
-            fault = OF_REGIONS[region.kind].fault
-            yield rest._replace(faults=(*one.faults, fault), variants=(*one.variants, Variant(numbers=1)))
+        yield from _tell_region(case, one, region, (*STATISTICS, *REST))
+
+
+def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
+    """Yield what stands in a region where one row, or the norm, does not explain y; at least where it is."""
+    rest = one._replace(explained=one.explained | region.mask, region=region)
+    inside = [] if one.faults else [*_find_inside(case, region, rows)]
+    yield from (other._replace(region=region, explained=rest.explained) for other in inside)
+    if inside or not _lies_far(case, rest):
+        return
+    unknown = [*find_unknown(case)] if rows and not one.faults else []
+    if any(other.variants[0].gamma is not None for other in unknown):
+        yield from unknown
+    else:
+        fault = OF_REGIONS[region.kind].fault
+        yield rest._replace(faults=(*one.faults, fault), variants=(*one.variants, Variant(numbers=1)))
 
 
 def find_places(case: Case) -> tuple[Claim, ...]:
@@ -345,22 +211,13 @@ def find_places(case: Case) -> tuple[Claim, ...]:
         Of every group: other faults show in some of them as well.
     """
     with np.errstate(all="ignore"):
-        orders = _try_all(case, [row for row in ORDER if not row.needs])
-        found = [one for one in orders if one.share == 1.0] or [*_find_wrong_part(case)]
+        orders = try_all(case, [row for row in ORDER if not row.needs])
+        found = [one for one in orders if one.share == 1.0]
+        right = Found((), (), case.right, ~case.differs)
+        region = None if found else find_region(case, case.differs) or _find_few(case, right)
+        if region is not None and (case.step == 1 or _is_of_groups(case, region)):
+            found += _tell_region(case, right, region, ())
         return rank_claims([make_claim(case, one) for one in found], is_asked=True)
-
-
-def _find_wrong_part(case: Case) -> Iterator[Found]:
-    """Yield what stands in the part of y that is wrong, if all else is right."""
-    right = Found((), (), case.right, ~case.differs)
-    region = find_region(case, case.differs) or _find_few(case, right)
-    if region is None or (case.step > 1 and not _is_of_groups(case, region)):
-        return
-    rest = right._replace(explained=right.explained | region.mask, region=region)
-    inside = [*_find_inside(case, region, ())]
-    yield from (other._replace(region=region, explained=rest.explained) for other in inside)
-    if not inside and _lies_far(case, rest):
-        yield rest._replace(faults=(OF_REGIONS[region.kind].fault,), variants=(Variant(numbers=1),))
 
 
 def _is_of_groups(case: Case, region: IndexRegion) -> bool:
@@ -378,7 +235,7 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
                 continue
             rest = replace(case, y=np.where(region.mask, np.nan, case.y))
             own = rest.explains(rest.right).mean()
-            for one in _try_all(rest, (*STATISTICS, *REST)):
+            for one in try_all(rest, (*STATISTICS, *REST)):
                 if (one.explained | region.mask).all() and one.share > own:
                     faults, variants = (*one.faults, row.fault), (*one.variants, copy)
                     everywhere = np.ones_like(one.explained)
@@ -390,18 +247,21 @@ def _find_inside(case: Case, region: IndexRegion, rows: Sequence[Row]) -> Iterat
     is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
     copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
     tried = (case.hold((row.fault,), (variant,)) for row in copies for variant in row.vary(case))
-    others = _try_all(case, () if is_odd else rows)
+    others = try_all(case, () if is_odd else rows)
     return (one for one in itertools.chain(tried, others) if one.explained[region.mask].all())
 
 
 _LEAST_SHOWN = 8
 """The fewest values of a region whose content is named."""
 
+
 _MOST_WHOLE = 8
 """Rows whose exceptions are looked at, those with the fewest first."""
 
+
 _FEW = 0.05
 """The part of the values that may be wrong here and there."""
+
 
 _FAR = 16.0
 """Units of rounding by which most wrong values are off; nearer ones are a sign of other arithmetic."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.gradient_terms import spread_parameter
 from normcli.engine.run import run
 from normcli.identifying.faults.case import Case
 from normcli.identifying.faults.variant import cut_at
@@ -115,13 +116,10 @@ def _open_at(
         return np.asarray(fetch(cut_at(np.reshape(values, lengths), index)), dtype=np.float64)
 
     gamma, beta = (
-        np.full((1,) * len(shape), otherwise)
-        if values is None
-        else take(values, plan.parameters.view_shape) + offset
-        for values, otherwise, offset in (
-            (inputs.gamma, 1.0, plan.spec.gamma_offset), (inputs.beta, 0.0, 0),
-        )
-    )  # fmt: skip
+        cut_at(spread_parameter(plan, fetch(values) if values is not None else None, otherwise), index)
+        for values, otherwise in ((inputs.gamma, 1.0), (inputs.beta, 0.0))
+    )
+    gamma = gamma if inputs.gamma is None else gamma + plan.spec.gamma_offset
     stored = None
     if inputs.given is not None:
         lengths = [1 if axis in plan.grid.view_axes else n for axis, n in enumerate(shape)]

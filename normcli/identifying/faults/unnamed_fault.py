@@ -12,7 +12,6 @@ from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import NEAR, Found, IndexRegion, Variant
 from normcli.identifying.models.weight import choose_bits
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -236,15 +235,8 @@ _ROUNDINGS = 2.0
 """Ulp by which E[x²] − E[x]² may be off, beside the errors of its sums."""
 
 
-class ValueSource(NamedTuple):
-    """A possible source of a value that is not finite, or 0, and its remedy."""
-
-    words: str
-    remedy: str
-
-
-def find_source(case: Case, where: Selected) -> ValueSource | None:
-    """Return what may have made NaN, infinity or 0 of some values; None where nothing is seen of it.
+def find_source(case: Case, where: Selected) -> tuple[str, str] | None:
+    """Return what may have made NaN, infinity or 0 of some values, and its remedy; None without a sign of it.
 
     Parameters
     ----------
@@ -256,16 +248,16 @@ def find_source(case: Case, where: Selected) -> ValueSource | None:
         odd = np.broadcast_to(~np.isfinite(values), where.shape)
         of_groups = odd.any(case.axes, keepdims=True) if name == "x" else odd
         if np.broadcast_to(of_groups, where.shape)[where].all():
-            return ValueSource(f"{name} is not finite", f"find what made {name}")
+            return f"{name} is not finite", f"find what made {name}"
     if not case.has_moments or case.stored is not None:
         return None
     if not (~np.isfinite(case.y) | (case.y == case.beta))[where].all():
         return None
     groups = np.asarray(where.any(case.axes, keepdims=True))
     if (np.ptp(case.x, case.axes, keepdims=True) == 0.0)[groups].all():
-        return ValueSource("x is constant", "add eps to the variance")
+        return "x is constant", "add eps to the variance"
     if np.isnan(case.y[where]).all() and _may_cancel(case)[groups].all():
-        return ValueSource("E[x²] − E[x]² may be negative", "take squares of x − mean")
+        return "E[x²] − E[x]² may be negative", "take squares of x − mean"
     return None
 
 

@@ -102,7 +102,7 @@ def bound_factors(
     """
     is_constant, most = standard.size == 0.0, noise.most[:, 0]
     with np.errstate(all="ignore"):
-        least, largest = _bound_each(standard.values, targets, slack, noise.whole)
+        least, largest = bound_each(standard.values, targets, slack, noise.whole)
         if not _are_bounds(least, largest, most):
             return None
         for chosen, bounds in (
@@ -124,8 +124,11 @@ def _are_bounds(least: Floats, largest: Floats, most: Floats) -> bool:
     return bool(np.all((least <= largest) & (least <= most) & (largest > 0.0)))
 
 
-def _bound_each(values: Floats, targets: Floats, slack: Floats, noise: Floats | float) -> tuple[Floats, Floats]:
-    """Return the bounds of r in |target − r · value| ≤ slack + r · noise; NaN where a target is."""
+@np.errstate(all="ignore")
+def bound_each(
+    values: Floats, targets: Floats, slack: Floats, noise: Floats | float = 0.0
+) -> tuple[Floats, Floats]:
+    """Return the bounds of each row's r in |target − r · value| ≤ slack + r · noise; NaN where a target is."""
     size, signed = np.abs(values), np.where(values < 0.0, -targets, targets)
     near, far, least, most = size - noise, size + noise, signed - slack, signed + slack
     low = np.where(far > 0.0, least / far, np.where(least <= 0.0, -np.inf, np.inf))
@@ -148,7 +151,7 @@ def _bound_shapes(
         found: Floats = np.where(weight > 0.0, weight * parts, 0.0).sum(axis=1, keepdims=True)
         return found
 
-    least, largest = _bound_each(
+    least, largest = bound_each(
         values - average(values), targets - average(targets), slack + average(slack), own + average(own)
     )
     spread = 1.0 + of_factor[:, 0]
@@ -160,7 +163,7 @@ def _bound_closely(
 ) -> tuple[Floats, Floats]:
     """Return the bounds beyond which nothing is explained, however noisy."""
     del own, of_factor
-    return _bound_each(values, targets, slack + MOST * (1.0 + np.abs(targets)), 0.0)
+    return bound_each(values, targets, slack + MOST * (1.0 + np.abs(targets)))
 
 
 class Level(NamedTuple):

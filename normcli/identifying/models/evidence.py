@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.identifying.models.standards import MOMENTS, ROWS, Standard
+from normcli.identifying.models.standards import MOMENTS, ROWS, Standard, is_centred
 from normcli.identifying.models.weight import CERTAIN, Seen, is_odd_eps, weigh
 from normcli.norms.divisors import LENGTH
 from normcli.norms.plan import Plan, make_plan
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Selected
     from normcli.norms.divisors import Divisor
+    from normcli.norms.grid import Grid
 
 
 _OWN_ROUNDINGS = 2.0**-50
@@ -156,6 +157,17 @@ COMMON_EPS = (1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 0.0, 1e-9, 1e-4, 1e-2, 1e-10,
 """Eps in use, the likelier ones first: defaults of frameworks."""
 
 
+_LONGEST_ROUNDED = 4
+"""Bytes of a float that does not show whether its eps was rounded to float32, as attributes of ONNX are."""
+
+
+def list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
+    """Return the usual eps, the likelier ones first; for float64 also each rounded to float32."""
+    if dtype.itemsize <= _LONGEST_ROUNDED:
+        return COMMON_EPS
+    return tuple(dict.fromkeys((*COMMON_EPS, *(float(np.float32(eps)) for eps in COMMON_EPS))))
+
+
 LENGTH_EPS = 1e-12
 """The default of the frameworks' ℓp norms."""
 
@@ -283,3 +295,20 @@ def _bisect(parts: Floats, longest: Floats, shortest: Floats) -> tuple[float, fl
             return None
     least, most = np.sqrt(low * high)
     return float(least.max()), float(most.min())
+
+
+def count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
+    """Return how many numbers of the groups' statistics y shows, less the numbers that are fitted.
+
+    Every group shows a factor, and where its 0 lies. Gamma and beta, of each group or of all, take as many
+    away, and eps takes one. Groups of one value with one gamma show only their values.
+    """
+    if is_centred(divisor) and grid.group_size == 2:  # −1 and 1 are the order of two values, no more
+        return 0
+    numbers, fitted = 1 + is_centred(divisor), 1 + shifts
+    kept = dict(zip(grid.kept, grid.stats_shape, strict=True))
+    taken = math.prod(kept.get(axis, 1) for axis in axes)
+    lines = math.prod(length if axis in axes else kept.get(axis, 1) for axis, length in enumerate(grid.shape))
+    shown = lines * min(fitted, math.prod(grid.shape) // lines)
+    parameters = math.prod(grid.shape[axis] for axis in axes)
+    return min(numbers * (grid.group_count - taken), shown - fitted * parameters) - 1

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.ulp import measure_unit
+from normcli.identifying.models.error_bounds import bound_each
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -242,11 +243,8 @@ def fit_within(
 
 def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
     """Return the middle of the slopes that every value of a column allows, and shifts of 0."""
-    signed, size = np.where(x < 0.0, -y, y), np.abs(x)
-    with np.errstate(all="ignore"):
-        low = np.where(size > 0.0, (signed - slack) / size, -np.inf).max(axis=0)
-        high = np.where(size > 0.0, (signed + slack) / size, np.inf).min(axis=0)
-    if np.any(low > high) or np.any((size == 0.0) & (np.abs(y) > slack)):
+    low, high = bound_each(x.T, y.T, slack.T)
+    if not np.all((low <= high) & (low < np.inf)):
         return None
     slope = np.zeros(x.shape[1])
     np.add(low / 2.0, high / 2.0, out=slope, where=np.isfinite(low))

@@ -10,6 +10,7 @@ import numpy as np
 from normcli.dtypes import get_eps, is_half
 from normcli.engine.run import run
 from normcli.errors import UsageError
+from normcli.identifying.models.error_bounds import bound_each
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import OF_MATRICES
@@ -193,12 +194,8 @@ def _bound_factor(x: Floats, y: Floats, slack: Floats) -> _Factors | None:
     """Return between which positive factors the one lies that makes y of x; None if there is none."""
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return None
-    there = x != 0.0
-    if not there.any() or np.any(np.abs(y[~there]) > slack[~there]):
-        return None
-    ratio, margin = y[there] / x[there], slack[there] / np.abs(x[there])
-    low, high = float(np.max(ratio - margin)), float(np.min(ratio + margin))
-    return _Factors(low, high) if 0.0 < low <= high else None
+    low, high = (float(bound[0]) for bound in bound_each(*(z.reshape(1, -1) for z in (x, y, slack))))
+    return _Factors(low, high) if 0.0 < low <= high < math.inf else None
 
 
 MOST_TRIED = 100

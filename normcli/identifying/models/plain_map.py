@@ -83,8 +83,12 @@ def _find(
     for axes, level in itertools.product(every, levels):
         fitted = None if few.fit(axes, dtype, level) is None else more.fit(axes, dtype, level)
         if fitted is not None:
-            is_of_all = x.size <= MOST_SAMPLED or _explains_all(fitted, x, y, dtype, level)
-            return fitted if is_of_all else None
+            if x.size > MOST_SAMPLED:
+                level = _widen(level, dtype)
+                walk = _walk(fitted, x, y)
+                if not all(lines.explains(some, theirs, dtype, level) for _, some, theirs, lines in walk):
+                    return None
+            return fitted
     return None
 
 
@@ -131,16 +135,33 @@ def _list_wrong(
     fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level, times: float
 ) -> NDArray[np.intp]:
     """Return the places, in C order, of values that are further off than some times what roundings come to."""
-    step, found = max(1, PIECE * len(x) // x.size), []
-    for start in range(0, len(x), step):
-        some, theirs = (np.asarray(fetch(values[start : start + step]), np.float64) for values in (x, y))
-        index = slice(start, start + step) if 0 in fitted.axes else slice(None)
-        here = PlainMap(fitted.axes, fitted.scale[index], fitted.shift[index])
-        wrong = here.find_wrong(some, theirs, dtype, level, times)
-        found.append(np.flatnonzero(wrong) + start * (x.size // len(x)))
+    each = x.size // len(x)
+    wrong = (
+        np.flatnonzero(lines.find_wrong(some, theirs, dtype, level, times)) + start * each
+        for start, some, theirs, lines in _walk(fitted, x, y)
+    )
+    return np.concatenate([*wrong])
+
+
+def _walk(fitted: PlainMap, x: NDArray[Any], y: NDArray[Any]) -> Iterator[tuple[int, Floats, Floats, PlainMap]]:
+    """Yield pieces of x and y along an axis, each with its first index and its lines.
+
+    Lines outside of the sample that the map was fitted to are fitted to their piece.
+    """
+    is_of_all = _is_of_all(fitted, x.shape)
+    axis = 0 if is_of_all else max(fitted.axes, key=lambda axis: x.shape[axis])
+    step = max(1, PIECE * x.shape[axis] // x.size)
+    for start in range(0, x.shape[axis], step):
+        index = (slice(None),) * axis + (slice(start, start + step),)
+        some, theirs = (np.ascontiguousarray(fetch(values[index]), dtype=np.float64) for values in (x, y))
+        if is_of_all:
+            cut = index if axis in fitted.axes else ()
+            lines = PlainMap(fitted.axes, fitted.scale[cut], fitted.shift[cut])
+        else:
+            lines = fit_lines(some, theirs, fitted.axes, through_zero=not fitted.shift.any())
+        yield start, some, theirs, lines
         for values in (x, y):
             forget(values)
-    return np.concatenate(found)
 
 
 def _widen(level: Level, dtype: np.dtype[Any]) -> Level:
@@ -152,28 +173,6 @@ def _widen(level: Level, dtype: np.dtype[Any]) -> Level:
 def _is_of_all(fitted: PlainMap, shape: tuple[int, ...]) -> bool:
     """Whether a map has a pair for each index of its axes, and not of a sample alone."""
     return all(fitted.scale.shape[axis] == shape[axis] for axis in fitted.axes)
-
-
-def _explains_all(
-    fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level
-) -> bool:
-    """Whether a map that was fitted to a sample explains all values; lines outside of it are fitted anew."""
-    level = _widen(level, dtype)
-    axis = max(fitted.axes, key=lambda axis: x.shape[axis], default=0)
-    step = max(1, PIECE * x.shape[axis] // x.size)
-    for start in range(0, x.shape[axis], step):
-        index = (slice(None),) * axis + (slice(start, start + step),)
-        some, theirs = (np.ascontiguousarray(fetch(values[index]), dtype=np.float64) for values in (x, y))
-        if _is_of_all(fitted, x.shape):
-            cut = index if axis in fitted.axes else ()
-            here = PlainMap(fitted.axes, fitted.scale[cut], fitted.shift[cut])
-        else:
-            here = fit_lines(some, theirs, fitted.axes, through_zero=not fitted.shift.any())
-        if not here.explains(some, theirs, dtype, level):
-            return False
-        for values in (x, y):
-            forget(values)
-    return True
 
 
 BEYOND_SAMPLE = 4.0

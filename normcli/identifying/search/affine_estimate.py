@@ -17,7 +17,7 @@ import numpy as np
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.error_bounds import Level, choose_careless, measure_noise
-from normcli.identifying.models.evidence import COMMON_EPS, Model
+from normcli.identifying.models.evidence import Model, count_numbers, list_usual
 from normcli.identifying.models.line_fit import PlainMap, fit_lines, fit_within
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, AffineStep
@@ -50,10 +50,6 @@ _BESIDE = 0.05
 
 _ROUNDINGS, _ROUNDINGS_OF_HALF = 16.0, 1.0
 """Ulp by which values may be off; in half precision, only by a rough kernel."""
-
-
-_LONGEST_ROUNDED = 4
-"""Bytes of a float that does not show whether its eps was rounded to float32, as attributes of ONNX are."""
 
 
 class Fit(NamedTuple):
@@ -128,7 +124,7 @@ def list_cases(
 def list_betas(grid: Grid, axes: tuple[int, ...], divisor: Divisor) -> Iterator[bool]:
     """Yield whether there is a beta, where y shows more than is fitted; none first if nothing is centred."""
     for shifts in (True,) if is_centred(divisor) else (False, True):
-        if _count_numbers(grid, axes, divisor, shifts=shifts) > 0:
+        if count_numbers(grid, axes, divisor, shifts=shifts) > 0:
             yield shifts
 
 
@@ -181,23 +177,6 @@ class Target(NamedTuple):
         return AffineStep(ESTIMATED, lines.scale, lines.shift if self.shifts else None)
 
 
-def _count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
-    """Return how many numbers of the groups' statistics y shows, less the numbers that are fitted.
-
-    Every group shows a factor, and where its 0 lies. Gamma and beta, of each group or of all, take as many
-    away, and eps takes one. Groups of one value with one gamma show only their values.
-    """
-    if is_centred(divisor) and grid.group_size == 2:  # −1 and 1 are the order of two values, no more
-        return 0
-    numbers, fitted = 1 + is_centred(divisor), 1 + shifts
-    kept = dict(zip(grid.kept, grid.stats_shape, strict=True))
-    taken = math.prod(kept.get(axis, 1) for axis in axes)
-    lines = math.prod(length if axis in axes else kept.get(axis, 1) for axis, length in enumerate(grid.shape))
-    shown = lines * min(fitted, math.prod(grid.shape) // lines)
-    parameters = math.prod(grid.shape[axis] for axis in axes)
-    return min(numbers * (grid.group_count - taken), shown - fitted * parameters) - 1
-
-
 def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
     """Yield a hypothesis with each place of eps, if some eps fit."""
     most = _HOPEFUL * float(np.std(target.y, where=np.isfinite(target.y)))
@@ -235,13 +214,6 @@ def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
     else:
         rests = (fit.rest for fit in regress_each(plain, shown, target))
     return any(not float(rest.max(where=counted, initial=0.0)) > most for rest in rests)
-
-
-def list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
-    """Return the usual eps, the likelier ones first; for float64 also each rounded to float32."""
-    if dtype.itemsize <= _LONGEST_ROUNDED:
-        return COMMON_EPS
-    return tuple(dict.fromkeys((*COMMON_EPS, *(float(np.float32(eps)) for eps in COMMON_EPS))))
 
 
 def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]:
@@ -291,7 +263,7 @@ def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
     """
     grid, rows = sample.grid, sample.standard.rows
     maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))
-    numbers = _count_numbers(grid, target.axes, sample.standard.divisor, shifts=target.shifts)
+    numbers = count_numbers(grid, target.axes, sample.standard.divisor, shifts=target.shifts)
     return min(numbers * _count_bits(grid, values, target, fit) for values in maps)
 
 

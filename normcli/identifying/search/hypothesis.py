@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.check import calculate_rows
 from normcli.dtypes import is_half
-from normcli.engine.inputs import Inputs, Selection
-from normcli.engine.run import run
+from normcli.engine.inputs import Selection
 from normcli.identifying.search.affine_step import round_array
 from normcli.identifying.search.groups import locate_value, take_groups
 from normcli.numerics.rounding import round_to_short
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from normcli.identifying.models.standards import Standard
     from normcli.identifying.search.affine_step import AffineStep
     from normcli.norms.grid import Grid
-    from normcli.norms.plan import Plan
 
 
 class Sample(NamedTuple):
@@ -76,23 +74,15 @@ class Hypothesis(NamedTuple):
 
     def predict(self, eps: float) -> Floats:
         """Return the exact result for the sampled values, as float64; x̂ rounded if the affine step does."""
-        placed, plan, rows = self.sample.place(self.affine), self._make_plan(eps), self.sample.standard.rows
-        inputs = Inputs(selection=None if self.sample.standard.missing is None else Selection(omits_nan=True))
-        if placed.rounds_to is not None:
-            return placed.apply(run(plan, rows, inputs)[0])
-        scale, shift = (
-            None if v is None else np.broadcast_to(v, plan.grid.shape) for v in (placed.scale, placed.shift)
-        )
-        return run(plan, rows, inputs._replace(gamma=scale, beta=shift))[0]
-
-    def _make_plan(self, eps: float) -> Plan:
-        """Return the plan of the sampled groups, with a gamma and a beta for each value."""
-        rows = self.sample.standard.rows
+        placed, rows = self.sample.place(self.affine), self.sample.standard.rows
         plan = self.model.make_plan((1,), rows, eps)
-        shapes = plan.parameters._replace(
-            axes=(0, 1), shape=rows.shape, full_shape=rows.shape, view_shape=rows.shape
+        selection = None if self.sample.standard.missing is None else Selection(omits_nan=True)
+        if placed.rounds_to is not None:
+            return placed.apply(calculate_rows(plan, rows, selection=selection)[0])
+        scale, shift = (
+            None if v is None else np.broadcast_to(v, rows.shape) for v in (placed.scale, placed.shift)
         )
-        return replace(plan, parameters=shapes)
+        return calculate_rows(plan, rows, (scale, shift), selection)[0]
 
     def approximate(self, eps: float) -> Floats:
         """Return the same in plain float64 arithmetic, which is off by a few units in the last place."""

@@ -67,7 +67,7 @@ def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given
         return None
     count = max(1, _MOST_ROUNDED // grid.group_size)
     chosen = np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
-    standardized, _ = calculate_rows(plan, take_groups(grid, values, chosen), (None, None))
+    standardized, _ = calculate_rows(plan, take_groups(grid, values, chosen))
     theirs = widen(take_groups(grid, actual, chosen))
     orders = list(_list_orders(_make_step(plan, given).map(lambda p: take_groups(grid, p, chosen)), dtype))
     shares = [

@@ -39,7 +39,6 @@ from normcli.identifying.words.match_words import (
 from normcli.identifying.words.request_difference import find_own_command
 from normcli.norms.layout import make_layout
 from normcli.printable import agree, format_count
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.checking.fault import Fault
@@ -76,15 +75,8 @@ def diagnose(found: Identification) -> Diagnosis:
     return told
 
 
-class WrongArithmetic(NamedTuple):
-    """A fault in how a kernel calculates the right norm, and its cause for this tensor."""
-
-    fault: Fault
-    cause: str
-
-
-def find_arithmetic(found: Identification, match: Match) -> WrongArithmetic | None:
-    """Return the sums that take a match far from the exact result; None where rounding does, or nothing.
+def find_arithmetic(found: Identification, match: Match) -> Fault | None:
+    """Return the fault of the sums that take a match far from the exact result; None where rounding does.
 
     Parameters
     ----------
@@ -96,10 +88,10 @@ def find_arithmetic(found: Identification, match: Match) -> WrongArithmetic | No
     if told is not None and is_half(np.dtype(find_type(told.dtype))):
         values = {"dtype": told.dtype, "algorithm": f"as {told.algorithm.name} does"}
         fault = next(row.fault for row in SUMMING if row.fault.id == "stats-half-sums")
-        return WrongArithmetic(fault, fault.words.format(**values))
+        return fault._replace(words=fault.words.format(**values))
     if match.max_ulp > _FAR and told is not None and all(one.cancels for one in found.reproductions):
         fault = next(row.fault for row in DIVIDING if row.fault.id == "stats-one-pass")
-        return WrongArithmetic(fault, "the variance is E[x²] − E[x]², which cancels")
+        return fault._replace(words="the variance is E[x²] − E[x]², which cancels")
     return None
 
 
@@ -188,8 +180,8 @@ def _add_arithmetic(told: Diagnosis, found: Identification) -> Diagnosis:
         return told
     far = f"y is off by up to {best.max_ulp:,.0f} ulp"
     return told._replace(
-        verdict=Kind.FAULT, cause=f"y is {best.norm}, but {wrong.cause}",
-        evidence=(far, told.cause, *told.evidence), remedy=wrong.fault.remedy, fault=wrong.fault.id,
+        verdict=Kind.FAULT, cause=f"y is {best.norm}, but {wrong.words}",
+        evidence=(far, told.cause, *told.evidence), remedy=wrong.remedy, fault=wrong.id,
     )  # fmt: skip
 
 

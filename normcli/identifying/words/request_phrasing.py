@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from normcli.identifying.words.phrasing import (
     tell_claim,
 )
 from normcli.identifying.words.request_difference import OtherChoice, find_remedy, list_other_choices
+from normcli.printable import format_up
 from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.checking.check import Checked
+    from normcli.checking.tally import Comparison
     from normcli.identifying.faults.open_case import AskedNorm
     from normcli.identifying.question import Identification
     from normcli.identifying.search.match import Match
@@ -104,7 +107,7 @@ def _diagnose(
             return told
     if checked.ok:
         return None if gate is not None else diagnose_closer_convention(plan, values, actual, inputs)
-    option = checked.comparisons[NORMALIZED].suggest_option()
+    option = suggest_option(checked.comparisons[NORMALIZED])
     asked = values, actual, inputs.gamma, inputs.beta
     if inputs.selection is not None and not subject.takes_slice:  # what a fault's table says is of whole groups
         if counts_masked(subject, values, actual, choose_counting_dtype(actual.dtype)):
@@ -154,6 +157,24 @@ _MORE_ROUNDINGS = 4.0
 """What steps that are each rounded to half precision leave, beside the last rounding of a gated result."""
 
 
+def suggest_option(found: Comparison) -> str | None:
+    """Return the option that lets what differs pass, with the least number that does; None without one.
+
+    It is `--max-ulp` where that was asked for, otherwise the one of `--rtol` and `--atol` that grows less.
+    """
+    smallest, limits = found.smallest, found.tolerance
+    if smallest is None or found.ok:
+        return None
+    names = ("rtol", "atol") if limits.max_ulp is None else ("max_ulp",)
+    least = {name: getattr(smallest, name) for name in names}
+    passing = [name for name in names if least[name] < math.inf]
+    if not passing:
+        return None
+    own = {name: getattr(limits, name) for name in names}
+    name = min(passing, key=lambda name: least[name] / own[name] if own[name] else math.inf)
+    return f"--{name.replace('_', '-')} {format_up(least[name])}"
+
+
 def _tolerate(name: str, option: str | None) -> str | None:
     """Return the command by which a tensor passes, with its option."""
     return None if option is None else f"normcli check {name} … {option}"
@@ -193,7 +214,7 @@ def diagnose_request(
         options = [word for one in differences for word in (one.option or "").split(" ")]
         faults = [_FAULTS[word] for word in options if word in _FAULTS]
         if (wrong := find_arithmetic(found, match)) is not None:
-            faults.append(wrong.fault.id)
+            faults.append(wrong.id)
         return Diagnosis(
             told.verdict, cause,
             evidence if found.rounded_to is None else (f"y holds {found.rounded_to} numbers", *evidence), also,
@@ -250,8 +271,8 @@ def _contrast(
         told.insert(0, OtherChoice("statistics are this tensor's own", "the running ones"))
         remedy = f"normcli {name} … without --eval"
     if (wrong := find_arithmetic(found, match)) is not None:
-        told.append(OtherChoice(wrong.cause))
-        remedy = remedy or wrong.fault.remedy
+        told.append(OtherChoice(wrong.words))
+        remedy = remedy or wrong.remedy
     exactness = [*list_exactness(match, found.reproductions)]
     if not told and match.is_far:
         largest = f"the largest difference is {match.max_ulp:.2g} ulp"

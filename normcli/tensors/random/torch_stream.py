@@ -1,7 +1,7 @@
-"""torch's CPU random stream, without torch; its normal values by the transform of Box and Muller.
+"""torch's CPU random stream, without torch.
 
-The rules are those of ATen/core/DistributionsHelper.h, ATen/core/MT19937RNGEngine.h and
-ATen/native/cpu/DistributionTemplates.h, and are held against torch 2.13 in the tests.
+It follows ATen/core/DistributionsHelper.h, ATen/core/MT19937RNGEngine.h and
+ATen/native/cpu/DistributionTemplates.h; tests compare it with torch 2.13.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _DOUBLE_BITS = 53
 _WORD_MASK = 2**32 - 1
 
 _WIDE_RANGE = 2**28
-"""From this range of integers on, torch takes 64 bits for each (2.13; older releases: from 2³² on)."""
+"""The range of integers from which on torch draws 64 bits for each (2.13; in older releases 2³²)."""
 
 _AT_ONCE = 1 << 14
-"""Normal values made at once: few enough for intermediate arrays to stay in the L2 cache."""
+"""The number of normal values made at once; intermediate arrays then stay in the L2 cache."""
 
 _LARGEST_SEED = 2**64 - 1
 _SMALLEST_SEED = -(2**63)
@@ -42,17 +42,22 @@ class TorchStream:
     Parameters
     ----------
     seed : int
-        As torch, −2⁶³ to 2⁶⁴ − 1; the engine uses its low 32 bits.
+        A seed from −2⁶³ to 2⁶⁴ − 1, as in torch; the engine uses its low 32 bits.
+
+    Raises
+    ------
+    UsageError
+        If the seed is out of range.
 
     Notes
     -----
-    Integers, uniform values and fewer than 16 normal values are torch's to the bit. 16 and more float32 normal
-    values are those of x86 CPUs with AVX2 or AVX-512, to the bit, on whatever CPU this runs. On ARM, Apple
-    silicon and x86 without AVX2 torch calls the C library and rounds angles otherwise: some 60 % of its
-    values are the same, the others differ by up to 3e-6. On POWER it has polynomials of yet another library.
+    Integers, uniform values and fewer than 16 normal values equal torch's to the bit. 16 or more float32 normal
+    values equal, to the bit, those of torch on x86 CPUs with AVX2 or AVX-512, whatever the CPU here. On ARM,
+    Apple silicon and x86 without AVX2, torch calls the C library and rounds angles differently: about 60 % of
+    its values equal those made here, the others differ by up to 3e-6. On POWER, torch uses another library.
 
-    16 and more float64 normal values are torch's to the bit where NumPy's logarithm is the C library's. Where
-    the CPU has AVX-512 it is NumPy's own, and 0.2 % of the values differ, by 1 or 2 ulp.
+    16 or more float64 normal values equal torch's to the bit if NumPy calls the C library's logarithm. On CPUs
+    with AVX-512, NumPy has its own, and 0.2 % of the values differ, by 1 or 2 ulp.
 
     Examples
     --------
@@ -67,16 +72,16 @@ class TorchStream:
         self._leftover: float | None = None
 
     def pass_over(self, count: int, dist: str, span: float, dtype: str | None) -> None:
-        """Skip a number of values of a distribution that would be drawn in one call.
+        """Skip a number of values of a distribution, as if one call had drawn them.
 
         Parameters
         ----------
         count : int
         dist : {"randint", "uniform", "normal"}
         span : float
-            From the lowest value to the bound above, of integers.
+            high − low, which counts for `randint` only.
         dtype : str or None
-            As of the method that draws.
+            The dtype of the values, float32 or float64; None for float32.
         """
         if dist == "normal" and count < BLOCK:
             self.normal(count, dtype)
@@ -86,14 +91,14 @@ class TorchStream:
         advance(self._engine, 2 * drawn if takes_two else drawn)
 
     def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:
-        """Draw as `torch.randint(low, high, (count,))`."""
+        """Draw integers as `torch.randint(low, high, (count,))` does."""
         span = high - low
         bits = self._draw_words(count).astype(np.uint64) if span < _WIDE_RANGE else self._draw_wide(count)
         # Unsigned arithmetic wraps round as torch's does, so that every 64-bit low and high is right.
         return (bits % np.uint64(span) + np.uint64(low & (2**64 - 1))).astype(np.int64)
 
     def uniform(self, low: float, high: float, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw as `torch.empty(count, dtype=dtype).uniform_(low, high)`; float32 if `dtype` is None."""
+        """Draw values as `torch.empty(count, dtype=dtype).uniform_(low, high)`; float32 if `dtype` is None."""
         kind = _check_dtype(dtype)
         bounds = np.array([low, high], dtype=kind)
         span, start = float(bounds[1] - bounds[0]), float(bounds[0])
@@ -103,13 +108,13 @@ class TorchStream:
         return values
 
     def normal(self, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw as `torch.randn(count, dtype=dtype)`; float32 if `dtype` is None."""
+        """Draw values as `torch.randn(count, dtype=dtype)` does; float32 if `dtype` is None."""
         kind = _check_dtype(dtype)
         values = self._draw_few(count) if count < BLOCK else self._draw_blocks(count, kind)
         return values.astype(kind, copy=False)
 
     def _draw_few(self, count: int) -> NDArray[np.float64]:
-        """Box–Muller in float64, two values at a time; an odd one is left over for the next draw."""
+        """Draw normal values by Box–Muller in float64, in pairs; an odd one is kept for the next draw."""
         values = [] if self._leftover is None else [self._leftover]
         while len(values) < count:
             first, second = self._draw_unit(2, np.dtype(np.float64)).tolist()
@@ -120,7 +125,10 @@ class TorchStream:
         return np.array(values, dtype=np.float64)
 
     def _draw_blocks(self, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
-        """Box–Muller within blocks of 16; if the count is no multiple, 16 fresh ones make the last 16."""
+        """Draw 16 or more normal values by Box–Muller in blocks of 16.
+
+        If the count is no multiple of 16, the last 16 values are made from 16 further uniform ones.
+        """
         values = np.empty(count, dtype=kind)
         whole = count - count % BLOCK
         for start in range(0, whole, _AT_ONCE):
@@ -135,7 +143,7 @@ class TorchStream:
         fill_blocks(values)
 
     def _draw_unit(self, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
-        """Uniform values of [0, 1) with all the bits of `kind`."""
+        """Draw uniform values from [0, 1): multiples of 2⁻²⁴ (float32) or 2⁻⁵³ (float64)."""
         bits: NDArray[Any]
         if kind == np.float32:
             bits, precision = self._draw_words(count), _FLOAT_BITS
@@ -181,13 +189,7 @@ def _check_dtype(dtype: str | None) -> np.dtype[Any]:
 
 
 BLOCK = 16
-"""Values of the transform of Box and Muller at once: the first 8 give the lengths, the last 8 the angles.
-
-For float32 torch has a logarithm, sine and cosine of its own where the CPU has AVX2, whose products and sums
-are fused (`NormalFill16` of ATen/native/cpu/DistributionTemplates.h). They are followed here operation by
-operation, on whatever CPU this runs. Their polynomials are those of Moshier's Cephes library (`logf`, `sinf`,
-`cosf`).
-"""
+"""The number of values in a block: the first 8 determine the lengths, the last 8 the angles."""
 
 _LOG = np.array(
     [
@@ -196,30 +198,31 @@ _LOG = np.array(
     ],
     dtype=np.float32,
 )  # fmt: skip
-"""log(1 + x) = x − x²/2 + x³ · polynomial(x), for 1 + x from √½ to √2; the highest power first."""
+"""The polynomial of log(1 + x) = x − x²/2 + x³ · polynomial(x), √½ ≤ 1 + x < √2; the highest power first."""
 
 _LOG_2 = np.array([0.693359375, -2.12194440e-4], dtype=np.float32)
-"""log 2 in two parts, of which the first has 9 bits: its product with an exponent is exact."""
+"""log 2 as a sum of two numbers; the first has 9 bits, so that its product with an exponent is exact."""
 
 _COS = np.array([2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2], dtype=np.float32)
-"""cos x = 1 − x²/2 + x⁴ · polynomial(x²), for |x| up to π/4."""
+"""The polynomial of cos x = 1 − x²/2 + x⁴ · polynomial(x²), |x| ≤ π/4; the highest power first."""
 
 _SIN = np.array([-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1], dtype=np.float32)
-"""sin x = x + x³ · polynomial(x²), for |x| up to π/4."""
+"""The polynomial of sin x = x + x³ · polynomial(x²), |x| ≤ π/4; the highest power first."""
 
 _QUARTER_TURN = np.array([1.5703125, 4.837512969970703125e-4, 7.54978995489188216e-8], dtype=np.float32)
-"""π/2 in three parts, of which the first two have 8 and 11 bits: their products with 0 … 4 are exact."""
+"""π/2 as a sum of three numbers; the first two have 8 and 11 bits: their products with 0 … 4 are exact."""
 
 _HALF_QUARTER_TURNS = np.float32(4 / np.pi)
 
 
 def fill_blocks(values: NDArray[Any]) -> None:
-    """Turn uniform values of [0, 1) into standard normal ones, in place.
+    """Turn uniform values from [0, 1) into standard normal ones, in place.
 
     Parameters
     ----------
     values : ndarray of float32 or float64, one axis
-        Contiguous, with 24 or 53 bits each; as many as some blocks have.
+        A contiguous array whose length is a multiple of 16; each value is a multiple of 2⁻²⁴ (float32) or 2⁻⁵³
+        (float64).
     """
     halves = values.reshape(-1, 2, BLOCK // 2)
     uniform: NDArray[Any] = 1 - halves[:, 0]
@@ -235,7 +238,7 @@ def fill_blocks(values: NDArray[Any]) -> None:
 
 
 def _take_log(values: Singles) -> Singles:
-    """Take the natural logarithm of normal numbers up to 1."""
+    """Return the natural logarithm of positive float32 values up to 1, none of them subnormal."""
     mantissa, powers = np.frexp(values)
     is_small = mantissa < np.float32(np.sqrt(0.5))
     x = np.where(is_small, 2 * mantissa, mantissa) - 1
@@ -248,7 +251,7 @@ def _take_log(values: Singles) -> Singles:
 
 
 def _turn(angle: Singles) -> tuple[Singles, Singles]:
-    """Return cosine and sine of angles from 0 to 2π."""
+    """Return the cosine and the sine of float32 angles from 0 to 2π."""
     quarters = ((angle * _HALF_QUARTER_TURNS).astype(np.int32) + 1) >> 1
     turns = quarters.astype(np.float32)
     x = angle - turns * _QUARTER_TURN[0] - turns * _QUARTER_TURN[1]
@@ -264,7 +267,7 @@ def _turn(angle: Singles) -> tuple[Singles, Singles]:
 
 
 def _evaluate(coefficients: Iterable[np.float32], x: Singles) -> Singles:
-    """Evaluate a polynomial by Horner's rule, each step of it fused."""
+    """Evaluate a polynomial (highest power first) by Horner's rule, with a fused multiply-add for each step."""
     highest, *others = coefficients
     wide = x.astype(np.float64)
     value = np.full_like(x, highest)

@@ -1,14 +1,14 @@
 """Tables: rows of cells in named columns, some of which are numbers.
 
 * `arrow`: large delimited files, faster
-* `column_choice`: which columns are worked on, and their names
-* `delimited_writing`: CSV and its relatives, written
+* `column_choice`: the columns that are worked on
 * `delimited`: CSV and its relatives, read
+* `delimited_writing`: CSV and its relatives, written
 * `json_records`: JSON records and JSON Lines
 * `line_records`: the lines of a delimited file, or several of a quoted cell
-* `numerals`: how cells write numbers, and what is missing
-* `parquet_writing`: Parquet files, written
+* `numerals`: notations of numbers and of missing values in cells
 * `parquet`: Parquet files, read
-* `tables`: columns that are numbers, and others that pass through
-* `text_columns`: columns of text as numbers: read, refused, doubted
+* `parquet_writing`: Parquet files, written
+* `tables`: columns that are numbers, and others that are written again unchanged
+* `text_columns`: columns that are not plain numbers: read in another notation, refused, or doubted
 """

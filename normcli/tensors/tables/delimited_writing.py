@@ -22,31 +22,31 @@ if TYPE_CHECKING:
 
 
 _NAN_TEXTS = ("nan", '"nan"')
-"""NaN as delimited files and JSON have it."""
+"""The texts of NaN in delimited files and in JSON."""
 
 _VALUES_AT_ONCE = 1 << 15
-"""Numbers written at a time: their text is in memory."""
+"""The number of values written at a time, whose text is in memory."""
 
 _ROWS_AT_ONCE = 1024
-"""Rows written at a time where they are put together from several sources."""
+"""The number of rows written at a time where they are assembled from several sources."""
 
 
 def place_numbers(
     numbers: Iterator[list[str]], table: FileTable, delimiter: str | None, *, keeps_missing: bool
 ) -> Iterator[list[str]]:
-    """Yield the texts of each row's cells: those of a tensor, in their places among what passes through.
+    """Yield the texts of each row's cells: numbers in the tensor's columns, the table's cells in the others.
 
     Parameters
     ----------
     numbers : iterator
-        The texts of each row's numbers, or where these stand together (`FileTable.span`), and nothing is
-        missing, one text of them all.
+        For each row the list of its numbers' texts; if the tensor's columns are adjacent (`FileTable.span`) and
+        `keeps_missing` is False, a list of one text for all of them.
     table : FileTable
-        Where the numbers came from.
+        The table that the numbers came from.
     delimiter : str or None
-        As of `Rows.read_cells`.
+        The delimiter of the file that is written; None for JSON.
     keeps_missing : bool
-        Whether missing values stay as they stood where the number is NaN.
+        Whether a cell that stood for a missing value keeps its text (null in JSON) where the number is NaN.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def place_numbers(
 
 
 def write_rows(stream: BinaryIO, rows: Iterator[str], between: str) -> None:
-    """Write the texts of rows, and a text between each two of them, many at a time."""
+    """Write the texts of rows with a separator between them."""
     separator = ""
     while block := list(islice(rows, _ROWS_AT_ONCE)):
         stream.write((separator + between.join(block)).encode())
@@ -87,7 +87,7 @@ def holds_nan(values: NDArray[Any]) -> bool:
 
 
 def iterate_row_blocks(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Yield the rows of a tensor, some at a time."""
+    """Yield blocks of consecutive rows of a tensor of two axes."""
     count = max(1, _VALUES_AT_ONCE // max(1, values.shape[1]))
     for start in range(0, len(values), count):
         yield values[start : start + count]
@@ -97,7 +97,7 @@ def iterate_row_blocks(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
 def write_delimited(
     stream: BinaryIO, values: NDArray[Any], names: Sequence[str] | None, table: FileTable | None, delimiter: str
 ) -> None:
-    """Write a tensor of two axes, with the names of its columns if it has any.
+    """Write a tensor of two axes, with a header if its columns have names.
 
     Parameters
     ----------
@@ -105,12 +105,12 @@ def write_delimited(
     values : ndarray
         Shape (rows, columns).
     names : sequence of str or None
-        Of the values' columns.
+        The names of the values' columns.
     table : FileTable or None
-        Where the values came from: they are written in their places among its other columns, as it is
-        delimited itself.
+        The table that the values came from: they are written in their places among its other columns, with its
+        names, and with its delimiter and decimal point unless either delimiter is a tab.
     delimiter : str
-        Otherwise.
+        The delimiter in all other cases.
     """
     decimal = "."
     if table is not None:
@@ -139,7 +139,7 @@ def write_delimited(
 
 
 def _format_blocks(values: NDArray[Any], delimiter: str, decimal: str) -> Iterator[str]:
-    """Yield the lines of a tensor of two axes, some at a time."""
+    """Yield the text of some rows at a time, each row a line."""
 
     def format_block(rows: NDArray[Any]) -> str:
         return "".join(f"{line}\n" for line in _format_rows(rows, delimiter, decimal))
@@ -157,9 +157,9 @@ def _format_blocks(values: NDArray[Any], delimiter: str, decimal: str) -> Iterat
 
 
 def _format_rows(rows: NDArray[Any], delimiter: str, decimal: str) -> list[str]:
-    """Return the numbers of each row, in full precision, with a delimiter between them; booleans as 0 and 1.
+    """Return the text of each row: its numbers in full precision, delimiters between; booleans as 0 and 1.
 
-    They are formatted all at once, in a list's own text, which is faster than one by one.
+    All rows are formatted at once, as the text of a nested list, which is faster than one by one.
     """
     numbers = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
     text = repr(numbers.tolist())[2:-2].replace(".", decimal)
@@ -167,5 +167,5 @@ def _format_rows(rows: NDArray[Any], delimiter: str, decimal: str) -> list[str]:
 
 
 def to_cell(value: float | bool) -> str:
-    """Return a number as CSV and `--print` have it: in full precision, booleans as 0 and 1."""
+    """Return the text of a number in CSV and for `--print`: in full precision, booleans as 0 and 1."""
     return repr(int(value)) if isinstance(value, bool) else repr(value)
