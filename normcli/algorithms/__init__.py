@@ -7,9 +7,9 @@
 * `row_formula`: from moments to y: where casts to the narrow dtype stand
 * `row_computation`: an algorithm, a dtype of sums and an order of casts together, run on rows
 * `fused`: x · y + z rounded once, as processors do
-* `moment_bounds`: how far mean and variance may be off, by theorem
-* `element_bounds`: how far each value of y may be off
-* `gradient_bounds`: how far each value of dx, dgamma and dbeta may be off
+* `moment_bounds`: the largest errors of mean and variance, by theorem
+* `element_bounds`: the largest error of each value of y
+* `gradient_bounds`: the largest errors of each value of dx, dgamma and dbeta
 
 Each step is NumPy's, in the dtype of the sums, so that it is rounded as a kernel's would be. Steps of float16
 and bfloat16 are calculated in float32 and rounded after each, which gives the bits of the narrow dtype: float32

@@ -1,4 +1,4 @@
-"""How far a result may be off at most, value by value: what becomes of the bounds of mean and variance.
+"""The largest error of each value of a result, from the largest errors of mean and variance.
 
 With mean and variance off by E and F, x̂ = (x − mean)/D is off by E/D, by what D is between var − F and var + F,
 and by the roundings of the subtraction, of 1/D and of the product; gamma and beta round once or twice each, and

@@ -21,7 +21,7 @@ def round_twice(x: Values, y: Values | np.generic, z: Values) -> Values:
 
 
 def fuse(x: Values, y: Values | np.generic, z: Values) -> Values:
-    """Return x · y + z of float32, rounded once; of other dtypes as `round_twice`.
+    """Return x · y + z rounded once if x is float32; for other dtypes with the product rounded, then the sum.
 
     The product is exact in float64. Its sum is rounded there to odd, which leaves the second rounding right
     (Boldo & Melquiond 2008, "Emulation of FMA and correctly rounded sums").

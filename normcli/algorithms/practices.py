@@ -92,7 +92,7 @@ PRACTICES = (
 
 
 def list_practices(norm: str) -> tuple[Practice, ...]:
-    """Return the rows of frameworks that calculate a norm, by its short name.
+    """Return the algorithms of the frameworks whose kernel for a norm was read, by the norm's short name.
 
     Examples
     --------

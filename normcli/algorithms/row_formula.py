@@ -151,7 +151,7 @@ class RowElements(NamedTuple):
         return inverse
 
     def scale(self, values: Values) -> Values:
-        """Return values times gamma, plus beta, in the dtype of the values."""
+        """Return values times gamma, plus beta, in the dtype of the values; a parameter of None is left out."""
         for parameter, operate in ((self.gamma, np.multiply), (self.beta, np.add)):
             if parameter is not None:
                 values = operate(values, parameter.astype(values.dtype))

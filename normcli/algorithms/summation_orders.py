@@ -94,7 +94,7 @@ def add_in_vectors(rows: Values) -> Values:
 
 
 def _add_side_by_side(steps: Values) -> Values:
-    """Add along the first axis: every fourth value into one of four sums, then the rest, then the four sums."""
+    """Return the sum along the first axis: four sums of every fourth value, to which the rest is added."""
     full = len(steps) // _SIDES
     sums = _add_in_levels(steps[: full * _SIDES].reshape(full, _SIDES, *steps.shape[1:]))
     rest: Iterator[Values] = iter((*steps[full * _SIDES :], *sums[1:]))
@@ -102,7 +102,7 @@ def _add_side_by_side(steps: Values) -> Values:
 
 
 def _add_in_levels(steps: Values) -> Values:
-    """Add along the first axis in four levels: runs of values in turn, then runs of such sums, and so on."""
+    """Return the sum along the first axis in four levels: runs of values in turn, then runs of sums."""
     power = max(_LEVELS, max(len(steps) - 1, 0).bit_length() // _LEVELS)
     nothing = np.zeros(steps.shape[1:], steps.dtype)
     levels = [nothing] * _LEVELS

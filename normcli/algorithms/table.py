@@ -31,7 +31,7 @@ class Algorithm(NamedTuple):
     ----------
     name : str
     words : str
-        Its words in a sentence.
+        The algorithm's words in a sentence.
     add : Add
         The order of addition.
     measure : Measure

@@ -37,7 +37,7 @@ class _ClassRule(NamedTuple):
     keeps : bool
         Whether `axis` is the axis that is kept, not the one reduced.
     weight : str
-        What a Keras layer calls its gamma.
+        The attribute of a Keras layer that holds gamma.
     """
 
     norm: str

@@ -200,7 +200,7 @@ def choose_lengths(
     stored : Stored
     plan : Plan
     least : tuple of int, optional
-        The lengths of which those of blocks are multiples; by default the store's chunks.
+        A length for each axis, of which the block's is a multiple; by default that of the store's chunks.
     whole : tuple of int
         The axes along which blocks are whole.
     """
@@ -221,7 +221,7 @@ def _gather_box(origin: Origin, whole: Whole, box: Box, version: str) -> Part:
 
 
 def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: Any) -> None:
-    """Normalize an array of a store into another array, of which each task writes whole chunks or shards.
+    """Normalize an array of a store block by block into another, of which blocks are whole chunks or shards.
 
     Parameters
     ----------

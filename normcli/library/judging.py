@@ -22,7 +22,7 @@ from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.grouped_check import GroupedTable
 from normcli.identifying.models.matrix_model import find_start
 from normcli.identifying.question import Identification, Kind, Question
-from normcli.identifying.usual_norm import diagnose_gated
+from normcli.identifying.usual_norm import identify_gated
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.identifying.words.suggestion import hint_exchange
@@ -276,8 +276,7 @@ def identify(
         found = identification.identify(question, wanted)
         told = hint_exchange(question, diagnose(found))
     else:
-        found = Identification(question, ())
-        told = diagnose_gated(question, read_numbers(gate, "gate"), wanted)
+        found, told = identify_gated(question, read_numbers(gate, "gate"), wanted)
     source, other = Tensor(taken.values, "x"), Tensor(theirs, "actual")
     answer = IdentificationAnswer(found, told, source, other, names)
     return Judgement(told.verdict == Kind.NORM, found, answer, told)

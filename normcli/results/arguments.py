@@ -45,7 +45,10 @@ AROUND = ("clip", *GATE, "clip_output")
 
 
 class Arguments(NamedTuple):
-    """The arguments of a call, read: plan, tensor and inputs."""
+    """The arguments of a call, read: plan, tensor, inputs, effort, the way back, and the addends of a residual.
+
+    `give` converts an array of the tensor's shape to the type of x, `give_other` one of another shape.
+    """
 
     plan: Plan
     values: NDArray[Any]

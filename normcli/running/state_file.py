@@ -171,7 +171,7 @@ def hold(path: str, timeout: float | None = None, notify: Callable[[], None] = l
 
 
 def _try_hold(path: str, target: Path) -> Callable[[], None] | None:
-    """Lock a state file, or one beside it; return the function that unlocks it, or None if it is locked."""
+    """Lock a state file, or one beside it; return the function that unlocks it, or None if another has it."""
     try:
         if (
             os.name == "nt"

@@ -1,4 +1,4 @@
-"""The algorithm that a kernel is declared to be, and how far each of its values may be off for that."""
+"""The algorithm that a caller declares for a kernel, and the largest error of each value that follows."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _USUAL = "two-pass", next(iter(CASTS))
 
 
 class DerivedBound(NamedTuple):
-    """The largest error that is allowed of each value.
+    """The largest error of each value that an algorithm allows.
 
     Parameters
     ----------
     allowed : ndarray of float64
-        Of the tensor's shape, in the unit of the result.
+        The errors, of the tensor's shape and in the unit of the result.
     void : ndarray of int
-        The numbers of the groups that nothing is promised of.
+        The numbers of the groups for which the algorithm has no useful bound.
     """
 
     allowed: Floats
@@ -53,12 +53,12 @@ def read_declared(
     cast: str | None = None,
     limits: Iterable[float | None] = (),
 ) -> Computation | None:
-    """Return the computation that a caller declares; None if he declares none.
+    """Return the computation that a caller declares; None if all of `accumulate`, `algorithm` and `cast` are.
 
     Raises
     ------
     UsageError
-        If the dtype of the sums is missing, a name is in no table, or limits are given too.
+        If `accumulate` alone is missing, a name is in no table, or one of `limits` is given too.
     """
     for what, name in (("algorithm", algorithm), ("cast", cast)):
         if name is not None and not isinstance(name, str):
@@ -76,12 +76,13 @@ def read_declared(
 
 
 def derive_bounds(computation: Computation, asked: Arguments) -> DerivedBound:
-    """Return how far each value of a result may be off.
+    """Return the largest error of each value of a result; it is 0 in groups that are not finite.
 
     Raises
     ------
     UsageError
-        If there are no bounds for the norm, or the dtype of the sums does not hold the values.
+        If there are no bounds for the norm or with running statistics or a mask, or the dtype of the sums does
+        not hold the values.
     """
     plan, values = asked.plan, asked.values
     _require_bounds(computation, asked)
@@ -95,19 +96,20 @@ def derive_bounds(computation: Computation, asked: Arguments) -> DerivedBound:
 
 
 def tolerate_derived(words: str, dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
-    """Return a tolerance that stands for bounds derived from an algorithm, which the words name."""
+    """Return the tolerance of a dtype, marked as derived from the algorithm that `words` name."""
     return choose_tolerance(dtype, scale=scale)._replace(derived=words)
 
 
 def derive_gradient_bounds(
     computation: Computation, asked: Arguments, dy: NDArray[Any], dtypes: Mapping[str, np.dtype[Any]]
 ) -> tuple[dict[str, Floats], NDArray[np.intp]]:
-    """Return how far each value of gradients may be off, by name, and the groups without a bound.
+    """Return the largest errors of gradients by name, and the numbers of groups without a useful bound.
 
     Parameters
     ----------
     computation : Computation
-        All of its operations are in the dtype of its sums; each gradient is rounded once, at the end.
+        The algorithm of the backward pass: all operations are in the dtype of its sums, and each gradient is
+        rounded to its own dtype at the end.
     asked : Arguments
     dy : ndarray
     dtypes : mapping of str to dtype
@@ -116,7 +118,8 @@ def derive_gradient_bounds(
     Raises
     ------
     UsageError
-        As `derive_bounds`; also if the cast is not the usual one.
+        If there are no bounds for the norm or with running statistics or a mask, the dtype of the sums does not
+        hold the values, or the cast is not the usual one.
     """
     plan, accumulation = asked.plan, computation.accumulation
     _require_bounds(computation, asked)
@@ -152,7 +155,7 @@ def _require_bounds(computation: Computation, asked: Arguments) -> None:
 
 
 def describe_void(computation: Computation, asked: Arguments, void: NDArray[np.intp]) -> str:
-    """Return which groups nothing is promised of, in a sentence."""
+    """Return a sentence on the groups `void`, for which a computation has no useful bound."""
     grid, norm = asked.plan.grid, asked.plan.norm.name
     which = f"{len(void):,} of {format_count(grid.group_count, 'group')}"
     return (
@@ -162,7 +165,7 @@ def describe_void(computation: Computation, asked: Arguments, void: NDArray[np.i
 
 
 class _Rows:
-    """A tensor's groups as rows, and back."""
+    """The layout of a tensor's groups as rows: arrays are converted to rows and back."""
 
     def __init__(self, asked: Arguments) -> None:
         self._asked = asked
@@ -170,7 +173,7 @@ class _Rows:
         self._order = (*self._grid.kept_view_axes, *self._grid.view_axes)
 
     def make_task(self) -> tuple[RowTask, NDArray[np.bool_]]:
-        """Return what bounds depend on, and which rows are finite."""
+        """Return the task for the bounds, and for each row whether all its values are finite."""
         plan, values, inputs, effort = self._asked[:4]
         formula, statistics = RowFormula.of(plan), measure(plan, values, effort=effort)
         mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)
@@ -183,12 +186,12 @@ class _Rows:
         return RowTask(x, groups, formula, gamma, beta, plan.spec.rounds_before_gamma), finite
 
     def take(self, values: NDArray[Any]) -> Floats:
-        """Return values of the tensor's shape as rows of float64."""
+        """Return an array of the tensor's shape as rows of float64, shape (groups, values)."""
         view = values.astype(np.float64).reshape(self._grid.view_shape)
         return view.transpose(self._order).reshape(self._grid.group_count, -1)
 
     def spread(self, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
-        """Return gamma or beta for each value of the rows."""
+        """Return gamma or beta for each value of the rows; `otherwise`, of shape (1, 1), for None."""
         if parameter is None:
             return np.full((1, 1), otherwise)
         view = np.asarray(parameter, dtype=np.float64).reshape(self._parameters.view_shape)
@@ -203,7 +206,7 @@ class _Rows:
 
 
 def _find_square(statistics: dict[str, Floats], size: int) -> Floats:
-    """Return the variance, the mean square, or a length's square by its number of values."""
+    """Return the variance, the mean square, or the square of a length over its number of values, flat."""
     for name in ("var", "ms"):
         if name in statistics:
             return statistics[name].reshape(-1)
@@ -211,7 +214,7 @@ def _find_square(statistics: dict[str, Floats], size: int) -> Floats:
 
 
 def _holds(name: str, dtype: np.dtype[Any]) -> bool:
-    """Whether every value of a dtype is one of the dtype of that name."""
+    """Whether the dtype called `name` holds every value of `dtype`."""
     if not is_float(dtype):
         return bool(np.can_cast(dtype, np.dtype(find_type(name))))
     other = dtype.name
