@@ -161,6 +161,11 @@ def check(
     return Checked(comparisons, statistics, counts, inputs.selection, saved)
 
 
+def fit_actual(plan: Plan, array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of (N,) as the only column of a table of (N, 1), if the tensor is one; else unchanged."""
+    return array.reshape(plan.grid.shape) if (*array.shape, 1) == plan.grid.shape else array
+
+
 def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
     """Raise `DataError` unless an array can be the tensor or the statistic of that name.
 

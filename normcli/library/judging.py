@@ -158,7 +158,7 @@ def check(
             found.ok, found, Verdict(plan, hollow, parameters, {checking.NORMALIZED: "actual"}, found)
         )
     asked = read_arguments(x, norm, options)
-    theirs = read_numbers(actual, "actual")
+    theirs = checking.fit_actual(asked.plan, read_numbers(actual, "actual"))
     if theirs.shape != asked.plan.grid.shape:
         raise DataError(f"actual has the shape {theirs.shape}; x has {asked.plan.grid.shape}")
     if by is None:

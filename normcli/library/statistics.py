@@ -12,9 +12,8 @@ from normcli.answers.batches.fitted_statistics import answer_fit
 from normcli.documents.document import View
 from normcli.engine.walk import Effort
 from normcli.errors import MissingStatisticError, UsageError
-from normcli.fitting.merge import merge_stats
 from normcli.fitting.shards import require_all
-from normcli.fitting.statistics import round_stats, warn
+from normcli.fitting.statistics import merge_stats, round_stats, warn
 from normcli.fitting.stats_file import describe_stats, read_stats, write_stats
 from normcli.fitting.use import Use, use_stats
 from normcli.library.intake import arrange_axes, find_places, fit_sums, group_rows, refuse_groups

@@ -52,7 +52,7 @@ def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
     """Return the options that name the tensor, or several that each are a batch."""
     text = (
         "Or FILE alone: .npy, .npz, .json, .jsonl, .csv, .tsv, .safetensors, .parquet; FILE:KEY picks an "
-        "array; - is standard input."
+        "array, or a column of a table; - is standard input."
     )
     return (
         *declare_inputs(f"{text} With --state, several are one batch each." if several else text),
@@ -404,8 +404,8 @@ def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:
 def of_columns(norm: Norm) -> tuple[Option, ...]:
     """Return the option that groups the rows of a table, of a norm of columns."""
     text = (
-        "Of a table: each value of this column, or of several (shop,month), has statistics of its own, "
-        "which its rows are normalized with."
+        "Of a table: each value of this column, or of several (shop,month), by name or number, has statistics "
+        "of its own, which its rows are normalized with."
     )
     return (option("--by", metavar="COLUMNS", help=text),) if norm.axes is AxesRule.FIRST else ()
 

@@ -70,7 +70,7 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
 
 
 def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
-    """Return the places of the columns that rows are grouped by, given their names in one text.
+    """Return the places of the columns that rows are grouped by, given their names or numbers in one text.
 
     Raises
     ------
@@ -79,12 +79,18 @@ def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
     """
     names = rows.names or ()
     wanted = [text] if text in names else [name.strip() for name in split_names(text, "--by")]
-    for name in wanted or [text]:
-        if name not in names or wanted.count(name) > 1:
-            known = ", ".join(map(shorten, names[:_LISTED])) or "no names of columns"
-            which = f"no column {shorten(name)!r}" if name not in names else f"one column {shorten(name)!r}"
+    numbers = {str(place): place for place in range(rows.width)}
+    places = {name: names.index(name) if name in names else numbers.get(name) for name in wanted or [text]}
+    found = [*places.values()]
+    for name, place in places.items():
+        if place is None or found.count(place) > 1 or wanted.count(name) > 1:
+            known = (
+                ", ".join(map(shorten, names[:_LISTED]))
+                or f"no names of columns, but numbers from 0 to {rows.width - 1}"
+            )
+            which = f"no column {shorten(name)!r}" if place is None else f"one column {shorten(name)!r}"
             raise UsageError(f"{rows.name} has {which} to group its rows by; it has {known}")
-    return tuple(map(names.index, wanted))
+    return tuple(place for place in found if place is not None)
 
 
 def match_columns(

@@ -62,7 +62,7 @@ def fit_on_cluster(settings: Settings, named: Sequence[Named], policy: Policy) -
     """Fit a norm to stores, block by block, and to files, each in a task of its own."""
     from normcli.cluster.stores import fit_files, fit_store
     from normcli.fitting.fit import Fitted
-    from normcli.fitting.merge import merge_stats
+    from normcli.fitting.statistics import merge_stats
 
     files = [one for one in named if find_place(one.name) is None]
     stores = [one.name for one in named if find_place(one.name) is not None]
