@@ -16,7 +16,7 @@ from normcli.errors import UsageError
 from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
 from normcli.pictures.legend import Owners, choose_owners, draw_legend
-from normcli.pictures.matrix_drawing import MOST_WIDTH, Flat
+from normcli.pictures.matrix_drawing import MOST_WIDTH, MatrixDrawing
 from normcli.pictures.plots import MOST_LINES, draw_histograms
 from normcli.printable import make_printable
 from normcli.results.normalized_part import normalize_part
@@ -212,7 +212,7 @@ def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: 
     if options.values != "none":
         texts = np.array(format_cells(values, options.digits), dtype=object).reshape(values.shape)
     describe = _make_describe(owners, places, values)
-    flat = Flat(result.plan, shown, texts, describe, drawers=options.view == "drawers")
+    flat = MatrixDrawing(result.plan, shown, texts, describe, drawers=options.view == "drawers")
     caption = flat.caption
     if texts is not None:
         output = name_output(result.inputs.parameters)

@@ -54,7 +54,7 @@ _ADVANCE = 0.6
 """The width of a character in nearly every monospaced font, as a part of the size."""
 
 
-class Flat:
+class MatrixDrawing:
     """The drawing of a tensor as matrices of cells within frames, or as drawers within drawers.
 
     Parameters

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.element_bounds import RowTask, bound_rows
-from normcli.algorithms.gradient_bounds import bound_gradients, bound_sum
+from normcli.algorithms.element_bounds import RowTask, bound_gradients, bound_rows, bound_sum
 from normcli.algorithms.moment_bounds import GroupFacts
 from normcli.algorithms.row_computation import Accumulation, Computation
 from normcli.algorithms.row_formula import RowFormula
@@ -16,6 +15,7 @@ from normcli.checking.ulp import Tolerance, choose_tolerance
 from normcli.dtypes import find_type, get_eps, get_largest, get_smallest, is_float
 from normcli.engine.run import measure
 from normcli.errors import UsageError
+from normcli.identifying.search.groups import put_back, take_groups
 from normcli.norms.divisors import Measurement
 from normcli.printable import format_count
 from normcli.results.arguments import read_dtype
@@ -88,11 +88,10 @@ def derive_bounds(computation: Computation, asked: Arguments) -> DerivedBound:
     _require_bounds(computation, asked)
     if not values.size:
         return DerivedBound(np.zeros(values.shape), np.zeros(0, np.intp))
-    rows = _Rows(asked)
-    task, finite = rows.make_task()
+    task, finite = _make_task(asked)
     slack = bound_rows(task, computation, plan.choose_output_dtype(values.dtype))
     error = np.where(finite[:, None], slack.error, 0.0)  # of what is not finite, nothing is tolerated
-    return DerivedBound(rows.give(error), np.flatnonzero(slack.void & finite))
+    return DerivedBound(put_back(plan.grid, error), np.flatnonzero(slack.void & finite))
 
 
 def tolerate_derived(words: str, dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
@@ -128,14 +127,14 @@ def derive_gradient_bounds(
     shapes = {name: plan.grid.shape if name == "dx" else plan.parameters.shape for name in dtypes}
     if not asked.values.size:
         return {name: np.zeros(shape) for name, shape in shapes.items()}, np.zeros(0, np.intp)
-    rows = _Rows(asked)
-    task, finite = rows.make_task()
-    slack = bound_gradients(task, rows.take(dy), accumulation, dtypes.get("dx", asked.values.dtype))
+    task, finite = _make_task(asked)
+    slack = bound_gradients(task, _take(asked, dy), accumulation, dtypes.get("dx", asked.values.dtype))
     along = tuple(axis for axis, length in enumerate(plan.parameters.view_shape) if length == 1)
     sums = {"dgamma": (slack.shares, slack.off), "dbeta": (slack.slopes, np.zeros_like(slack.off))}
-    allowed = {"dx": rows.give(np.where(finite[:, None], slack.error, 0.0))} if "dx" in dtypes else {}
+    error = put_back(plan.grid, np.where(finite[:, None], slack.error, 0.0))
+    allowed = {"dx": error} if "dx" in dtypes else {}
     for name in dtypes.keys() - {"dx"}:
-        sizes, off = (rows.give(part).reshape(plan.grid.view_shape).sum(along) for part in sums[name])
+        sizes, off = (put_back(plan.grid, part).reshape(plan.grid.view_shape).sum(along) for part in sums[name])
         count = asked.values.size // max(1, sizes.size)
         allowed[name] = bound_sum(sizes, off, count, accumulation, dtypes[name]).reshape(shapes[name])
     return allowed, np.flatnonzero(slack.void & finite)
@@ -164,45 +163,31 @@ def describe_void(computation: Computation, asked: Arguments, void: NDArray[np.i
     )
 
 
-class _Rows:
-    """The layout of a tensor's groups as rows: arrays are converted to rows and back."""
+def _make_task(asked: Arguments) -> tuple[RowTask, NDArray[np.bool_]]:
+    """Return the groups as rows, on which bounds depend, and whether each row is finite."""
+    plan, values, inputs, effort = asked[:4]
+    formula, statistics = RowFormula.of(plan), measure(plan, values, effort=effort)
+    mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)
+    offset = plan.spec.gamma_offset if inputs.gamma is not None else 0
+    with np.errstate(all="ignore"):
+        x, square = _take(asked, values), _find_square(statistics, plan.grid.group_size)
+        groups = GroupFacts.of(x, mean, square, formula.ddof)
+        gamma, beta = _spread(asked, inputs.gamma, 1.0) + offset, _spread(asked, inputs.beta, 0.0)
+        finite = np.isfinite(x).all(1) & np.isfinite(square)
+    return RowTask(x, groups, formula, gamma, beta, plan.spec.rounds_before_gamma), finite
 
-    def __init__(self, asked: Arguments) -> None:
-        self._asked = asked
-        self._grid, self._parameters = asked.plan.grid, asked.plan.parameters
-        self._order = (*self._grid.kept_view_axes, *self._grid.view_axes)
 
-    def make_task(self) -> tuple[RowTask, NDArray[np.bool_]]:
-        """Return the task for the bounds, and for each row whether all its values are finite."""
-        plan, values, inputs, effort = self._asked[:4]
-        formula, statistics = RowFormula.of(plan), measure(plan, values, effort=effort)
-        mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)
-        offset = plan.spec.gamma_offset if inputs.gamma is not None else 0
-        with np.errstate(all="ignore"):
-            x, square = self.take(values), _find_square(statistics, plan.grid.group_size)
-            groups = GroupFacts.of(x, mean, square, formula.ddof)
-            gamma, beta = self.spread(inputs.gamma, 1.0) + offset, self.spread(inputs.beta, 0.0)
-            finite = np.isfinite(x).all(1) & np.isfinite(square)
-        return RowTask(x, groups, formula, gamma, beta, plan.spec.rounds_before_gamma), finite
+def _take(asked: Arguments, values: NDArray[Any]) -> Floats:
+    """Return values of the tensor's shape as float64, a row for each group."""
+    return take_groups(asked.plan.grid, values.astype(np.float64))
 
-    def take(self, values: NDArray[Any]) -> Floats:
-        """Return an array of the tensor's shape as rows of float64, shape (groups, values)."""
-        view = values.astype(np.float64).reshape(self._grid.view_shape)
-        return view.transpose(self._order).reshape(self._grid.group_count, -1)
 
-    def spread(self, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
-        """Return gamma or beta for each value of the rows; `otherwise`, of shape (1, 1), for None."""
-        if parameter is None:
-            return np.full((1, 1), otherwise)
-        view = np.asarray(parameter, dtype=np.float64).reshape(self._parameters.view_shape)
-        whole = np.broadcast_to(view, self._grid.view_shape)
-        return self.take(whole.reshape(self._grid.shape))
-
-    def give(self, rows: Floats) -> Floats:
-        """Return rows as an array of the tensor's shape."""
-        shape = [self._grid.view_shape[axis] for axis in self._order]
-        back = np.argsort(self._order)
-        return np.ascontiguousarray(rows.reshape(shape).transpose(back)).reshape(self._grid.shape)
+def _spread(asked: Arguments, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
+    """Return gamma or beta for each value of the rows; a single number where there is none."""
+    if parameter is None:
+        return np.full((1, 1), otherwise)
+    grid, view_shape = asked.plan.grid, asked.plan.parameters.view_shape
+    return _take(asked, np.broadcast_to(parameter.reshape(view_shape), grid.view_shape).reshape(grid.shape))
 
 
 def _find_square(statistics: dict[str, Floats], size: int) -> Floats:

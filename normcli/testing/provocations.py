@@ -12,6 +12,7 @@ import numpy as np
 
 from normcli.dtypes import find_type, get_eps, get_largest, get_smallest
 from normcli.errors import NormError, UsageError
+from normcli.identifying.search.groups import put_back
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Choices, Request
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
-    from normcli.norms.type_names import NormName
+    from normcli.norms.rules import NormName
 
     Shape = tuple[int, ...]
 
@@ -281,12 +282,8 @@ class _CaseMaker:
         if grid.reach is not None or not math.prod(grid.shape):
             flat: Floats = make(self._rng.normal(size=(1, max(2, math.prod(grid.shape)))))[0]
             return flat[: math.prod(grid.shape)].reshape(grid.shape).astype(self._dtype)
-        kept, reduced = grid.kept_view_axes, grid.view_axes
         values = make(self._rng.normal(size=(grid.group_count, grid.group_size)))
-        order = (*kept, *reduced)
-        parted = values.reshape([grid.view_shape[axis] for axis in order])
-        view = parted.transpose([order.index(axis) for axis in range(len(order))])
-        return np.ascontiguousarray(view).reshape(grid.shape).astype(self._dtype)
+        return np.ascontiguousarray(put_back(grid, values)).astype(self._dtype)
 
     def _draw_parameter(self, name: str, plan: Plan) -> NDArray[Any]:
         """Return a gamma whose factors are 0.5 to 2 in size, of either sign, or a standard normal beta."""
