@@ -18,9 +18,9 @@ from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import find_geometry
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, UsageError
+from normcli.norms.axes import ParameterShapes
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
-from normcli.norms.shapes.parameter_shapes import ParameterShapes
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

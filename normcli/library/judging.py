@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import Document
     from normcli.identifying.question import Diagnosis
-    from normcli.norms.type_names import NormName
+    from normcli.norms.rules import NormName
     from normcli.results.arguments import Arguments
 
 Found = TypeVar("Found")

@@ -16,7 +16,7 @@ from normcli.engine.inputs import COUNT
 from normcli.engine.run import run_into
 from normcli.engine.tiling.geometry import find_geometry
 from normcli.errors import DataError, NormError, UsageError
-from normcli.norms.shapes.parameter_shapes import ParameterShapes
+from normcli.norms.axes import ParameterShapes
 from normcli.numerics.pairs import two_diff
 from normcli.quantizing.blocks import (
     TILE,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.norms.type_names import NormName
+    from normcli.norms.rules import NormName
     from normcli.quantizing.blocks import Losses
     from normcli.quantizing.formats import QuantizedFormat
 

@@ -20,15 +20,13 @@ from normcli.tensors.formats.file_formats import (
     find_format,
     recognize_format,
 )
-from normcli.tensors.formats.store_places import find_place
 from normcli.tensors.held_files import Opened
 from normcli.tensors.mapped import Mapped
 from normcli.tensors.spool import spool
-from normcli.tensors.tables.column_choice import UNNAMED, find_grouping
-from normcli.tensors.tables.column_names import list_names
+from normcli.tensors.tables.column_choice import UNNAMED, find_grouping, list_names
 from normcli.tensors.tables.tables import AS_FOUND, FileTable
 from normcli.tensors.tables.text_columns import doubt_identifiers
-from normcli.tensors.tensor import STANDARD_STREAM, GroupingColumns, Tensor
+from normcli.tensors.tensor import STANDARD_STREAM, GroupingColumns, Tensor, find_place
 
 if TYPE_CHECKING:
     from normcli.tensors.tables.tables import TableOptions, TextRows

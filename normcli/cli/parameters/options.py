@@ -18,10 +18,10 @@ from normcli.cli.parameters.types import (
     parse_number,
     parse_shape,
 )
-from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
+from normcli.norms.option_kinds import NUMERIC_TYPES, OptionKind
+from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.request import Fill, NanRule
-from normcli.norms.rules import AxesRule
-from normcli.norms.type_names import GateActivationName, GateOrderName
+from normcli.norms.rules import AxesRule, GateActivationName, GateOrderName
 from normcli.quantizing.formats import FORMATS as FORMATS_OF_CODES
 from normcli.quantizing.formats import ScaleRounding
 from normcli.tensors.held_files import StoreRules, Stores
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from normcli.cli.verb_commands import NamedNorm
-    from normcli.norms import options as norms
+    from normcli.norms import option_kinds as norms
     from normcli.norms.norm import Norm
 
     Function = Callable[..., Any]
