@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.fused import fuse, round_twice
+from normcli.algorithms.summation_orders import fuse, round_twice
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from normcli.algorithms.fused import MultiplyAdd
-    from normcli.algorithms.summation_orders import Add, Values
+    from normcli.algorithms.summation_orders import Add, MultiplyAdd, Values
 
     Measure = Callable[[Values, Add, int], "RowMoments"]
     """Takes rows, of shape (groups, values), the order of addition, and ddof."""

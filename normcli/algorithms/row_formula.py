@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.fused import fuse
+from normcli.algorithms.summation_orders import fuse
 from normcli.norms.divisors import LENGTH
 from normcli.norms.rules import Centre, EpsMode
 from normcli.tuples import NamedTuple

@@ -174,7 +174,7 @@ def assert_backward_matches(
         and atol are of more use than max_ulp. If none is given, atol is smaller for smaller gradients.
     accumulate : str or dtype, optional
         The dtype of all operations of the backward pass. If it is given, the largest error of each value is
-        derived from the roundings of such a pass on these data (`normcli.algorithms.gradient_bounds`).
+        derived from the roundings of such a pass on these data (`normcli.algorithms.element_bounds`).
     algorithm : str, optional
         The algorithm for the variance, as in `assert_matches`.
     **options

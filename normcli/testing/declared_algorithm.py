@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.element_bounds import RowTask, bound_rows
-from normcli.algorithms.gradient_bounds import bound_gradients, bound_sum
+from normcli.algorithms.element_bounds import RowTask, bound_gradients, bound_rows, bound_sum
 from normcli.algorithms.moment_bounds import GroupFacts
 from normcli.algorithms.row_computation import Accumulation, Computation
 from normcli.algorithms.row_formula import RowFormula
