@@ -2,7 +2,6 @@
 
 * `record`: the norms of a model, recorded while it runs
 * `record_torch`: the hooks of torch's modules
-* `record_others`: the norms of Keras and Flax models, recorded
 * `modules`: which norm a module is, by its class
 * `dump_file`: the file of a recorded run: tensors by name, settings of layers
 * `layer`: the layers of a run, opened

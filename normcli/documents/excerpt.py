@@ -257,8 +257,8 @@ def iterate_long(
     columns : mapping of str to callable
         Each returns the values at some indices, given as one array an axis.
     """
+    from normcli.tensors.pieces import expect
     from normcli.tensors.tables.delimited_writing import to_cell  # of CSV alone
-    from normcli.tensors.watched import expect
 
     yield [*axis_names, *columns]
     size = math.prod(shape)

@@ -8,11 +8,11 @@ from normcli.documents.axes_words import format_reduction, format_running, list_
 from normcli.documents.document import SCHEMA, Facts, Table, TableRow, describe_members
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.number_format import format_shape, format_statistic
+from normcli.norms.axes import place_parameter
 from normcli.norms.norm import QUARTILES
 from normcli.norms.options import find_option
 from normcli.norms.request import Fill
 from normcli.norms.rules import EpsMode, GroupOrder, ParameterRule
-from normcli.norms.shapes.parameter_shapes import place_parameter
 from normcli.printable import format_count, make_printable
 from normcli.tensors.formats.json_lists import describe_number
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import Document
     from normcli.identifying.question import Diagnosis
-    from normcli.norms.type_names import NormName
+    from normcli.norms.rules import NormName
     from normcli.results.arguments import Arguments
 
 Found = TypeVar("Found")
@@ -158,7 +158,7 @@ def check(
             found.ok, found, Verdict(plan, hollow, parameters, {checking.NORMALIZED: "actual"}, found)
         )
     asked = read_arguments(x, norm, options)
-    theirs = read_numbers(actual, "actual")
+    theirs = checking.fit_actual(asked.plan, read_numbers(actual, "actual"))
     if theirs.shape != asked.plan.grid.shape:
         raise DataError(f"actual has the shape {theirs.shape}; x has {asked.plan.grid.shape}")
     if by is None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from normcli.fitting.statistics import Rounded, Stats
     from normcli.norms.layout import AxisSpec
     from normcli.norms.plan import Plan
-    from normcli.norms.type_names import EpsModeName, FrameworkName, GroupOrderName, NanName, NormName
+    from normcli.norms.rules import EpsModeName, FrameworkName, GroupOrderName, NanName, NormName
 
 _RENAMED = {"norm": "norm_length"}
 """The name of a statistic → its name here, where `Statistics` has another attribute of that name."""

@@ -18,7 +18,7 @@ from normcli.dtypes import LARGEST_EXACT, find_type, is_bfloat16, require_real
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import name_layout
 from normcli.results.foreign_arrays import read_foreign
-from normcli.tensors.tables.column_names import list_names
+from normcli.tensors.tables.column_choice import list_names
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

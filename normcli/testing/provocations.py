@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
-    from normcli.norms.type_names import NormName
+    from normcli.norms.rules import NormName
 
     Shape = tuple[int, ...]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class MatrixPasses(Passes):
-    """The passes of a norm that divides a matrix by its largest singular value; uncounted values are 0 there."""
+    """The passes of a norm that divides by a matrix's largest singular value; uncounted values are 0."""
 
     def measure(self) -> dict[str, Floats]:
         """Measure, and normalize if there is a sink; return the statistics in the shape of the kept runs."""

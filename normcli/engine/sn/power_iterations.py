@@ -166,7 +166,7 @@ class PowerIterations:
         return Vectors(*((before, column) if self._iteration.u is not None else (column, before)))
 
     def find_units(self, matrix: NDArray[Any]) -> tuple[Floats, Floats] | None:
-        """Return v and u, divided by their lengths, as doubles; None if the matrix or the first product is 0."""
+        """Return v and u, divided by their lengths, as doubles; None if the matrix or first product is 0."""
         if not matrix.astype(np.bool_).any():
             return None
         found = self.find_directions(matrix, _UNIT_BITS)

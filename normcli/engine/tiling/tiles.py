@@ -245,7 +245,7 @@ class Tiles:
                     self.statistics[name] = self.source.make_array(shape, np.dtype(np.float64))
 
     def open_statistics(self, tile: Slices) -> contextlib.AbstractContextManager[dict[str, Floats]]:
-        """Open a block with arrays of one axis for a tile's statistics, by name; at its end, keep their contents.
+        """Open a block with arrays of one axis, by name, for a tile's statistics; at its end, keep them.
 
         The dictionary is empty if statistics are not to be kept.
         """

@@ -72,6 +72,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         _COUNTED_IN,
         options.AROUND["clip"],
         *options.GATE,
+        options.AROUND["clip_output"],
         *check_quantized.OPTIONS,
         *check_backward.OPTIONS,
         *(check_running.OPTIONS if named.norm.tracks else ()),
@@ -128,7 +129,7 @@ def _run(
       normcli check bn -i x.npy --gamma g.npy --beta b.npy --actual y.npy --max-ulp 1
       normcli check ln -i x.npy --actual y.npy --accumulate float32 --algorithm welford
       normcli check bn -i x.npy --actual-mean mean.npy --actual-rstd rstd.npy
-      normcli check zscore -i rewards.csv --by prompt --like trl --actual advantages.csv
+      normcli check zscore -i rewards.csv --by prompt --like trl --actual advantages.csv:advantage
       normcli check rms -i x.npy --gamma g.npy --residual r.npy --gate z.npy --actual y.npy
       normcli check ln -i x.npy --backward --dy dy.npy --actual-dx dx.npy --actual-dgamma dgamma.npy
       normcli check rms -i x.npy --gate z.npy --backward --dy dy.npy --actual-dgate dz.npy
@@ -145,6 +146,8 @@ def _run(
         quantized = check_quantized.check_codes(settings, actual | limits)
         print_verdict(quantized, settings.answer, ok=quantized.ok)
         return
+    if settings.around.clip_output is not None:
+        raise UsageError("--clip-output is checked of codes: give --quantize, or check the norm without bounds")
     actual = {name: path for name, path in actual.items() if name not in check_quantized.OWN}
     stored = check_running.take_paths(actual)
     if stored:
@@ -237,11 +240,13 @@ def _find_actual(norm: Norm, actual: Mapping[str, str | None]) -> dict[str, str]
 
 
 def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor:
-    from normcli.checking.check import NORMALIZED, require_shape
+    from normcli.checking.check import NORMALIZED, fit_actual, require_shape
 
     option = "--actual" if name == NORMALIZED else f"--actual-{name}"
     with name_subject(option):
         tensor = load_actual(path, settings, plan.grid.columns)
+    if name == NORMALIZED:
+        tensor = tensor._replace(values=fit_actual(plan, tensor.values))
     with name_subject(f"{option} {path}"):
         require_shape(plan, name, tensor.values)
     return tensor
