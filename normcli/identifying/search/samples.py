@@ -74,8 +74,8 @@ class Samples:
     ) -> None:
         self.x, self.y, self.scope = x, y, scope
         self._kept = {} if kept is None else kept
-        self._grid: Grid | None = None
-        self._placed: dict[tuple[bytes, int], tuple[Floats, Floats]] = {}
+        self._actual: Floats | None = None
+        self._undone: dict[tuple[int, Level], tuple[AffineStep, tuple[Floats, Floats]]] = {}
         self.affines, self.levels = affines, list_levels(scope.dtype)
         self.grids = list_grids(y.shape)
         self.screen = Screen(x, y, self.steps, scope.dtype)
@@ -102,13 +102,13 @@ class Samples:
         """Yield the groups of some numbers by each divisor; nothing if none is finite."""
         rows, actual = take_groups(grid, self.x, chosen), widen(take_groups(grid, self.y, chosen))
         usable = self._find_usable(rows)
+        parts = [(chosen[some], rows[some], actual[some]) for some in (usable, ~usable) if some.any()]
         for divisor in divisors if usable.any() else ():
-            parts = [
-                Sample(grid, chosen[some], standardize(grid, chosen[some], rows[some], divisor), actual[some])
-                for some in (usable, ~usable)
-                if some.any()
-            ]
-            yield parts[0]._replace(undefined=None if usable.all() else parts[1])
+            first, *others = (
+                Sample(grid, numbers, standardize(grid, numbers, values, divisor), theirs)
+                for numbers, values, theirs in parts
+            )
+            yield first._replace(undefined=others[0] if others else None)
 
     def _find_usable(self, rows: NDArray[Any]) -> Selected:
         """Return which groups have finite values; where NaN does not count, two of them are enough."""
@@ -206,27 +206,24 @@ class Samples:
         """Return the least and the greatest factor of each group; None where no factor gives its values."""
         if sample.undefined is not None and self.find_wrong(sample.undefined, affine).any():
             return None
-        placed, standard = self._place(sample, affine), sample.standard
-        targets, slack = placed.undo(sample.actual, self.allow(sample, placed, level), np.zeros(1))
+        standard, (targets, slack) = sample.standard, self._undo(sample, affine, level)
         if (missing := standard.missing) is not None:
             targets, slack = np.where(missing, 0.0, targets), np.where(missing, np.inf, slack)
         return bound_factors(standard, targets, slack, measure_noise(standard, level))
 
-    def _place(self, sample: Sample, affine: AffineStep) -> AffineStep:
-        """Return an affine step of sampled values; of few of them, each gamma and beta is placed once."""
-        if sample.actual.size > FEW_VALUES:
-            return sample.place(affine)
-        if sample.grid != self._grid:
-            self._grid, self._placed = sample.grid, {}
-        chosen = sample.chosen.tobytes()
-
-        def place(values: Floats) -> Floats:
-            key = chosen, id(values)  # which stays its own as long as it is kept
-            if key not in self._placed:
-                self._placed[key] = values, take_groups(sample.grid, values, sample.chosen)
-            return self._placed[key][1]
-
-        return affine.map(place)
+    def _undo(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats]:
+        """Return x̂ of y and how far it may be off; of few values it is kept while other standards are tried."""
+        is_kept = sample.actual.size <= FEW_VALUES
+        if is_kept and sample.actual is not self._actual:
+            self._actual, self._undone = sample.actual, {}
+        key = id(affine), level  # which stays its own as long as the step is kept
+        if is_kept and key in self._undone:
+            return self._undone[key][1]
+        placed = sample.place(affine)
+        undone = placed.undo(sample.actual, self.allow(sample, placed, level), np.zeros(1))
+        if is_kept:
+            self._undone[key] = affine, undone
+        return undone
 
     def fit(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Hypothesis]:
         """Yield what divides so."""
