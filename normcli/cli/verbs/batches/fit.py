@@ -96,8 +96,10 @@ def _fit(
     if shard is not None and settings.run.is_clustered:
         raise UsageError("--shard is for those who have no cluster; --scheduler and --workers fit all of it")
     if settings.source.by is not None:
-        reason = "goes with no --by, which groups the rows of tables on this machine"
-        settings.refuse(reason, "--axes", "--keep", "--layout", *CLUSTER)
+        settings.refuse(
+            "goes with no --by, which groups the rows of tables on this machine",
+            *("--axes", "--keep", "--layout", *CLUSTER),
+        )
     if not files and files_from is None:
         raise UsageError("fit needs files: FILE…, or --files-from FILE")
     from normcli.fitting.fit import Policy, fit

@@ -44,8 +44,6 @@ _SUFFIXES = (".json", *ARCHIVES)
 _MOST_NAMES = 5
 """The most names of weights in a note."""
 
-_OF_ONE_LAYER = "goes with --conv-weight, not with --checkpoint"
-
 _OF_NORM = ("--running-mean", "--running-var", "--state", "--gamma", "--beta")
 """The options of the norm behind one layer."""
 
@@ -142,7 +140,8 @@ def _fold_norms(settings: Settings, source: _Source) -> None:
     from normcli.running.checkpoint_fold import fold_checkpoint
 
     _require_one_source(source)
-    settings.refuse(_OF_ONE_LAYER, "--conv-bias", "--transposed", "--groups", *_OF_NORM)
+    of_layer = ("--conv-bias", "--transposed", "--groups", *_OF_NORM)
+    settings.refuse("goes with --conv-weight, not with --checkpoint", *of_layer)
     path, output = str(source.checkpoint), settings.answer.output
     if source.dry_run and output is not None:
         raise UsageError("--dry-run writes nothing: leave --output out")
@@ -236,8 +235,8 @@ def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
 
     names = ("groups", *list_own_options(_MATRICES), "like")
     _require_one_source(source)
-    options = (f"--{name}" for name in names if name != "rows")
-    settings.refuse(_OF_ONE_LAYER, "--conv-bias", *options, "--transposed")
+    of_layer = ("--conv-bias", *(f"--{name}" for name in names if name != "rows"), "--transposed")
+    settings.refuse("goes with --conv-weight, not with --checkpoint", *of_layer)
     rows = settings.request.rows
     if rows not in (None, "0", "1"):
         raise UsageError("--rows is 0 or 1 with --checkpoint: the axis of the rows where it is open")

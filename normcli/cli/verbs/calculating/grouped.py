@@ -62,12 +62,13 @@ def normalize_groups(settings: Settings) -> None:
 
 def refuse_beside_groups(settings: Settings) -> None:
     """Raise `UsageError` where something is asked for that groups of rows do not have, or there is no table."""
-    of_whole = "is of the whole tensor: leave it out beside --by"
-    settings.refuse(of_whole, *AROUND)
-    if settings.answer.stats_output:
+    if settings.answer.stats_output and not settings.given.intersection(AROUND):
         instead = f"normcli fit {settings.request.norm} … --by {settings.source.by} -o STATS.npz"
         raise UsageError(f"--stats-output is of the whole tensor: {instead} keeps statistics of groups")
-    settings.refuse(of_whole, "--emit", "--print", "--show", "--residual", "--mask", "--lengths", "--fill")
-    settings.refuse(of_whole, "--axes", "--keep", "--layout", *CLUSTER)
+    settings.refuse(
+        "is of the whole tensor: leave it out beside --by",
+        *(*AROUND, "--emit", "--print", "--show", "--residual", "--mask", "--lengths", "--fill"),
+        *("--axes", "--keep", "--layout", *CLUSTER),
+    )
     if len(settings.source.inputs) != 1:
         raise UsageError("--by groups the rows of one table: give -i FILE")

@@ -29,11 +29,12 @@ def quantize_norm(settings: Settings) -> None:
     from normcli.quantizing.quantize import quantize_plan, read_quantization
 
     asked = read_quantization(*settings.quantizing)
-    reason = "is of a result that is not quantized: leave it out beside --quantize"
-    settings.refuse(reason, "--emit", "--by", "--print", "--stats-output", "--state", *CLUSTER)
     answer = settings.answer
-    if not settings.source.shape:
-        settings.refuse(reason, "--dtype")
+    settings.refuse(
+        "is of a result that is not quantized: leave it out beside --quantize",
+        *("--emit", "--by", "--print", "--stats-output", "--state", *CLUSTER),
+        *(() if settings.source.shape else ("--dtype",)),
+    )
     if answer.format_name not in (None, *FORMATS):
         raise UsageError(f"--quantize has no --format {answer.format_name}: it has {', '.join(FORMATS)}")
     destination = choose_values_file(answer.output, suffixes=_SUFFIXES)
