@@ -72,6 +72,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         _COUNTED_IN,
         options.AROUND["clip"],
         *options.GATE,
+        options.AROUND["clip_output"],
         *check_quantized.OPTIONS,
         *check_backward.OPTIONS,
         *(check_running.OPTIONS if named.norm.tracks else ()),
@@ -145,6 +146,8 @@ def _run(
         quantized = check_quantized.check_codes(settings, actual | limits)
         print_verdict(quantized, settings.answer, ok=quantized.ok)
         return
+    if settings.around.clip_output is not None:
+        raise UsageError("--clip-output is checked of codes: give --quantize, or check the norm without bounds")
     actual = {name: path for name, path in actual.items() if name not in check_quantized.OWN}
     stored = check_running.take_paths(actual)
     if stored:
