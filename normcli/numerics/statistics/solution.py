@@ -58,7 +58,8 @@ def solve(plan: Plan, measured: Measured | Solution) -> Solution:
     ----------
     plan : Plan
     measured : Measured or Solution
-        As `Divisor.measurement` says; a length of p = 2 comes as moments about 0. A solution stays what it is.
+        What the norm's `Divisor.measurement` names; for a length of p = 2, moments about 0. A solution is
+        returned as it is.
     """
     if isinstance(measured, Solution):
         return measured
@@ -78,15 +79,14 @@ class SquaredGroups(NamedTuple):
     Parameters
     ----------
     mean : Triple
-        A double, and two of what it leaves.
     square : Pair
         The variance, mean square or squared length.
     error : float or ndarray
-        How far `square` may be off, as a part of it.
+        An upper bound of the relative error of `square`.
     undecided : ndarray of bool
-        Where nothing else here holds.
+        True where mean and square are not known: `ask` has to be called.
     ask : callable
-        Returns the mean and the square of a group, by its number, exactly; None for a square of NaN.
+        Takes the number of a group; returns its mean and square, exactly; None for a square of NaN.
     """
 
     mean: Triple
@@ -97,7 +97,7 @@ class SquaredGroups(NamedTuple):
 
 
 def solve_given(plan: Plan, given: Given) -> Solution:
-    """Return what values are normalized with if their mean and variance are known beforehand.
+    """Return the solution of groups whose mean and variance are known beforehand.
 
     All arrays are of `Grid.stats_shape`. A divisor of 0 stays 0: the values divided by it need not be 0.
     """
@@ -120,7 +120,10 @@ _LEAST, _LARGEST = 2.0**-450, 2.0**450
 
 
 def resolve(plan: Plan, groups: SquaredGroups, zero_rule: ZeroRule | None) -> Solution:
-    """Return the divisors and statistics of groups, exactly where the pairs do not decide them."""
+    """Return the solution of groups with its statistics, calculated exactly where the pairs do not decide.
+
+    A `zero_rule` of None leaves divisors of 0 as they are.
+    """
     row, centred = plan.norm.divisor, plan.norm.divisor.about_mean
     assert row.spread is not None  # of every divisor that is a root of squares
     square, error = groups.square, groups.error + PAIRS.error
@@ -177,7 +180,7 @@ def _is_root(square: Pair, root: Pair) -> Selected:
 
 
 def _is_beyond(values: Floats, least: float, most: float) -> Selected:
-    """Return which values are not between two, nor 0."""
+    """Return an array that is True for values that are neither between two numbers nor 0."""
     if np.min(values, initial=most) > least and np.max(values, initial=least) < most:
         return np.zeros(values.shape, np.bool_)
     return np.asarray(~((values < most) & ((values > least) | (values == 0.0))))
@@ -186,7 +189,7 @@ def _is_beyond(values: Floats, least: float, most: float) -> Selected:
 def _find_statistics(
     plan: Plan, mean: Fraction, square: Fraction | None, zero_rule: ZeroRule | None
 ) -> dict[str, float]:
-    """Return the statistics of one group by exact arithmetic: as `resolve`."""
+    """Return the statistics of one group, calculated exactly and rounded once; None for a square of NaN."""
     from normcli.numerics.rational import find_root, round_once
 
     row = plan.norm.divisor
@@ -200,7 +203,7 @@ def _find_statistics(
 
 
 def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:
-    """Return the root with eps that a group is divided by if it is not 0, to so many bits at least."""
+    """Return the root, with eps added by the plan's mode, to so many bits at least; zeros are not replaced."""
     from normcli.numerics import rational
 
     return rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode, max(bits, rational.ROOT_BITS))
@@ -213,7 +216,7 @@ def leave_out(plan: Plan, solution: Solution) -> Solution:
     ----------
     plan : Plan
     solution : Solution
-        Of the whole norm; of arrays of one axis, the groups.
+        The solution of the whole norm, in arrays of one axis.
     """
     centres, divides, ask = plan.norm.centre is not Centre.NOTHING, plan.norm.divisor.divides, solution.ask
     from fractions import Fraction
