@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.open_case import AskedNorm
     from normcli.identifying.question import Question
     from normcli.norms.plan import Plan
+    from normcli.quantizing.formats import Quantization
     from normcli.quantizing.judging import QuantizedPart
-    from normcli.quantizing.quantize import Quantization, Quantized
+    from normcli.quantizing.quantize import Quantized
 
 
 # -- a gate
