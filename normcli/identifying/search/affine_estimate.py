@@ -1,8 +1,8 @@
-"""gamma and beta that nobody gave: fitted to the values, one pair for each channel.
+"""The search for a norm with unknown gamma and beta, which are fitted to the values.
 
-Of half precision, a kernel whose sums are of float32 leaves each value its own last roundings and nothing else.
-A statistic that was taken in half precision moves a whole group by one factor or shift: no gamma and beta,
-which all groups share, take that up.
+For y of half precision, a kernel with sums in float32 adds nothing to y but each value's own last roundings. A
+statistic that was rounded to half precision changes a whole group by one factor or shift, which gamma and beta
+cannot make up for, since all groups share them.
 """
 
 from __future__ import annotations
@@ -39,21 +39,33 @@ if TYPE_CHECKING:
 
 
 _HOPEFUL = 0.3
-"""Hypotheses that leave more of the spread than this unexplained with every likely eps are not pursued."""
+"""A hypothesis is dropped if with every likely eps some value is off by more than this part of y's
+deviation."""
 
 _AT_ONCE = 1 << 12
-"""Values of which all likely eps are tried at once."""
+"""All likely eps are tried at once for at most this many values, else one after the other."""
 
 _LIKELY_EPS = (1e-6, 1e-5, 1e-3)
 _BESIDE = 0.05
-"""Likely eps are tried first where they are no smaller than this part of the least variance."""
+"""Likely eps are tried first if they are larger than this part of the least variance."""
 
 _ROUNDINGS, _ROUNDINGS_OF_HALF = 16.0, 1.0
-"""Ulp by which values may be off; in half precision, only by a rough kernel."""
+"""Bounds on errors, in machine epsilons of y's dtype times the terms: of longer dtypes, and of half
+precision."""
 
 
 class Fit(NamedTuple):
-    """Lines that were fitted, and how far each value is off and may be."""
+    """Fitted lines y = scale · x̂ + shift, with the error of each value.
+
+    Parameters
+    ----------
+    lines : PlainMap
+        Gamma as the scale and beta as the shift.
+    rest : ndarray
+        |y − line| at each value.
+    allowed : ndarray
+        The bound on rounding error at each value.
+    """
 
     lines: PlainMap
     rest: Floats
@@ -61,12 +73,12 @@ class Fit(NamedTuple):
 
     @property
     def explains(self) -> bool:
-        """Whether rounding explains all values."""
+        """Whether every error is within its bound."""
         return bool(np.all(self.rest <= self.allowed))
 
 
 class Estimated(NamedTuple):
-    """A hypothesis with a gamma and a beta that were fitted, and the precision of the kernels that give it."""
+    """A hypothesis with a fitted gamma and beta, and the dtype of the arithmetic of kernels that give y."""
 
     hypothesis: Hypothesis
     precision: str
@@ -75,20 +87,22 @@ class Estimated(NamedTuple):
 def estimate(
     x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid], most: float = math.inf
 ) -> Iterator[Estimated]:
-    """Yield the hypotheses that reproduce y with some gamma and beta.
+    """Yield the hypotheses that reproduce y with a fitted gamma and beta.
 
-    There is one pair for all values, or one for each index of a channel axis or of the reduced axes. Of half
-    precision, float32 is the precision where a gamma and a beta exist with which last roundings explain y.
+    There is one pair for all values, or one for each index of a channel axis or of the reduced axes. If y is of
+    half precision, the precision is float32 if last roundings alone explain y with some gamma and beta, else
+    that half precision. Nothing if y has NaN, or does not depend on x.
 
     Parameters
     ----------
     x, y : ndarray
-        Of one shape.
+        Input and output, of one shape.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     grids : sequence of Grid
+        The ways of grouping to try.
     most : float
-        There are fewer pairs than this.
+        Hypotheses have fewer pairs of gamma and beta than this.
     """
     if np.isnan(y).any() or not _is_open(x, y):  # no gamma and beta make NaN of finite groups
         return
@@ -101,7 +115,7 @@ def estimate(
 
 
 def _is_open(x: Floats, y: Floats) -> bool:
-    """Whether y goes with x, or with x less what its lines along an axis have in common."""
+    """Whether y may be a function of x, or of x standardized along one axis, in a sample."""
     places = choose_places(x.shape)
     x, y = x[places], y[places]
     moved = ((x - x.mean(axis, keepdims=True)) / x.std(axis, keepdims=True) for axis in range(x.ndim))
@@ -111,7 +125,11 @@ def _is_open(x: Floats, y: Floats) -> bool:
 def list_cases(
     x: Floats, y: Floats, grids: Sequence[Grid], most: float = math.inf
 ) -> Iterator[tuple[Hypothesis, list[tuple[int, ...]]]]:
-    """Yield the groups of finite values by each standard, and the axes that gamma and beta may run along."""
+    """Yield each hypothesis without gamma and beta, and the sets of axes along which they may vary.
+
+    Each grid is combined with each divisor by moments. Grids with infinite or NaN values in x are left out, as
+    are those without such a set of axes.
+    """
     for grid, divisor in itertools.product(grids, MOMENTS):  # any other differs by a scale and a shift
         every = [axes for axes in _choose_parameter_axes(grid, most) if any(list_betas(grid, axes, divisor))]
         rows = take_groups(grid, x) if every else None
@@ -122,7 +140,10 @@ def list_cases(
 
 
 def list_betas(grid: Grid, axes: tuple[int, ...], divisor: Divisor) -> Iterator[bool]:
-    """Yield whether there is a beta, where y shows more than is fitted; none first if nothing is centred."""
+    """Yield False for a fit without beta and True for one with beta, each if y shows more than is fitted.
+
+    A norm with a centre is fitted with beta only.
+    """
     for shifts in (True,) if is_centred(divisor) else (False, True):
         if count_numbers(grid, axes, divisor, shifts=shifts) > 0:
             yield shifts
@@ -131,7 +152,10 @@ def list_betas(grid: Grid, axes: tuple[int, ...], divisor: Divisor) -> Iterator[
 def _estimate_along(
     axes: tuple[int, ...], plain: Hypothesis, x: Floats, y: Floats, dtype: np.dtype[Any]
 ) -> list[Estimated]:
-    """Return the hypotheses of some groups with a gamma and a beta along some axes, or no beta if that does."""
+    """Return the hypotheses that reproduce y with gamma and beta along some axes, without beta if possible.
+
+    Those with arithmetic in half precision are returned only if there is no other.
+    """
     rough: list[Estimated] = []
     for shifts in list_betas(plain.sample.grid, axes, plain.sample.standard.divisor):
         found = list(_pursue(plain, Target(x, y, axes, dtype, shifts)))
@@ -142,20 +166,20 @@ def _estimate_along(
 
 
 class Target(NamedTuple):
-    """The tensors to which gamma and beta are fitted.
+    """The tensors to which gamma and beta are fitted, and how.
 
     Parameters
     ----------
     x, y : ndarray
-        Of one shape.
+        Input and output, of one shape.
     axes : tuple of int
         The axes along which gamma and beta vary.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     shifts : bool
-        Whether there is a beta.
+        Whether a beta is fitted.
     margin : float
-        The factor on the bounds of values if only a sample of each line is compared.
+        The factor on the bounds of errors; above 1 if only a sample of each line is fitted.
     """
 
     x: Floats
@@ -166,19 +190,26 @@ class Target(NamedTuple):
     margin: float = 1.0
 
     def fit(self, values: Floats) -> PlainMap:
-        """Return the gamma and beta of least squares that take values to y; a further first axis is kept."""
+        """Return the gamma and beta of least squares that lead from values to y.
+
+        Values have the shape of y, or one more first axis (of eps): then each index of it has its own lines.
+        """
         axes = self.axes
         if values.ndim > self.y.ndim:
             axes = (0, *(1 + axis for axis in axes))
         return fit_lines(values, self.y, axes, through_zero=not self.shifts)
 
     def read_step(self, lines: PlainMap) -> AffineStep:
-        """Return lines as an affine step."""
+        """Return lines as an affine step: the scale as gamma, the shift as beta if one is fitted."""
         return AffineStep(ESTIMATED, lines.scale, lines.shift if self.shifts else None)
 
 
 def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
-    """Yield a hypothesis with each place of eps, if some eps fit."""
+    """Yield the hypothesis with eps inside the root, and with eps outside, each if a usual eps fits.
+
+    A few values are tried first. The model has the range of the eps that fit, and gamma and beta are those of
+    the likeliest.
+    """
     most = _HOPEFUL * float(np.std(target.y, where=np.isfinite(target.y)))
     few, least = take_few(plain, target)
     if not _is_hopeful(few, least, most):
@@ -205,7 +236,7 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
 
 
 def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
-    """Whether some likely eps leaves no more than so much of any value unexplained."""
+    """Whether, with some likely eps, the fit leaves no value off by more than `most`."""
     least = float(np.square(plain.sample.standard.size.min(initial=math.inf)))
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
     counted = np.isfinite(target.y)
@@ -217,10 +248,11 @@ def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
 
 
 def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]:
-    """Yield the axes along which gamma and beta may vary, if they have fewer than `most` pairs; first no axis.
+    """Yield the sets of axes along which gamma and beta may vary, with fewer than `most` pairs.
 
-    Further ones are a channel axis, and the reduced axes. If groups are larger than whole channels, any scale
-    and shift of a channel fits, which proves nothing.
+    These are no axis (if `most` is finite), the second axis or the last, and the reduced axes. A channel axis
+    is left out if its groups are whole channels: then any scale and shift of a channel fits, which proves
+    nothing.
     """
     rank = len(grid.shape)
     kept = {axis for axis, length in enumerate(grid.shape) if length > 1} - set(grid.axes)
@@ -233,7 +265,7 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
 
 
 def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Iterator[Fit]:
-    """Yield gamma and beta of least squares for each eps."""
+    """Yield the fit of gamma and beta by least squares for each eps, in the order given."""
     for eps in every:
         lines, rest, allowed = regress(hypothesis, (eps,), target)
         lines = PlainMap(target.axes, lines.scale[0], lines.shift[0])
@@ -241,7 +273,22 @@ def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target)
 
 
 def regress(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Fit:
-    """Return gamma and beta of least squares for all eps at once, shape (eps, *parameters)."""
+    """Return the fit of gamma and beta by least squares, for several eps at once.
+
+    Parameters
+    ----------
+    hypothesis : Hypothesis
+        The groups of all values, and the divisor.
+    every : sequence of float
+        The eps to try.
+    target : Target
+
+    Returns
+    -------
+    Fit
+        `lines.scale` and `lines.shift` have a first axis of eps before those of y, with lengths of 1 where they
+        do not vary; `rest` and `allowed` have the shape (eps, *y.shape).
+    """
     grid, standard = hypothesis.sample.grid, hypothesis.sample.standard
     level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
     factors = np.stack([hypothesis.measure_factors(eps) for eps in every])
@@ -257,9 +304,10 @@ def regress(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> F
 
 
 def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
-    """Return the evidence in bits: how much more a map with as many numbers, but without groups, leaves.
+    """Return the evidence of a fit in bits: by how much a map without divisors fits worse.
 
-    That map takes x itself, or x less its group's mean, and so shows nothing of a divisor.
+    Lines with the same axes are fitted to x, and to x less its group's mean; the better of both counts. Their
+    error, in bits of what rounding allows, is multiplied by the count of numbers that y shows.
     """
     grid, rows = sample.grid, sample.standard.rows
     maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))
@@ -268,7 +316,10 @@ def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
 
 
 def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
-    """Return by how many bits of what is allowed a group is off, on average, in a line through some values."""
+    """Return log2 of the largest error of a group, in bounds of `fit`, averaged over groups.
+
+    The errors are those of lines from `values` to y; errors within their bound count 0.
+    """
     lines = target.fit(values)
     off = np.fmax.reduce(take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed), axis=1)
     return float(np.log2(np.fmax(off, 1.0)).mean())
@@ -278,7 +329,7 @@ _HALF_UNIT = 0.5
 
 
 def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[float]:
-    """Return the usual eps that values of a few lines do not refute."""
+    """Return the usual eps with which the fit explains all values of the target, times its margin."""
     usual = list_usual(target.dtype)
     moved = plain._replace(model=plain.model._replace(eps_mode=mode))
     fit = regress(moved, usual, target)
@@ -287,10 +338,10 @@ def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[floa
 
 
 def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
-    """Return a hypothesis of single values of some lines, and these values: what refutes it there refutes it.
+    """Return a hypothesis and a target for at most about 512 values, with the statistics of their whole groups.
 
-    Of lines that are too long, some values are taken: these have a line of their own, nearer to them, and a
-    margin for what it is off.
+    The values are of some lines (one for each index of gamma and beta). Lines longer than 512 values are
+    sampled, and the target has a margin of 4 for the different fit. What fails here fails for all values.
     """
     standard = plain.sample.standard
     places = _lay_places(plain.sample.grid, target.axes)
@@ -306,15 +357,18 @@ def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
 
 
 _FEW = 1 << 9
-"""Values that a hypothesis is tried on first."""
+"""About how many values a hypothesis is tried on first."""
 
 _MARGIN = 4.0
-"""The factor on the error of values where only a part of each line is fitted."""
+"""The factor on the bounds of errors if only a part of each line is fitted."""
 
 
 @functools.lru_cache(maxsize=8)  # of one grid, every divisor is tried in turn
 def _lay_places(grid: Grid, axes: tuple[int, ...]) -> NDArray[np.intp]:
-    """Return where the values of each line lie in the rows of groups, shape (lines, values)."""
+    """Return the flat indices, in the rows of groups, of the values of each line, shape (lines, values).
+
+    A line holds the values of one index of gamma and beta.
+    """
     shape = grid.group_count, grid.group_size
     places = put_back(grid, np.arange(math.prod(shape)).reshape(shape))
     lines = math.prod(grid.shape[axis] for axis in axes)
@@ -323,15 +377,18 @@ def _lay_places(grid: Grid, axes: tuple[int, ...]) -> NDArray[np.intp]:
 
 
 def fit_carefully(hypothesis: Hypothesis, eps: float, target: Target) -> AffineStep | None:
-    """Return the gamma and beta with which every value is rounded once, or as often as cast orders do; or None.
+    """Return a gamma and a beta with which last roundings of half precision explain every value.
+
+    The result alone is rounded; or x̂ too, and its product with gamma, which the step's `rounds_to` says. None
+    if neither explains y, or y is not finite.
 
     Parameters
     ----------
     hypothesis : Hypothesis
-        Of all groups, with a gamma and a beta that are nearly right; x̂ is rounded first or not.
+        The groups of all values, with a nearly right gamma and beta.
     eps : float
     target : Target
-        Of half precision.
+        The tensors, of half precision.
     """
     y, dtype = target.y, target.dtype
     if not np.isfinite(y).all():
