@@ -215,7 +215,7 @@ def distill(terms: Sequence[Any], size: int) -> Distilled:
     Parameters
     ----------
     terms : sequence of ndarray
-        Of one shape, the largest first as far as that is known.
+        Arrays of one shape, the largest first as far as that is known.
     size : int
         How many doubles there is room for. If the sum needs more, it is rounded.
     """

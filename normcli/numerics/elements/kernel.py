@@ -83,7 +83,7 @@ def apply_affine(values: NDArray[Any], out: NDArray[Any], parameters: Parameters
     Parameters
     ----------
     values, out : ndarray
-        Of one shape and float dtype, not overlapping.
+        Arrays of one shape and float dtype, which do not overlap.
     parameters : Parameters
 
     Returns

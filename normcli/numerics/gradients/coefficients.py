@@ -114,7 +114,7 @@ class Coefficients:
 
 
 def clear(coefficients: Coefficients, empty: Selected) -> Coefficients:
-    """Return coefficients with 0 for groups that are empty, of which no value is normalized."""
+    """Return coefficients with 0 where `empty` is True: no value of these groups is normalized."""
     cleared = coefficients.map(lambda a: np.where(empty, np.zeros((), a.dtype), a))
     return dataclasses.replace(cleared, peak=coefficients.peak)
 

@@ -75,7 +75,7 @@ class GradientRows(NamedTuple):
 
     @property
     def gated(self) -> Pair:
-        """The derivative of the loss with respect to the norm's result, before a gate."""
+        """The derivative of the loss with respect to what the norm hands to the gate: dy, times a gate."""
         return Pair(self.dy, np.zeros_like(self.dy) if self.upstream is None else self.upstream.low)
 
     @property

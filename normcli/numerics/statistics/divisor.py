@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def find_freedom(plan: Plan, count: Any) -> Any:
-    """Return what a sum of squares is divided by: 1 for lengths, else count − ddof; as many as counts."""
+    """Return what sums of squares are divided by: 1 for lengths; else count − ddof, an array if `count` is."""
     return 1 if plan.norm.divisor.measurement is Measurement.LENGTH else count - plan.spec.ddof
 
 
@@ -73,7 +73,7 @@ class Solution:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every mean is 0 or so far from 0 that three doubles hold all bits that they should."""
+        """Whether no mean that takes more than one double is so small that its further doubles lose bits."""
         return not is_faint(self.mean).any()
 
     def recall(self, number: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:

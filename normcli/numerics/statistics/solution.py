@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 class Measured(Protocol):
-    """The measurements of groups."""
+    """The measurements of groups, from which they are solved."""
 
     @property
     def count(self) -> Any:
-        """The number of values that are selected: one number for all groups, or one for each."""
+        """The number of values that count: one number for all groups, or one for each."""
         ...
 
     def solve(self, plan: Plan) -> Solution:
@@ -45,7 +45,7 @@ class Measured(Protocol):
 
 
 class Given(NamedTuple):
-    """Statistics that are known beforehand, as training has left them: one for each group of `Grid.running`."""
+    """Running statistics, as training has left them: a mean and a variance for each group of `Grid.running`."""
 
     mean: Floats
     var: Floats
@@ -73,29 +73,6 @@ def solve(plan: Plan, measured: Measured | Solution) -> Solution:
     return solution
 
 
-class SquaredGroups(NamedTuple):
-    """Groups that are divided by a root of squares: the numbers that are known of them.
-
-    Parameters
-    ----------
-    mean : Triple
-    square : Pair
-        The variance, mean square or squared length.
-    error : float or ndarray
-        An upper bound of the relative error of `square`.
-    undecided : ndarray of bool
-        True where mean and square are not known: `ask` has to be called.
-    ask : callable
-        Takes the number of a group; returns its mean and square, exactly; None for a square of NaN.
-    """
-
-    mean: Triple
-    square: Pair
-    error: Any
-    undecided: Selected
-    ask: Callable[[int], tuple[Fraction, Fraction | None]]
-
-
 def solve_given(plan: Plan, given: Given) -> Solution:
     """Return the solution of groups whose mean and variance are known beforehand.
 
@@ -103,30 +80,52 @@ def solve_given(plan: Plan, given: Given) -> Solution:
     """
     from fractions import Fraction
 
-    mean, var = map(plan.grid.spread_running, given)
+    centre, var = map(plan.grid.spread_running, given)
     shape, nothing = var.shape, np.zeros(var.size)
-    means = mean.reshape(-1)
+    means = centre.reshape(-1)
 
     def ask(group: int) -> tuple[Fraction, Fraction]:
         return Fraction(float(means[group])), Fraction(float(var.reshape(-1)[group]))
 
     far = np.isfinite(means) & (np.abs(means) > _LARGEST)
-    groups = SquaredGroups(Triple(means, nothing, nothing), Pair(var.reshape(-1), nothing), 0.0, far, ask)
-    return resolve(plan, groups, None).reshape(shape)
+    mean, square = Triple(means, nothing, nothing), Pair(var.reshape(-1), nothing)
+    return resolve(plan, mean, square, 0.0, far, ask, None).reshape(shape)
 
 
 _LEAST, _LARGEST = 2.0**-450, 2.0**450
 """Divisors that are not between these, or whose squares are not between theirs, are calculated exactly."""
 
 
-def resolve(plan: Plan, groups: SquaredGroups, zero_rule: ZeroRule | None) -> Solution:
+def resolve(
+    plan: Plan,
+    mean: Triple,
+    square: Pair,
+    off: Any,
+    unknown: Selected,
+    recall: Callable[[int], tuple[Fraction, Fraction | None]],
+    zero_rule: ZeroRule | None,
+) -> Solution:
     """Return the solution of groups with its statistics, calculated exactly where the pairs do not decide.
 
-    A `zero_rule` of None leaves divisors of 0 as they are.
+    Parameters
+    ----------
+    plan : Plan
+        The plan of a norm that divides by a root of squares.
+    mean : Triple
+    square : Pair
+        The variance, mean square or squared length.
+    off : float or ndarray
+        An upper bound of the relative error of `square`.
+    unknown : ndarray of bool
+        True where mean and square are not known: `recall` has to be called.
+    recall : callable
+        Takes the number of a group; returns its mean and square, exactly; None for a square of NaN.
+    zero_rule : ZeroRule or None
+        The rule for a divisor of 0; None leaves it 0.
     """
     row, centred = plan.norm.divisor, plan.norm.divisor.about_mean
     assert row.spread is not None  # of every divisor that is a root of squares
-    square, error = groups.square, groups.error + PAIRS.error
+    error = off + PAIRS.error
     root = keep_endless(square, pair_root(square))
     divisor = keep_endless(square, add_eps(square, root, plan.spec.eps, plan.spec.eps_mode))
     usable = divisor if zero_rule is None else replace_zeros(divisor, zero_rule)
@@ -134,34 +133,34 @@ def resolve(plan: Plan, groups: SquaredGroups, zero_rule: ZeroRule | None) -> So
     values = {row.square: square, row.spread: root, "rstd": invert_pair(shown)}
     values = {name: value for name, value in values.items() if name in row.statistics}
     undecided = np.broadcast_to(error > SOLVED, usable.hi.shape).copy()
-    undecided |= ~is_double_decided(square, groups.error) if row.square in values else False
-    is_root = _is_root(square, root) & (groups.error == 0.0)
+    undecided |= ~is_double_decided(square, off) if row.square in values else False
+    is_root = _is_root(square, root) & np.equal(off, 0.0)
     errors = dict.fromkeys(values.keys() - {row.square}, error)
     errors[row.spread] = np.where(is_root, 0.0, error)
     for name in values.keys() - {row.square}:
         undecided |= ~is_double_decided(values[name], errors[name])
     undecided |= _is_beyond(square.hi, _LEAST**2, _LARGEST**2) | _is_beyond(divisor.hi, _LEAST, _LARGEST)
-    undecided &= np.isfinite(square.hi) & np.isfinite(groups.mean.hi)
-    undecided |= groups.undecided
+    undecided &= np.isfinite(square.hi) & np.isfinite(mean.hi)
+    undecided |= unknown
     statistics = {name: value.hi for name, value in values.items()}
     if centred:
-        statistics = {"mean": groups.mean.hi, **statistics}
-    mean, known = groups.mean, Pair(usable.hi, np.where(np.isfinite(usable.hi), usable.lo, 0.0))
+        statistics = {"mean": mean.hi, **statistics}
+    known = Pair(usable.hi, np.where(np.isfinite(usable.hi), usable.lo, 0.0))
     if undecided.any():  # arrays may be one and the same until here
         mean, known = mean.map(np.copy), known.map(np.copy)
         statistics = {name: values.copy() for name, values in statistics.items()}
 
     def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
-        mean, square = groups.ask(group)
-        if square is None:
-            return mean, None
-        divisor = _find_divisor(plan, square, bits)
-        return mean, divisor if zero_rule is None else replace_zero(divisor, zero_rule)
+        centre, exact = recall(group)
+        if exact is None:
+            return centre, None
+        divisor = _find_divisor(plan, exact, bits)
+        return centre, divisor if zero_rule is None else replace_zero(divisor, zero_rule)
 
-    off = SOLVED if plan.spec.eps else np.where(is_root & ~undecided & (mean.mid == 0.0), 0.0, SOLVED)
-    solution = Solution(mean, known, centred, statistics, error=off, ask=ask)
+    left = SOLVED if plan.spec.eps else np.where(is_root & ~undecided & (mean.mid == 0.0), 0.0, SOLVED)
+    solution = Solution(mean, known, centred, statistics, error=left, ask=ask)
     for group in np.flatnonzero(undecided).tolist():
-        found = _find_statistics(plan, *groups.ask(group), zero_rule)
+        found = _find_statistics(plan, *recall(group), zero_rule)
         for name, shown_values in statistics.items():
             shown_values[group] = found[name]
         solution.settle(group, *ask(group, 0))
@@ -189,7 +188,7 @@ def _is_beyond(values: Floats, least: float, most: float) -> Selected:
 def _find_statistics(
     plan: Plan, mean: Fraction, square: Fraction | None, zero_rule: ZeroRule | None
 ) -> dict[str, float]:
-    """Return the statistics of one group, calculated exactly and rounded once; None for a square of NaN."""
+    """Return the statistics of one group, calculated exactly and rounded once; a square of None is NaN."""
     from normcli.numerics.rational import find_root, round_once
 
     row = plan.norm.divisor

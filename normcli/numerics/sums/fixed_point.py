@@ -157,7 +157,7 @@ class Fixed:
         return Fixed(self.digits[:, groups], self.low)
 
     def fold(self, shape: tuple[int, ...], axis: int) -> Fixed:
-        """Return the sums along one axis of `shape`, in C order of which the groups are numbered."""
+        """Return the sums of groups along one axis, if groups are numbered in C order of `shape`."""
         self._normalize()
         digits = np.add.reduce(self.digits.reshape(-1, *shape), axis=axis + 1)
         return Fixed(digits.reshape(len(self.digits), -1), self.low)
