@@ -9,7 +9,7 @@ from click import argument, option
 from normcli.cli.files.choose_destination import choose_values_file
 from normcli.cli.files.destination import ARCHIVES, WholeFiles, print_document
 from normcli.cli.files.sources import load_affine, load_optional, load_parameter
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import Framework, NormName
 from normcli.cli.problem import adopt_eps, load_running
 from normcli.cli.verb_commands import Verb
@@ -353,8 +353,8 @@ FOLD = Verb(
         option("--pairs", metavar="LAYER=NORM,…", help="Of bn, with --checkpoint: the layer of each norm."),
         option("--dry-run", is_flag=True, help="With --checkpoint: list the pairs, and fold nothing."),
         option("--like", type=Framework(_NORM.name), help="Take a framework's eps, rows and order of axes."),
-        options.output("Save weight and bias, or the whole state dict: .npz, .safetensors, or .json."),
-        *options.TABLE,
-        options.QUIET,
+        answer_options.output("Save weight and bias, or the whole state dict: .npz, .safetensors, or .json."),
+        *answer_options.TABLE,
+        answer_options.QUIET,
     ),
 )

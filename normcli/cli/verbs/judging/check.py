@@ -12,7 +12,7 @@ from click import option
 
 from normcli.cli.files.destination import leave_with_verdict, print_document
 from normcli.cli.files.sources import load_actual, require_one_stream
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.verb_commands import AROUND, BOUNDS, NamedNorm, Verb, make_command
 from normcli.cli.verbs.judging import check_backward, check_by, check_quantized, check_running
@@ -51,7 +51,7 @@ TOLERANCES = (
     option("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
 )
 
-_ANSWER = (options.ANY_FORMAT, *options.LOOK, *options.RUN)
+_ANSWER = (answer_options.ANY_FORMAT, *answer_options.LOOK, *answer_options.RUN)
 
 
 def _list_options(named: NamedNorm) -> Sequence[options.Option]:
@@ -80,7 +80,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *options.of_columns(named.norm),
         *options.COUNTING,
         *_ANSWER,
-        *options.CLUSTER,
+        *answer_options.CLUSTER,
     ]
 
 

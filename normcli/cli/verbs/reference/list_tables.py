@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from normcli.cli.files.destination import print_document
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options
 from normcli.cli.parameters.types import NormName
 from normcli.cli.verb_commands import Verb
 
@@ -52,7 +52,7 @@ def _list_conventions(settings: Settings, name: str | None) -> None:
 NORMS = Verb(
     "norms",
     _list_norms,
-    options=(options.FORMAT, options.COLOUR),
+    options=(answer_options.FORMAT, answer_options.COLOUR),
 )
 
 CONVENTIONS = Verb(
@@ -60,7 +60,7 @@ CONVENTIONS = Verb(
     _list_conventions,
     options=(
         click.argument("name", required=False, metavar="[NORM|FRAMEWORK]", type=NormName()),
-        options.FORMAT,
-        options.COLOUR,
+        answer_options.FORMAT,
+        answer_options.COLOUR,
     ),
 )
