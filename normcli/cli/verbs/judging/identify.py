@@ -12,8 +12,8 @@ from normcli.cli.files.sources import load_actual, load_affine, load_input, load
 from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import NormName
 from normcli.cli.verb_commands import EVALUATION, SELECTION, Verb
+from normcli.cli.verbs.calculating.quantized import OPTIONS, identify_codes
 from normcli.cli.verbs.judging.check import print_verdict
-from normcli.cli.verbs.judging.check_quantized import OPTIONS, identify_codes
 from normcli.errors import UsageError
 from normcli.norms.table import find_norm
 from normcli.printable import format_count

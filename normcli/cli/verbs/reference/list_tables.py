@@ -1,7 +1,9 @@
-"""`normcli norms` and `normcli conventions`: the tables of norms, and of what the frameworks do."""
+"""`normcli norms` and `normcli conventions`: the tables of norms and of frameworks; and that of symptoms."""
 
 from __future__ import annotations
 
+import pkgutil
+import tomllib
 from typing import TYPE_CHECKING
 
 import click
@@ -10,9 +12,30 @@ from normcli.cli.files.destination import print_document
 from normcli.cli.parameters import answer_options
 from normcli.cli.parameters.types import NormName
 from normcli.cli.verb_commands import Verb
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.cli.parameters.settings import Settings
+
+
+class Symptom(NamedTuple):
+    """What people report of a norm, and how its cause is found."""
+
+    symptom: str
+    thread: str
+    """The address of a public thread that reports it."""
+    make: str
+    """Python that writes small tensors which show it, with NumPy as np."""
+    command: str
+    answer: str
+    """The line of the command's answer that says what is wrong."""
+    fix: str
+
+
+def read_symptoms() -> list[Symptom]:
+    """Return the recipes of `symptoms.toml`, in the order of the file."""
+    text = (pkgutil.get_data("normcli.cli.verbs.reference", "symptoms.toml") or b"").decode()
+    return [Symptom(**row) for row in tomllib.loads(text)["recipes"]]
 
 
 def _list_norms(settings: Settings) -> None:
