@@ -23,7 +23,6 @@ from normcli.identifying.confirmation import Confirmation
 from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, REQUESTS, SCALERS, keep_first
 from normcli.identifying.faults.fault_search import (
     claims_of_places,
-    find_claims,
     find_nearest,
     list_near_plans,
     list_subjects,
@@ -149,7 +148,7 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     if reason not in (None, NOT_FINITE, ZEROS) and not is_constant:
         return None
     dtype = choose_counting_dtype(y.dtype)
-    claims = find_claims(iter((subject,)), x, y, dtype, saved)
+    claims = open_joints([*open_cases(iter((subject,)), x, y, dtype, saved)])
     if not claims or claims[0].fault.id in REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, x, y, dtype) or claims
     if subject.inputs.gate is not None:  # no norm alone is y

@@ -30,8 +30,7 @@ _ROUNDINGS, _OF_A_GATE = 8.0, 3.0
 """Roundings, in the size of its terms, that a value may be off: of the arithmetic; of a half, with a gate."""
 
 _LOST = 4.0
-"""Roundings of the mean, which all values of a group share; twice that for each doubling of their number, in
-sums of halves. Sums of one value after another lose about the root of their number."""
+"""Roundings of a group's mean; as many for each doubling of its values. Sums in turn lose about their root."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +45,7 @@ class Case:
     dtype : numpy.dtype
         The dtype to which y was rounded.
     gamma, beta : ndarray of float64
-        With lengths of 1 where they repeat; 1 and 0 if none are given.
-    has_gamma, has_beta : bool
-        Whether they were given.
+        With lengths of 1 where they repeat; 1 and 0 where `has_gamma` or `has_beta` says that none is given.
     stored : tuple of ndarray or None
         The running mean and variance, of evaluation.
     exact : ndarray or None

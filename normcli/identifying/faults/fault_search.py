@@ -12,11 +12,12 @@ import numpy as np
 from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.joint_search import find_places, open_joints, recover
+from normcli.identifying.faults.joint_search import find_places, recover
 from normcli.identifying.faults.open_case import MOST_VALUES, AskedNorm, choose_index, open_case, open_wide_case
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.search.match_names import lay_out
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -37,17 +38,6 @@ if TYPE_CHECKING:
 
 BOTH = UNKNOWN["both"].fault.id
 """The fault that is no more than a line in each group."""
-
-
-def find_claims(
-    subjects: Iterator[AskedNorm],
-    x: NDArray[Any],
-    y: NDArray[Any],
-    dtype: np.dtype[Any],
-    saved: str | None = None,
-) -> tuple[Claim, ...]:
-    """Return the faults that make y of x with one of some norms, the likeliest first; see `open_cases`."""
-    return open_joints([*open_cases(subjects, x, y, dtype, saved)])
 
 
 def claims_of_places(
@@ -278,11 +268,12 @@ def _list_requests(
 ) -> Iterator[Request]:
     """Yield each norm of moments by default, each number of groups, and gamma of each sample or head."""
     rank = len(shape)
+    layouts = (None, lay_out(rank, rank - 1)) if layout is None and rank in _RANKS else (layout,)
     several = {values.shape for values in given.values() if values.ndim > 1}
     for row in NORMS.values():
         if row.divisor.measurement is not Measurement.MOMENTS or norm not in (None, row.name):
             continue
-        for letters in (layout,) if layout is not None else (None, _put_channel_last(rank)):
+        for letters in layouts:
             request = Request(row.name, layout=letters)
             if row.axes is AxesRule.CHANNEL_GROUPS:
                 place = rank - 1 if letters is not None and layout is None else min(1, rank - 1)
@@ -296,9 +287,5 @@ def _list_requests(
                     yield Request(row.name, layout=layout, feature_axes=axes)
 
 
-def _put_channel_last(rank: int) -> str | None:
-    """Return a layout with the batch first and the channel last."""
-    return "NABDEFGHIJKLM"[: rank - 1] + "C" if 2 < rank <= _MOST_LETTERS else None
-
-
-_MOST_LETTERS = 12
+_RANKS = range(3, 13)
+"""The ranks whose last axis may be the channel, where no layout says so."""

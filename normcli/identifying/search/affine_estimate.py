@@ -59,11 +59,6 @@ class Fit(NamedTuple):
     rest: Floats
     allowed: Floats
 
-    @property
-    def explains(self) -> bool:
-        """Whether rounding explains all values."""
-        return bool(np.all(self.rest <= self.allowed))
-
 
 class Estimated(NamedTuple):
     """A hypothesis with a gamma and a beta that were fitted, and the precision of the kernels that give it."""
@@ -82,10 +77,8 @@ def estimate(
 
     Parameters
     ----------
-    x, y : ndarray
-        Of one shape.
-    dtype : numpy.dtype
-        The dtype to which y was rounded.
+    x, y, dtype
+        As in `Target`.
     grids : sequence of Grid
     most : float
         There are fewer pairs than this.
@@ -189,7 +182,9 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
     for mode, usual in every.items():
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
         fits = dict(zip(usual, regress_each(moved, usual, target), strict=True))
-        rough = {eps: target.read_step(fit.lines) for eps, fit in fits.items() if fit.explains}
+        rough = {
+            eps: target.read_step(fit.lines) for eps, fit in fits.items() if np.all(fit.rest <= fit.allowed)
+        }
         careful = {
             eps: step
             for eps, near in rough.items()

@@ -227,7 +227,10 @@ class Match(NamedTuple):
         """Whether only a kernel whose sums are of half precision, or lose all digits, may give these values."""
         if self.rounds_length:
             return False
-        is_lost = self.lost > _MOST_LOST or (self.p is not None and self.shows_one)
+        is_alone = (
+            self.hypothesis is not None and len(self.hypothesis.sample.chosen) == 1
+        )  # any number is a factor
+        is_lost = self.lost > _MOST_LOST or (self.p is not None and is_alone)
         is_blurred = is_lost and self.equal < _FEW_EXACT and self.affine != ESTIMATED
         return self.sums_in_half or is_blurred
 
@@ -235,11 +238,6 @@ class Match(NamedTuple):
     def is_far(self) -> bool:
         """Whether it is off by more than rounding makes, of numbers whose squares float64 does not hold."""
         return self.max_ulp > _MOST_ULP
-
-    @property
-    def shows_one(self) -> bool:
-        """Whether all of y shows one factor, which may be another number as large."""
-        return self.hypothesis is not None and len(self.hypothesis.sample.chosen) == 1
 
     @property
     def sums_in_half(self) -> bool:

@@ -209,7 +209,7 @@ def _has_own_eps(norm: Norm, model: Model) -> bool:
 def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
     """Whether these are the groups, and the shapes of gamma and beta, that a norm has by default."""
     grid = hypothesis.sample.grid
-    request = Request(norm.name, layout=_make_layout(len(grid.shape), channel))
+    request = Request(norm.name, layout=lay_out(len(grid.shape), channel))
     if norm.axes is AxesRule.LAST:
         if not _is_trailing(grid):
             return False
@@ -261,7 +261,7 @@ def try_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] = _A
         return None
 
 
-def _make_layout(rank: int, channel: int) -> str:
+def lay_out(rank: int, channel: int) -> str:
     """Return a layout with the batch first and a channel where it is wanted."""
     letters = list("NABDEFGHIJKLMOPQRSTUVWXYZ"[:rank])
     letters[channel] = "C"
