@@ -26,11 +26,11 @@ _RECIPROCAL_ROOT = 4
 """Roundings in 1/√v: of root and quotient, or 2 ulp of an instruction (CUDA C Programming Guide, `rsqrtf`)."""
 
 SAFETY = 1.0 + 2.0**-20
-"""Makes up for the roundings of the bounds themselves, which are calculated in float64."""
+"""The factor that covers the roundings of the bounds themselves, which are calculated in float64."""
 
 
 class RowTask(NamedTuple):
-    """Rows, gamma and beta that a kernel normalizes, as far as its bounds depend on them.
+    """The rows that a kernel normalizes, with gamma, beta and the facts on which its bounds depend.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class RowTask(NamedTuple):
     groups : GroupFacts
     formula : RowFormula
     gamma, beta : ndarray
-        Broadcast against the rows; gamma with its offset.
+        Arrays that broadcast against the rows; gamma has its offset added.
     is_rounded : bool
         Whether the exact result rounds x̂ before gamma.
     """
@@ -58,7 +58,7 @@ class Slack(NamedTuple):
     ----------
     error : ndarray, shape (groups, values)
     void : ndarray of bool, shape (groups,)
-        Where an output of nothing but 0 would be within the bounds, or any.
+        True where the bounds say nothing: an output of zeros, or any output, would be within them.
     """
 
     error: Floats
@@ -66,7 +66,10 @@ class Slack(NamedTuple):
 
 
 class Known(NamedTuple):
-    """For each row: the error of its mean, the exact 1 / divisor, and bounds of the calculated one."""
+    """For each row: the largest error `off` of its mean, the exact 1/divisor, and bounds of the kernel's.
+
+    All have the shape (groups, 1): `inverse` is exact, `least` and `most` bound the kernel's.
+    """
 
     off: Floats
     inverse: Floats
@@ -74,14 +77,14 @@ class Known(NamedTuple):
     most: Floats
 
     def round(self, mean: Floats, p: DtypePrecision) -> Known:
-        """Return them rounded to another dtype."""
+        """Return the bounds after mean and 1/divisor are rounded to the dtype of `p`."""
         off = self.off + p.halve_place(np.abs(mean) + self.off)
         least, most = self.least * (1.0 - p.gamma(2)), self.most * (1.0 + p.gamma(2))
         return self._replace(off=off, least=least - p.underflow, most=p.limit(most, most + p.underflow))
 
     @property
     def ratio(self) -> Floats:
-        """The relative error of the inverse."""
+        """The largest relative error of the calculated 1/divisor, shape (groups, 1)."""
         return np.maximum(self.most / self.inverse - 1.0, 1.0 - self.least / self.inverse)
 
 
@@ -92,9 +95,9 @@ def bound_rows(task: RowTask, computation: Computation, dtype: np.dtype[Any]) ->
     ----------
     task : RowTask
     computation : Computation
-        Of a row of `normcli.algorithms.moment_bounds.BOUNDS`.
+        Its algorithm must be in `normcli.algorithms.moment_bounds.BOUNDS`.
     dtype : dtype
-        Of the result.
+        The dtype of the result.
     """
     (algorithm, sums), cast = computation.accumulation, computation.cast.name
     p, out, row = DtypePrecision.of(sums), DtypePrecision.of(dtype.name), BOUNDS[algorithm.name]
@@ -114,7 +117,7 @@ def bound_rows(task: RowTask, computation: Computation, dtype: np.dtype[Any]) ->
 
 
 def is_void(error: Floats, values: Floats) -> NDArray[np.bool_]:
-    """Whether rows of nothing but 0, or of anything, would be within an error of some values."""
+    """Return, for each row, whether zeros for `values` are within `error`, or an error is not finite."""
     largest = np.abs(values).max(1)
     is_within = error.min(1) >= np.where(largest > 0.0, largest, 1.0)
     return np.asarray(is_within | ~(error.max(1) < np.inf))
@@ -138,7 +141,10 @@ def bound_inverse(task: RowTask, drift: Drift, p: DtypePrecision) -> Known:
 
 
 def bound_xhat(task: RowTask, known: Known, off: Floats, ops: DtypePrecision) -> tuple[Floats, Floats]:
-    """Return x̂, and how far it is off, where x is `off` before."""
+    """Return the exact x̂ and its largest error, if x was wrong by at most `off` before.
+
+    Both have the shape (groups, values); `ops` is the dtype of subtraction and product.
+    """
     deviation = (task.rows - task.groups.mean[:, None]) * SAFETY
     size, unit = np.abs(deviation), ops.unit
     off = (off + known.off) * (1.0 + unit) + unit * size
@@ -151,7 +157,7 @@ def bound_xhat(task: RowTask, known: Known, off: Floats, ops: DtypePrecision) ->
 def _bound_affine(
     task: RowTask, xhat: Floats, error: Floats, ops: DtypePrecision, out: DtypePrecision
 ) -> Floats:
-    """Return how far y is off, rounded, given how far x̂ is."""
+    """Return the largest error of y = x̂ · gamma + beta rounded to `out`, given x̂'s; ∞ where y overflows."""
     gamma, beta = np.abs(task.gamma), np.abs(task.beta)
     size = gamma * np.abs(xhat)
     error = gamma * error * (1.0 + ops.gamma(3)) + ops.gamma(3) * size + ops.underflow * (1.0 + np.abs(xhat))

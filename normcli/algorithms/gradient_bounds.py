@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
 
 _TERMS = 6
-"""The most roundings of a term of dx, beside those of sums, in any order of operations."""
+"""The most roundings of a term of dx, in any order of operations, besides those of the sums A and B."""
 
 
 _ROUGH = 2.0**-16
-"""The part of its terms that dx is known to here, whose factors are enlarged a little, each by `SAFETY`."""
+"""The relative error of dx as it is calculated here: its factors are a little too large, each by `SAFETY`."""
 
 
 class GradientSlack(NamedTuple):
@@ -44,11 +44,11 @@ class GradientSlack(NamedTuple):
     error : ndarray, shape (groups, values)
         The error of dx.
     shares, slopes : ndarray, shape (groups, values)
-        |dy · x̂| and |dy|: the terms of dgamma and dbeta.
+        Bounds of |dy · x̂| and |dy|, whose sums are those of dgamma and dbeta.
     off : ndarray, shape (groups, values)
         The error of dy · x̂ that comes from x̂.
     void : ndarray of bool, shape (groups,)
-        Where no term of dx is larger than what it may be off by.
+        True where the bounds say nothing: the error of dx is as large as dy · gamma / divisor, or infinite.
     """
 
     error: Floats
@@ -61,15 +61,16 @@ class GradientSlack(NamedTuple):
 def bound_gradients(
     task: RowTask, dy: Floats, accumulation: Accumulation, dtype: np.dtype[Any]
 ) -> GradientSlack:
-    """Return how far gradients may be off that are calculated in the dtype of an accumulation.
+    """Return the largest errors of the gradients of a backward pass, calculated in the dtype of its sums.
 
     Parameters
     ----------
     task : RowTask
     dy : ndarray, shape (groups, values)
     accumulation : Accumulation
+        The algorithm and the dtype of the sums.
     dtype : dtype
-        Of dx.
+        The dtype of dx.
     """
     p, out, row = (
         DtypePrecision.of(accumulation.dtype),
@@ -105,7 +106,10 @@ def bound_gradients(
 
 
 def _bound_pull(task: RowTask, drift: Drift, known: Known, p: DtypePrecision) -> tuple[Floats, Floats]:
-    """Return the factor of B and its error: x̂, (x − mean) / √var with eps outside, 0 where eps divides."""
+    """Return the factor of B in dx, and its largest error, both of the shape (groups, values).
+
+    The factor is x̂; (x − mean)/√var where eps is added to the root; 0 where eps is a floor above the root.
+    """
     none, mode = np.zeros((1, 1)), task.formula.eps_mode
     if not task.formula.eps or mode is EpsMode.INSIDE:
         return bound_xhat(task, known, none, p)
@@ -122,15 +126,17 @@ def _bound_pull(task: RowTask, drift: Drift, known: Known, p: DtypePrecision) ->
 def bound_sum(
     sizes: Floats, off: Floats, count: int, accumulation: Accumulation, dtype: np.dtype[Any]
 ) -> Floats:
-    """Return how far sums of `count` terms are off, added in any order: dgamma or dbeta, in its dtype.
+    """Return the largest error of sums of `count` terms in any order (dgamma or dbeta); ∞ where one overflows.
 
     Parameters
     ----------
     sizes, off : ndarray
-        The sums of the terms' absolute values, and of their errors.
+        The sums of the terms' absolute values, and of the terms' errors.
     count : int
     accumulation : Accumulation
+        Its dtype is that of the sums.
     dtype : dtype
+        The dtype to which the sums are rounded at last.
     """
     p, out = DtypePrecision.of(accumulation.dtype), DtypePrecision.of(dtype.name)
     with np.errstate(all="ignore"):

@@ -70,21 +70,21 @@ class DtypePrecision(NamedTuple):
 
     @classmethod
     def of(cls, name: str) -> DtypePrecision:
-        """Return that of a dtype."""
+        """Return the precision of a dtype by name."""
         least = max(get_smallest(name) / 2.0, get_smallest("float64"))
         return cls(name, get_eps(np.dtype(find_type(name))) / 2.0, least, get_largest(name))
 
     def gamma(self, roundings: float) -> float:
-        """Return γ of a number of roundings; infinite where they may leave no digit."""
+        """Return γₖ = k·u/(1 − k·u) for k roundings; infinite where k·u ≥ 1."""
         together = roundings * self.unit
         return together / (1.0 - together) if together < 1.0 else math.inf
 
     def limit(self, sizes: Floats, error: Floats, roundings: int = _MERGE) -> Floats:
-        """Return an error, infinite where intermediate values of some sizes may overflow."""
+        """Return `error`, but ∞ where values of these sizes, enlarged by γ of the roundings, overflow."""
         return np.where(sizes * (1.0 + self.gamma(roundings)) < self.largest, error, np.inf)
 
     def halve_place(self, sizes: Floats) -> Floats:
-        """Return half of the last place of values of some sizes: what rounding is off by."""
+        """Return half the last place of values of these sizes, at least h: the largest error of rounding."""
         place: Floats = np.ldexp(self.unit, np.frexp(sizes)[1] - 1)
         return np.maximum(place, self.underflow)
 
@@ -107,10 +107,10 @@ class GroupFacts(NamedTuple):
     Parameters
     ----------
     size : int
-        Values in a group.
+        The number of values in a group.
     ddof : int
     mean, variance : ndarray
-        The exact ones, rounded to float64; 0 and the mean square for norms that do not centre.
+        The exact mean and variance, rounded to float64; 0 and the mean square for norms that do not centre.
     absolute : ndarray
         The mean of |x|.
     square : ndarray
@@ -118,7 +118,7 @@ class GroupFacts(NamedTuple):
     largest : ndarray
         The largest |x|.
     shifted : GroupFacts or None
-        Of x less each group's first value.
+        The facts of x less each group's first value; None in these facts themselves.
     """
 
     size: int
@@ -132,7 +132,7 @@ class GroupFacts(NamedTuple):
 
     @classmethod
     def of(cls, rows: Floats, mean: Floats, variance: Floats, ddof: int) -> GroupFacts:
-        """Return the facts of rows, of shape (groups, values), given mean and variance."""
+        """Return the facts of rows, of shape (groups, values), given the exact mean and variance of each."""
         first = rows[:, :1]
         here, shifted = (
             cls(rows.shape[1], ddof, center, variance, sizes.mean(1), (sizes * sizes).mean(1), sizes.max(1))
@@ -142,7 +142,7 @@ class GroupFacts(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """The variance over the mean of squared deviations: n / (n − ddof)."""
+        """The variance over the mean of squared deviations: n / (n − ddof); ∞ where n ≤ ddof."""
         return self.size / (self.size - self.ddof) if self.size > self.ddof else math.inf
 
 
@@ -152,7 +152,7 @@ class Drift(NamedTuple):
     Parameters
     ----------
     mean, square : ndarray
-        Of the mean, and of the variance or what takes its place.
+        The error of the mean, and of the variance (or the mean square, for norms that do not centre).
     may_be_negative : bool
         Whether the variance may come out below 0.
     """
@@ -163,13 +163,13 @@ class Drift(NamedTuple):
 
 
 def _bound_mean(groups: GroupFacts, p: DtypePrecision, depth: int, before: int = 0) -> Floats:
-    """Return how far a sum, divided by n, is off, if some roundings went `before` into each of its terms."""
+    """Return the largest error of a mean, of terms with `before` roundings, through `depth` additions."""
     error = groups.absolute * _widen(p, groups.size, depth + before + _DIVISION) + p.underflow
     return p.limit(np.maximum(groups.absolute * groups.size, groups.size), error, depth)
 
 
 def bound_squares(groups: GroupFacts, p: DtypePrecision, order: Order, before: int = 0) -> Drift:
-    """Return the bounds of E[x²], likewise, for norms that do not centre."""
+    """Return the bounds of E[x²] for norms that do not centre; each x has `before` roundings already."""
     depth = order.depth
     error = groups.square * _widen(p, groups.size, depth + 2 * before + _DIVISION + 1) + 3.0 * p.underflow
     square = p.limit(np.maximum(groups.square * groups.size, groups.size), error, depth + 2 * before)
@@ -177,7 +177,7 @@ def bound_squares(groups: GroupFacts, p: DtypePrecision, order: Order, before: i
 
 
 def bound_two_pass(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
-    """Return the bounds of E[x], then E[(x − mean)²]: it sums (x − mean)² + E², of a mean that is E off."""
+    """Return the bounds of E[x], then E[(x − mean)²]: with a mean wrong by E, this is the variance + E²."""
     mean = _bound_mean(groups, p, order.depth)
     summed = groups.variance + groups.excess * mean**2
     error = groups.excess * mean**2 + summed * _widen(p, groups.size, order.depth + 2 + _DIVISION + 1)
@@ -186,7 +186,7 @@ def bound_two_pass(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift
 
 
 def bound_one_pass(groups: GroupFacts, p: DtypePrecision, order: Order, before: int = 0) -> Drift:
-    """Return the bounds of E[x²] − E[x]²: what either term is off by stays when they cancel."""
+    """Return the bounds of E[x²] − E[x]²: the errors of both terms remain when the terms cancel."""
     mean = _bound_mean(groups, p, order.depth, before)
     square = bound_squares(groups, p, order, before).square
     product = (2.0 * np.abs(groups.mean) + mean) * mean
@@ -196,12 +196,12 @@ def bound_one_pass(groups: GroupFacts, p: DtypePrecision, order: Order, before: 
 
 
 def bound_clamped(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
-    """Return the bounds of max(E[x²] − E[x]², 0), which is no further off."""
+    """Return the bounds of max(E[x²] − E[x]², 0): those of one pass, except that it is never negative."""
     return bound_one_pass(groups, p, order)._replace(may_be_negative=False)
 
 
 def bound_shifted(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
-    """Return the bounds of one pass over x less its first value, to which its mean is added."""
+    """Return the bounds of one pass over x less its row's first value, which is then added to the mean."""
     assert groups.shifted is not None
     mean, square, _ = bound_one_pass(groups.shifted, p, order, before=1)
     square = p.limit((groups.shifted.absolute * groups.size) ** 2, square, 2 * order.depth)
@@ -211,11 +211,11 @@ def bound_shifted(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
 def bound_welford(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
     """Return the bounds of Welford's recurrence over k values in turn, in parts that are merged in d levels.
 
-    A step rounds the mean, of at most M = max|x| + E, and its own share of 2M/j; what the step before was off
-    counts (j − 1)/j. What adds up is E ≤ u·M·(k + 1)/2 + 2M·γ₅. A merge, whose mean lies between its parts',
-    adds its own roundings. Each product (x − m)(x − m′), before and after the step, differs by E times both
-    factors, whose squares add up to 2nσ² and nσ² at most. Of a merge, the difference of the means is off by 2E;
-    the weights of all add up to n·d/2.
+    Step j rounds the mean, of at most M = max|x| + E, and the share (x − mean)/j of at most 2M/j; the error
+    before the step counts (j − 1)/j. Together the mean is off by E ≤ u·M·(k + 1)/2 + 2M·γ₅. A merge, whose mean
+    lies between those of its parts, adds its own roundings. Each product (x − m)(x − m′), of the means before
+    and after a step, differs by E times both factors, whose squares add up to at most 2nσ² and nσ². In a merge,
+    the difference of the means is off by 2E; the weights of all merges add up to n·d/2.
     """
     n, h, (in_turn, levels) = groups.size, p.underflow, order
     share = 2.0 * p.gamma(5) + (p.unit + 2.0 * h) * (in_turn + 1) / 2.0 + levels * p.gamma(_MERGE)
@@ -233,7 +233,7 @@ def bound_welford(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
 
 
 def _widen(p: DtypePrecision, size: int, roundings: int) -> float:
-    """Return the relative error of some roundings; one is of 1/n, which may be subnormal."""
+    """Return the largest relative error of some roundings, one of them of 1/n, which may be subnormal."""
     return (1.0 + p.gamma(roundings)) * (1.0 + p.underflow * size) - 1.0
 
 
@@ -254,7 +254,7 @@ def _add_in_threads(size: int) -> Order:
 
 
 class BoundRule(NamedTuple):
-    """The bound of a row of `normcli.algorithms.table`: its order of addition, and its error's function."""
+    """The bound of an algorithm: a function from group size to `Order`, and one that returns a `Drift`."""
 
     order: Callable[[int], Order]
     bound: Bound
@@ -272,4 +272,4 @@ BOUNDS: Mapping[str, BoundRule] = MappingProxyType(
         "chunked-welford": BoundRule(_add_in_threads, bound_welford),
     }
 )
-"""By the algorithm's name. Sums in turn are the worst order: their bound holds for every other."""
+"""Algorithm's name → its bound. Sums in turn are the worst order: their bound holds for every other one."""

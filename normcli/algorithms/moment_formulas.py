@@ -36,7 +36,7 @@ class RowMoments(NamedTuple):
 
 
 _WARP = 32
-"""Threads of a GPU that hold a mean and a sum of squares each."""
+"""The number of a GPU's threads that each hold a mean and a sum of squares."""
 
 _CHUNK = 16
 """The vectors for which torch keeps one mean."""
@@ -75,7 +75,7 @@ def measure_two_pass(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def measure_shifted(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return both of x less its row's first value, in one pass (Chan, Golub & LeVeque 1983)."""
+    """Return mean and variance from one pass over x less its row's first value (Chan, Golub & LeVeque 1983)."""
     count, first = make_count(rows), rows[:, 0]
     shifted = rows - first[:, None]
     total = add(shifted)
@@ -84,13 +84,16 @@ def measure_shifted(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def measure_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return both as each value in turn moves them (Welford 1962); the order of addition is its own."""
+    """Return mean and variance by Welford's recurrence, value by value (Welford 1962); `add` is not used."""
     part = _run_welford(rows.T)
     return RowMoments(part.mean, part.squares / make_count(rows, ddof))
 
 
 def measure_chunked_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return moments as 32 threads find them: Welford's recurrence over every 32nd value, merged by halves."""
+    """Return mean and variance by Welford's recurrence over every 32nd value, in 32 threads merged by halves.
+
+    `add` is not used.
+    """
     groups, count = rows.shape
     steps = count // _WARP
     full = steps * _WARP
@@ -112,11 +115,11 @@ def measure_chunked_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def measure_cascade(rows: Values, add: Add, ddof: int, loads: int = 1) -> RowMoments:
-    """Return the moments of torch's CPU kernels on x86 with AVX2: vectors of 8 lanes, fused products.
+    """Return mean and variance as torch's CPU kernels on x86 with AVX2 do: 8 lanes, fused products.
 
     Welford's recurrence runs over chunks of 16 vectors. Chunks are merged in pairs, and pairs of pairs, as a
     carry runs through a binary number; then lanes are merged one after the other. In half precision 16 values
-    are loaded at once, and make two vectors.
+    are loaded at once, as two vectors (`loads`). `add` is not used.
 
     Source: PyTorch 2.13, aten/src/ATen/native/cpu/moments_utils.h, `RowwiseMomentsImpl`.
     """
@@ -146,7 +149,7 @@ measure_cascade_of_halves = functools.partial(measure_cascade, loads=2)
 
 
 def measure_in_float64(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return moments as torch's CPU batch norm does: float64 sums of values and of rounded squares.
+    """Return mean and variance as torch's CPU batch norm does: float64 sums of values and of rounded squares.
 
     Mean, deviations and the sum of their squares are rounded to the dtype of the values.
 
@@ -161,7 +164,7 @@ def measure_in_float64(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def _run_fused(steps: Values) -> RowPart:
-    """Run Welford's recurrence along the first axis by inverses of the counts, products fused with sums."""
+    """Return the moments along the first axis by Welford's recurrence with fused products, inverse counts."""
     mean, squares = np.zeros(steps.shape[1:], steps.dtype), np.zeros(steps.shape[1:], steps.dtype)
     type_ = steps.dtype.type
     for number, values in enumerate(np.ascontiguousarray(steps), 1):
@@ -190,7 +193,7 @@ def merge_parts(part: RowPart, added: RowPart, multiply_add: MultiplyAdd = round
 
 
 def _run_welford(steps: Values) -> RowPart:
-    """Return mean and sum of squared deviations along the first axis, by Welford's recurrence."""
+    """Return the moments along the first axis by Welford's recurrence."""
     mean, squares = np.zeros(steps.shape[1:], steps.dtype), np.zeros(steps.shape[1:], steps.dtype)
     type_ = steps.dtype.type
     for number, values in enumerate(np.ascontiguousarray(steps), 1):
@@ -213,5 +216,5 @@ def measure_length(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def make_count(rows: Values, ddof: int = 0) -> Any:
-    """Return how many values a row has, less ddof, in their dtype; beyond 65504 that of float16 is ∞."""
+    """Return the number of values in a row, less ddof, in the dtype of the rows; in float16, ∞ above 65504."""
     return rows.dtype.type(rows.shape[1] - ddof)

@@ -1,4 +1,4 @@
-"""Frameworks' kernels: the algorithm of each, where it was read, and how it was compared with them.
+"""Frameworks' kernels: the algorithm of each, the source where it was read, and how closely it was compared.
 
 To add one, add a row, and its call to `tests/algorithms/test_practices.py` where it runs.
 """
@@ -31,8 +31,8 @@ class Practice(NamedTuple):
     held : Held
     source : str
     kernel : str
-        The computation that gives its bits of float32, by the names of algorithms, kernels and forms; empty
-        where its order of addition was not followed.
+        The computation that reproduces the kernel's float32 results bit for bit, as
+        `torch-cpu:float32:fused`; empty where none does.
     """
 
     framework: str
@@ -88,7 +88,7 @@ PRACTICES = (
         "pairwise:float32:divided",
     ),
 )  # fmt: skip
-"""Every row that was read."""
+"""The algorithms of all frameworks whose kernels were read."""
 
 
 def list_practices(norm: str) -> tuple[Practice, ...]:

@@ -30,7 +30,7 @@ class Accumulation(NamedTuple):
     ----------
     algorithm : Algorithm
     dtype : str
-        Every operation is rounded to it, and the values first.
+        The dtype to which the values are rounded first, and then every operation.
     """
 
     algorithm: Algorithm
@@ -47,7 +47,7 @@ class Accumulation(NamedTuple):
             return rows.astype(find_type(self.dtype), copy=False)
 
     def measure(self, rows: Values, formula: RowFormula) -> RowMoments:
-        """Return the statistics of rows that are in the dtype of the sums."""
+        """Return the statistics of rows that are already in the dtype of the sums."""
         with np.errstate(all="ignore"):
             if formula.centres:
                 return self.algorithm.measure(rows, self.algorithm.add, formula.ddof)
@@ -68,7 +68,7 @@ class Computation(NamedTuple):
         return self.accumulation.name + ("" if self.cast.name == usual else f":{self.cast.name}")
 
     def describe(self, formula: RowFormula) -> str:
-        """Return how a sentence says it: `float16 sums, E[x²] − E[x]² in one pass, rounded once at the end`."""
+        """Return the words for it: `float16 sums, E[x²] − E[x]² in one pass, rounded once at the end`."""
         algorithm, dtype = self.accumulation
         return f"{dtype} sums, {algorithm.words if formula.centres else algorithm.squares}, {self.cast.words}"
 
@@ -86,7 +86,7 @@ class Computation(NamedTuple):
         rows : ndarray, shape (groups, values)
         formula : RowFormula
         dtype : dtype
-            Of the result.
+            The dtype of the result.
         affine : tuple of ndarray or None
             Gamma and beta, which broadcast against the rows.
 
@@ -105,18 +105,18 @@ class Computation(NamedTuple):
             return self.write(RowElements.of(wide, moments, formula, affine, dtype))
 
     def write(self, given: RowElements) -> Values:
-        """Return y of rows whose statistics are known."""
+        """Return y, in the dtype of the result, of rows whose statistics are known."""
         with np.errstate(all="ignore"):
             return self.cast.write(given).astype(given.dtype, copy=False)
 
 
 def parse_computation(text: str) -> Computation:
-    """Return the computation of a name: `two-pass:float32` or `two-pass:float32:statistics`.
+    """Return the computation with a name as `two-pass:float32` or `two-pass:float32:statistics`.
 
     Raises
     ------
     UsageError
-        If the name has another form, or a part of it is in no table; the message has similar names.
+        If the name has another form, or a part that is in no table; the message has similar names.
     """
     names = text.split(":")
     if len(names) not in (2, 3):
@@ -126,9 +126,9 @@ def parse_computation(text: str) -> Computation:
 
 
 def list_accumulations(formula: RowFormula) -> Iterator[Accumulation]:
-    """Yield the common algorithms for a norm in every dtype of sums, the cheapest first.
+    """Yield the common algorithms that suit a formula in every dtype of sums, the cheapest first.
 
-    bfloat16 is left out where the library that has it is missing.
+    bfloat16 is left out if the package for it is not installed.
     """
     for dtype in DTYPES:
         if has_dtype(dtype):
@@ -138,13 +138,16 @@ def list_accumulations(formula: RowFormula) -> Iterator[Accumulation]:
 
 
 def list_casts(accumulation: Accumulation, dtype: np.dtype[Any], *, has_gamma: bool) -> Iterator[Cast]:
-    """Yield the cast orders that may differ: of sums in the result's own dtype, they are one."""
+    """Yield the cast orders whose results may differ, the usual one first.
+
+    Without gamma, or if the sums have the result's dtype, some orders come to the same and are left out.
+    """
     widens = accumulation.dtype != dtype.name
     yield from (cast for cast in CASTS.values() if cast.differs(widens=widens, has_gamma=has_gamma))
 
 
 def has_dtype(name: str) -> bool:
-    """Whether a dtype can be calculated with here."""
+    """Whether a dtype is available; bfloat16 needs a package that may not be installed."""
     try:
         find_type(name)
     except MissingExtraError:

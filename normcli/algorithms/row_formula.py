@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
     Write = Callable[["RowElements"], Values]
-    """Returns y in the dtype of the sums or of the result; a cast to the latter follows."""
+    """A function that returns y in the dtype of the sums or of the result; its caller casts to the latter."""
 
 
 class RowFormula(NamedTuple):
@@ -51,7 +51,10 @@ class RowFormula(NamedTuple):
         return cls(norm.centre is Centre.MEAN, norm.divisor != LENGTH, spec.eps, spec.eps_mode, spec.ddof)
 
     def find_divisor(self, square: Values) -> Values:
-        """Return the divisor of each row from its variance (or mean square), in its dtype; 1 in place of 0."""
+        """Return the divisor of each row from its variance (or mean square), in the dtype of `square`.
+
+        Without eps, 1 takes the place of a divisor of 0.
+        """
         eps, mode, root = square.dtype.type(self.eps or 0.0), self.eps_mode, np.sqrt(square)
         ways: Mapping[EpsMode | None, Callable[[], Values]] = {
             None: lambda: np.where(root == 0.0, square.dtype.type(1.0), root),
@@ -69,11 +72,12 @@ class Divisors(NamedTuple):
     Parameters
     ----------
     usual : ndarray
-        In the dtype of the sums.
+        The divisor in the dtype of the sums.
     wide : ndarray of float64
-        Eps and the root are calculated in float64.
+        The divisor with eps added and the root taken in float64.
     stored : ndarray
-        In the dtype of the sums, of a sum of squares, a count and their quotient in the dtype of the result.
+        The divisor in the dtype of the sums, after the sum of squares, the count and their quotient were
+        rounded to the dtype of the result.
     """
 
     usual: Values
@@ -89,12 +93,12 @@ class RowElements(NamedTuple):
     rows : ndarray, shape (groups, values)
         The values, in the dtype of the sums.
     mean : ndarray, shape (groups, 1)
-        In the dtype of the sums.
+        The means, in the dtype of the sums.
     divisors : Divisors
     gamma, beta : ndarray or None
-        As they were given, and broadcast against the rows.
+        Gamma and beta in the dtype that they were given in; they broadcast against the rows.
     dtype : dtype
-        Of the result.
+        The dtype of the result.
     """
 
     rows: Values
@@ -125,23 +129,23 @@ class RowElements(NamedTuple):
         cls, rows: Values, moments: RowMoments, formula: RowFormula, every: Sequence[float | None],
         affine: tuple[Values | None, Values | None], dtype: np.dtype[Any],
     ) -> RowElements:  # fmt: skip
-        """Return the elements with each of several eps, which the divisors have a first axis for."""
+        """Return the elements for several eps: divisors have the shape (eps, groups, 1)."""
         each = [cls.of(rows, moments, formula._replace(eps=eps), affine, dtype) for eps in every]
         divisors = Divisors(*map(np.stack, zip(*(one.divisors for one in each), strict=True)))
         return each[0]._replace(divisors=divisors)
 
     def take(self, columns: slice) -> RowElements:
-        """Return the elements of some columns; gamma and beta have the shape of the rows."""
+        """Return the elements of some columns; gamma and beta must have the shape of the rows."""
         gamma, beta = (p if p is None else p[:, columns] for p in (self.gamma, self.beta))
         return self._replace(rows=self.rows[:, columns], gamma=gamma, beta=beta)
 
     def choose(self, every: NDArray[np.intp]) -> RowElements:
-        """Return the elements for some of the eps, by their positions."""
+        """Return the elements for some of the eps, by their positions on the divisors' first axis."""
         return self._replace(divisors=Divisors(*(some[every] for some in self.divisors)))
 
     @property
     def inverse(self) -> Values:
-        """1 over the divisor, rounded."""
+        """1/divisor in the dtype of the sums, shape (groups, 1), or (eps, groups, 1)."""
         divisor = self.divisors.usual
         inverse: Values = divisor.dtype.type(1.0) / divisor
         return inverse
@@ -178,18 +182,18 @@ def write_folded(given: RowElements) -> Values:
 
 
 def write_fused(given: RowElements) -> Values:
-    """Return (x − mean) · (1/divisor), times gamma plus beta rounded once."""
+    """Return x̂ · gamma + beta rounded once, where x̂ = (x − mean) · (1/divisor)."""
     return _scale_fused(given, (given.rows - given.mean) * given.inverse)
 
 
 def write_folded_fused(given: RowElements) -> Values:
-    """Return x · (1/divisor) − mean/divisor rounded once, and that times gamma plus beta too."""
+    """Return x̂ · gamma + beta rounded once, where x̂ = x · (1/divisor) − mean/divisor is rounded once too."""
     inverse = given.inverse
     return _scale_fused(given, fuse(given.rows, inverse, -given.mean * inverse))
 
 
 def write_folded_wide_root(given: RowElements) -> Values:
-    """Return x · a + b rounded once, a of gamma and a divisor in float64, b of beta − mean · a rounded once."""
+    """Return x · a + b rounded once: a = gamma/divisor, of a float64 divisor; b = beta − mean · a, fused."""
     inverse = (1.0 / given.divisors.wide).astype(given.rows.dtype)
     factor = given._replace(beta=None).scale(inverse)
     shift = given._replace(gamma=None).scale(np.zeros_like(factor))
@@ -198,12 +202,18 @@ def write_folded_wide_root(given: RowElements) -> Values:
 
 
 def write_from_stored(given: RowElements) -> Values:
-    """Return x · a + b rounded once, of a mean and a 1/divisor that were rounded to the result's dtype."""
+    """Return x · a + b rounded once, where mean and 1/divisor are first rounded to the result's dtype.
+
+    a = gamma/divisor, b = beta − mean · a.
+    """
     return _fold_rounded(given, given.inverse)
 
 
 def write_from_stored_sums(given: RowElements) -> Values:
-    """Return the same where the sum of squares, the count and the variance were rounded so before."""
+    """Return x · a + b as `write_from_stored` does, with the divisor from rounded sums of squares.
+
+    Sum of squares, count and variance are rounded to the result's dtype first.
+    """
     return _fold_rounded(given, 1.0 / given.divisors.stored)
 
 
@@ -221,17 +231,17 @@ def _scale_fused(given: RowElements, values: Values) -> Values:
 
 
 def write_wide_root(given: RowElements) -> Values:
-    """Return (x − mean) · (1/divisor) of a divisor in float64, which is rounded then; gamma, beta fused."""
+    """Return x̂ · gamma + beta rounded once; x̂ = (x − mean) · (1/divisor), of a 1/divisor from float64."""
     inverse = (1.0 / given.divisors.wide).astype(given.rows.dtype)
     return _scale_fused(given, (given.rows - given.mean) * inverse)
 
 
 def write_before_gamma(given: RowElements) -> Values:
-    """Return x̂ rounded to the result's dtype, times gamma, plus beta in that dtype."""
+    """Return x̂ · gamma + beta in the result's dtype, to which x̂ is rounded first."""
     return given.scale(((given.rows - given.mean) * given.inverse).astype(given.dtype))
 
 
 def write_from_rounded(given: RowElements) -> Values:
-    """Return (x − mean) · (1/divisor), times gamma, plus beta, all in the result's dtype."""
+    """Return (x − mean) · (1/divisor) · gamma + beta, all operands rounded to the result's dtype first."""
     rows, mean, inverse = (values.astype(given.dtype) for values in (given.rows, given.mean, given.inverse))
     return given.scale((rows - mean) * inverse)

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     Values = NDArray[Any]
     Add = Callable[[Values], Values]
-    """Adds rows, of shape (groups, values), to one number for each, of their dtype."""
+    """A function that returns the sum of each row, of shape (groups, values), in the dtype of the rows."""
 
 _PAIRWISE_LEAF, _PAIRWISE_LANES = 128, 8
 """NumPy's numbers: the most values that are added in lanes, and the lanes; longer rows are split in halves."""
 
 
 def add_in_turn(rows: Values) -> Values:
-    """Add from first to last.
+    """Return the sum of each row, added from first to last.
 
     Examples
     --------
@@ -33,13 +33,13 @@ def add_in_turn(rows: Values) -> Values:
 
 
 def add_up(rows: Values) -> Values:
-    """Return every partial sum from first to last."""
+    """Return all partial sums of each row from first to last, of the shape of the rows."""
     sums: Values = np.add.accumulate(rows, axis=1, dtype=rows.dtype)
     return sums
 
 
 def add_by_halves(rows: Values) -> Values:
-    """Add the second half to the first until one number is left, as threads of a block do in shared memory.
+    """Return the sum of each row: halves are added until one number is left, as a GPU's threads do it.
 
     Rows are filled up with zeros to a power of two.
     """
@@ -56,7 +56,7 @@ def add_by_halves(rows: Values) -> Values:
 
 
 def add_pairwise(rows: Values) -> Values:
-    """Add as `numpy.add.reduce` does along contiguous float32 or float64: halves, down to leaves of 8 lanes.
+    """Return the sum of each row as `numpy.add.reduce` adds contiguous floats: halves, leaves of 8 lanes.
 
     Source: NumPy 2.4, numpy/_core/src/umath/loops_utils.h.src, `pairwise_sum`.
     """
@@ -79,7 +79,7 @@ def add_pairwise(rows: Values) -> Values:
 
 
 def add_in_vectors(rows: Values) -> Values:
-    """Add as torch does along contiguous float32 on x86 with AVX2: in vectors of 8, four of them side by side.
+    """Return the sum of each row as torch adds contiguous float32 with AVX2: vectors of 8, 4 side by side.
 
     Source: PyTorch 2.13, aten/src/ATen/native/cpu/SumKernel.cpp, `cascade_sum`.
     """
@@ -116,4 +116,4 @@ def _add_in_levels(steps: Values) -> Values:
 
 
 _VECTOR, _SIDES, _LEVELS = 8, 4, 4
-"""torch's: float32 in a vector, vectors side by side, and levels of sums."""
+"""torch's numbers: of float32 values in a vector, of vectors side by side, and of levels of sums."""

@@ -37,10 +37,9 @@ class Algorithm(NamedTuple):
     measure : Measure
         The formula of norms that centre.
     squares : str
-        How a sentence says it of norms that do not centre, whose squares alone are added; empty where it is no
-        way to do that.
+        The words for norms that do not centre, which add squares only; empty if the algorithm is none for them.
     in_turn : bool
-        Whether sums grow from the first value to the last, so that it can be said where one overflows.
+        Whether values are added from first to last, so that the place where a sum overflows can be named.
     """
 
     name: str
@@ -102,22 +101,23 @@ KERNELS = (
         moments.measure_in_float64,
     ),
 )  # fmt: skip
-"""Sums of float32 to the bit, as in kernels whose source was read; each is a kind of a common algorithm."""
+"""The algorithms of kernels whose source was read, reproduced to the bit; each is a kind of a common one."""
 
 
 class Cast(NamedTuple):
-    """An order of casts: what is rounded when, from the statistics to the result.
+    """An order of casts: which values are rounded when, from the statistics to the result.
 
     Parameters
     ----------
     name : str
     words : str
-        Its words in a sentence.
+        The order's words in a sentence.
     write : Write
+        The function that calculates y in this order.
     needs_gamma : bool
-        Whether it differs from the usual order only if there is a gamma.
+        Whether the order differs from the usual one only if there is a gamma.
     narrows : bool
-        Whether it differs from the usual order only if sums are wider than the result.
+        Whether the order differs from the usual one only if sums are wider than the result.
     """
 
     name: str
@@ -127,7 +127,7 @@ class Cast(NamedTuple):
     narrows: bool = False
 
     def differs(self, *, widens: bool, has_gamma: bool) -> bool:
-        """Whether it may differ from the usual one, where sums are wider than the result or not."""
+        """Whether results may differ from the usual order's; `widens`: sums are wider than the result."""
         return (has_gamma or not self.needs_gamma) and (widens or not self.narrows)
 
 
@@ -157,11 +157,11 @@ FORMS = (
         elements.write_from_stored_sums, narrows=True,
     ),
 )  # fmt: skip
-"""Other orders of the same operations, which differ in the last place."""
+"""Other orders of the operations from statistics to y, whose results differ in the last place."""
 
 
 def find_algorithm(name: str) -> Algorithm:
-    """Return the algorithm of a name.
+    """Return the common algorithm of a name.
 
     Raises
     ------
@@ -172,12 +172,12 @@ def find_algorithm(name: str) -> Algorithm:
 
 
 def find_cast(name: str) -> Cast:
-    """Return the row of that name, or raise `UsageError`."""
+    """Return the cast order of a name, or raise `UsageError`."""
     return _find(name, CASTS, "cast order")
 
 
 def find_dtype(name: str) -> str:
-    """Return the name of a dtype of sums, or raise `UsageError`."""
+    """Return `name` if it is a dtype of sums, or raise `UsageError`."""
     return _find(name, {dtype: dtype for dtype in DTYPES}, "dtype of sums")
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Finding(NamedTuple):
-    """A norm that an earlier layer had, and how well it was calculated there."""
+    """A norm found on an earlier layer: its hypothesis, eps, level of accuracy there, and diagnosis."""
 
     hypothesis: Hypothesis
     eps: float
@@ -35,18 +35,26 @@ class _Finding(NamedTuple):
 
 
 class KnownNorms:
-    """The findings on layers so far, by their class, shapes and dtypes."""
+    """The norms found on layers so far, by class, shapes and dtypes of the layer."""
 
     def __init__(self) -> None:
         self._findings: dict[Hashable, list[_Finding]] = {}
 
     def identify(self, question: Question, kind: str) -> tuple[Diagnosis, float | None]:
-        """Return what made the output of a layer of some class, and its distance in ulp; None without a norm.
+        """Return the diagnosis of a layer's output and its largest distance in ulp; None if no norm fits.
+
+        Norms found before on layers of the same class, shapes and dtypes are tried first.
+
+        Parameters
+        ----------
+        question : Question
+        kind : str
+            The layer's class.
 
         Raises
         ------
         DataError
-            If gamma or beta has more axes than x.
+            If y, gamma or beta has more axes than x.
         """
         tensors = question.x, question.y, question.gamma, question.beta
         if any(one is not None and one.ndim > question.x.ndim for one in tensors):
@@ -76,7 +84,7 @@ class KnownNorms:
 
 
 def _hold(finding: _Finding, question: Question) -> float | None:
-    """Return the distance of y from a finding's norm in ulp; None if y is less accurate than it was there."""
+    """Return the largest distance of y from a finding's norm in ulp; None if y is not of the level found."""
     x, y, gamma, beta, *_ = question
     own = finding.hypothesis.affine
     for step in enumerate_affine_steps(x.shape, gamma, beta):

@@ -48,13 +48,13 @@ Judged = TypeVar("Judged")
 INPUT, OUTPUT = "input", "output"
 
 MUCH = 1 << 26
-"""Bytes of a run whose layers are shared out between processes."""
+"""The least size in bytes of a run whose layers are judged by several processes."""
 
 _WORKERS = 2
-"""Processes: each has a layer in memory."""
+"""The number of these processes; each has a layer in memory."""
 
 _TWICE_ROUNDED = 2.0
-"""Ulp of half precision by which a result may be off that is rounded before gamma, and after it."""
+"""The distance tolerated, in ulp of half precision, of results that are rounded before gamma and after it."""
 
 _GRADIENTS = {"dx": "grad_input", "dgamma": "grad_weight", "dbeta": "grad_bias"}
 """The gradients that `check_gradients` knows → their roles in a dump."""
@@ -66,15 +66,17 @@ class JudgedTensor(NamedTuple):
     Parameters
     ----------
     role : str
-        Of `ROLES`.
+        The tensor's role, one of `dump_file.ROLES`.
     ok : bool
+        Whether all values agree.
     max_ulp : float
-        The largest distance from the exact values; NaN where these are not known.
+        The largest distance from the exact values in ulp; NaN where these are not known.
     compared, mismatches : int
+        The number of values compared, and of those that are further off than is tolerated.
     cause : str or None
-        What is wrong, or what the values show although they agree; None without findings.
+        The words for a fault, or for a finding on values that agree; None without a finding.
     fault, remedy : str or None
-        The id of the fault, and what to do about it.
+        The id of the fault, and the words for its remedy; None without a fault.
     """
 
     role: str
@@ -88,7 +90,7 @@ class JudgedTensor(NamedTuple):
 
 
 class Detail(NamedTuple):
-    """The parts of the report of `check` on one layer."""
+    """The plan, arrays and findings of one layer, from which the report of `normcli check` is written."""
 
     plan: Plan
     tensor: Tensor
@@ -107,15 +109,15 @@ class LayerVerdict(NamedTuple):
     ----------
     settings : LayerSettings
     shape : tuple of int
-        Of the input; empty where it could not be read.
+        The shape of the input; empty where input and output could not be loaded.
     dtype : str
-        Of the output.
+        The dtype of the output by name; empty where they could not be loaded.
     parts : tuple of JudgedTensor
-        The output, then running statistics and gradients where they were recorded.
+        The output, then running statistics and gradients where they were recorded; empty with a problem.
     problem : str or None
         Why the layer could not be judged; None where it was.
     detail : Detail or None
-        Kept of the first bad layer alone: its arrays may be large.
+        The arrays of the layer; None except for the first bad layer of an `Audit`, as they may be large.
     """
 
     settings: LayerSettings
@@ -132,12 +134,12 @@ class LayerVerdict(NamedTuple):
 
     @property
     def max_ulp(self) -> float | None:
-        """The largest distance of the output."""
+        """The largest distance of the output from the exact values in ulp; None where nothing was judged."""
         return self.parts[0].max_ulp if self.parts else None
 
     @property
     def telling(self) -> JudgedTensor | None:
-        """The first part that is wrong, or else the output if it agrees with a finding."""
+        """The first part that is wrong; without one, the output if it has a `cause`; otherwise None."""
         finding = (part for part in self.parts[:1] if part.cause is not None)
         return next((part for part in self.parts if not part.ok), None) or next(finding, None)
 
@@ -161,14 +163,15 @@ class Audit(NamedTuple):
 def audit(
     layers: Sequence[RecordedLayer], tolerate: Tolerate = choose_tolerance, effort: Effort = DEFAULT_EFFORT
 ) -> Audit:
-    """Judge layers one after another; of all but the first bad one only a line's worth is kept.
+    """Return the verdict on each layer; only the first bad one keeps its `detail`.
 
     Parameters
     ----------
     layers : sequence of RecordedLayer
     tolerate : callable
-        As of `check`: what is tolerated of values of a dtype.
+        Takes a dtype and returns the `Tolerance` for its values.
     effort : Effort
+        The threads, and the observer of progress.
     """
     known, found = KnownNorms(), list[LayerVerdict]()
     judged = judge_each(
@@ -194,18 +197,18 @@ def judge_each(
     strip: Callable[[Judged], Judged],
     effort: Effort,
 ) -> Iterator[Judged]:
-    """Yield the judgement of each layer; of a large run from two processes.
+    """Yield the judgement of each layer in order; two processes judge a run of `MUCH` bytes or more.
 
     Parameters
     ----------
     sizes : sequence of int
         The bytes of each layer.
     judge : callable
-        Takes the number of a layer.
+        Takes the number of a layer and an effort; returns the judgement.
     strip : callable
-        Leaves the arrays out of a judgement that comes from another process.
+        Returns a judgement without its arrays, for the way from another process.
     effort : Effort
-        Its observer is told of layers, not of the passes over each, unless there is one layer.
+        The observer is told the bytes of finished layers; of a single layer, the passes over its values.
     """
     observer = None if len(sizes) == 1 else effort.observer
     if observer is not None:
@@ -230,9 +233,9 @@ def judge_layer(
     effort: Effort = DEFAULT_EFFORT,
     known: KnownNorms | None = None,
 ) -> LayerVerdict:
-    """Return the verdict on one layer; what keeps it from being judged is its `problem`.
+    """Return the verdict on one layer; a `NormError` while it is judged becomes the verdict's `problem`.
 
-    `known` is asked before a norm that nobody named is looked for.
+    `known` has the norms found on earlier layers: a layer without a named norm is held against these first.
     """
     try:
         return _judge(layer, tolerate, effort, known or KnownNorms())
@@ -304,7 +307,7 @@ def _summarize(role: str, found: Comparison, told: Diagnosis | None = None) -> J
 
 
 def _pair(layer: RecordedLayer, plan: Plan, roles: tuple[str, str]) -> Given | None:
-    """Return running statistics in the shape that a plan has for them; None where one is missing."""
+    """Return a mean and a variance in the shape of a plan's statistics; None where one of them is missing."""
     mean, var = (layer.load(role) for role in roles)
     return None if mean is None or var is None else fit_given(plan, Given(mean.values, var.values), roles)
 
@@ -312,7 +315,10 @@ def _pair(layer: RecordedLayer, plan: Plan, roles: tuple[str, str]) -> Given | N
 def _judge_running(
     layer: RecordedLayer, plan: Plan, tensor: Tensor, before: Given | None, tolerate: Tolerate, effort: Effort
 ) -> Iterator[JudgedTensor]:
-    """Yield the verdicts on running statistics after a training step, by the rule of its framework."""
+    """Yield the verdicts on running statistics after a training step, by the framework's rule for momentum.
+
+    Nothing is yielded if those before or after the step are missing.
+    """
     after = _pair(layer, plan, ("running_mean_after", "running_var_after"))
     if before is None or after is None:
         return
@@ -325,7 +331,7 @@ def _judge_running(
 
 
 def _list_gradients(found: CheckedGradients, actual: Mapping[str, NDArray[Any]]) -> Iterator[JudgedTensor]:
-    """Yield the verdicts on gradients; what roundings of its terms explain is no difference."""
+    """Yield the verdicts on gradients; one that roundings of its summed terms explain is no mismatch."""
     for name, comparison in found.comparisons.items():
         part, finding = _summarize(_GRADIENTS[name], comparison), found.faults.get(name)
         if finding is not None:

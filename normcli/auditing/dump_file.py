@@ -54,23 +54,24 @@ class LayerSettings(NamedTuple):
     evaluation : bool
         Whether running statistics normalize.
     momentum : float, "none" or None
-        Of the running statistics that the layer updates; None where it updates none.
+        The momentum of the running statistics that the layer updates, "none" for a plain average of all
+        batches; None where the layer updates none.
     batches : int
-        How many batches its running statistics are of, where these are plain averages.
+        The number of batches in running statistics that are plain averages; otherwise 0.
     kind : str
         The class of the module.
     note : str
-        What a reader should know of the settings: that they are guessed, or that groups are left out.
+        A remark for the reader: that the norm is guessed, or that only some groups are recorded.
     problem : str
         Why the layer cannot be judged; empty where it can.
     is_guess : bool
         Whether the norm is guessed from the name of a class.
     weights_of : str
-        The layer whose weights and running statistics are this one's too; empty where it has its own.
+        The layer whose weights and running statistics this one shares; empty where it has its own.
     gate_act : str
-        The activation that its gate goes through, as of `check`; empty without a gate.
+        The activation applied to the gate, as `silu`; empty without a gate.
     gates_input : bool
-        Whether the gate multiplies what is normalized, and not the result.
+        Whether the gate multiplies the input of the norm; otherwise it multiplies the result.
     """
 
     name: str
@@ -88,12 +89,12 @@ class LayerSettings(NamedTuple):
     gates_input: bool = False
 
     def read_request(self) -> Request | None:
-        """Return what to hold the layer against; None where its norm is not known.
+        """Return the request for the layer's norm and options; None where `norm` is None.
 
         Raises
         ------
         DataError
-            If there is no such norm, or no such option.
+            If the norm or an option does not exist, or an option has no valid value.
         """
         if self.norm is None:
             return None
@@ -104,7 +105,7 @@ class LayerSettings(NamedTuple):
 
 
 def _read_option(name: str, value: Any) -> tuple[str, Any]:
-    """Return an option as `Request.read` takes it: of text as the command line has it, of 1.0 for 1 too."""
+    """Return an option's name and value for `Request.read`: text is parsed, and 1.0 becomes an integer 1."""
     name = name.replace("-", "_")
     with contextlib.suppress(KeyError):  # which `Request.read` refuses
         option = find_option(name)
@@ -116,10 +117,10 @@ def _read_option(name: str, value: Any) -> tuple[str, Any]:
 
 
 _ROOM, _ROOM_OF_LAYER = 1 << 16, 1 << 12
-"""Bytes that are kept free for a header before anything is known of it, in all and for each layer."""
+"""Bytes kept free for the header: once, and for each layer."""
 
 _PIECE = 1 << 24
-"""Bytes that are moved at a time, where a header outgrows its room."""
+"""Bytes moved at a time if the header is longer than its room."""
 
 
 class DumpWriter:
@@ -154,7 +155,7 @@ class DumpWriter:
             self.add(name, name_dtype(values.dtype), values.shape, raw)
 
     def finish(self, layers: Sequence[LayerSettings], made_by: str) -> None:
-        """Write the header."""
+        """Write the header: the settings of the layers, the program in `made_by`, and the tensors added."""
         described = [
             {key: value for key, value in one._asdict().items() if value or _is_zero(value)} for one in layers
         ]
@@ -183,14 +184,15 @@ def read_settings(text: str, source: str) -> list[LayerSettings]:
     Parameters
     ----------
     text : str
-        JSON.
+        The JSON of the settings.
     source : str
-        What messages call the dump.
+        The dump's name in messages.
 
     Raises
     ------
     DataError
-        If it is none of a dump, or a member is of another kind.
+        If the text is no JSON of this schema, lists no layers or one twice, or a member has a wrong type or
+        value.
     """
     with name_subject(source):
         try:
@@ -225,7 +227,7 @@ _RANGES: dict[str, Callable[[Any], bool]] = {
 
 
 def _is_zero(value: Any) -> bool:
-    """Whether a value is a number of 0, as a momentum may be, and no default."""
+    """Whether a value is the float 0.0, as a momentum may be."""
     return isinstance(value, float) and value == 0.0
 
 

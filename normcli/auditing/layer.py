@@ -37,16 +37,16 @@ _MOST_SETTINGS = 1 << 26
 _SUFFIX, _SAFETENSORS = ".npy", ".safetensors"
 
 CALL = "#"
-"""Stands before the number of a layer's second and further calls."""
+"""The sign between a layer's name and the number of its second or later call, as in `NAME#2`."""
 
 _OF_WEIGHTS = ("weight", "bias", "running_mean", "running_var")
-"""Roles that a layer may have of another one."""
+"""The roles of tensors that a layer may share with another one."""
 
 _PAIRS = re.compile(r"(.+?\.(?:safetensors|npz)):([^=]*)=(.*)", re.IGNORECASE | re.DOTALL)
 
 
 class HeldTensor(NamedTuple):
-    """A tensor of a dump: what loads it, and about how many bytes of the dump it takes."""
+    """A tensor of a dump: the function that loads it, and about how many bytes of the dump it takes."""
 
     load: Callable[[], Tensor]
     byte_count: int
@@ -59,7 +59,7 @@ class RecordedLayer(NamedTuple):
     ----------
     settings : LayerSettings
     tensors : mapping of str to HeldTensor
-        By role.
+        Role → tensor.
     """
 
     settings: LayerSettings
@@ -67,7 +67,7 @@ class RecordedLayer(NamedTuple):
 
     @property
     def byte_count(self) -> int:
-        """The bytes of its tensors in the dump, at least 1."""
+        """The bytes of the layer's tensors in the dump, at least 1."""
         return max(1, sum(held.byte_count for held in self.tensors.values()))
 
     @property
@@ -76,32 +76,32 @@ class RecordedLayer(NamedTuple):
         return self.settings.name
 
     def load(self, role: str) -> Tensor | None:
-        """Return a tensor; None where the dump has none of that role.
+        """Return the layer's tensor of a role; None where the dump has none.
 
         Raises
         ------
         DataError
-            If it cannot be read.
+            If the tensor cannot be read.
         """
         return None if role not in self.tensors else self.tensors[role].load()
 
 
 def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]:
-    """Return the layers of a dump, in the order in which they ran; without settings, in that of their names.
+    """Return the layers of a dump in the order in which they ran; without settings, in the order of the file.
 
     Parameters
     ----------
     path : str
         A safetensors or npz file, or a folder of npy files whose names are `NAME.input.npy`.
     default : NormSpec or None
-        The norm of layers without settings.
+        The norm of layers for which the settings name none.
 
     Raises
     ------
     UsageError
-        If a norm is given by default, and all layers have their own.
+        If `default` is given and the settings name a norm for every layer, or the file is of another format.
     DataError
-        If there is no such file, it is damaged, or no tensor is called `NAME.input`.
+        If there is no such file, the file or its settings are damaged, or no tensor is called `NAME.input`.
     """
     text = None
     if Path(path).is_dir():
@@ -130,7 +130,7 @@ def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]
 def _find_tensors(
     settings: LayerSettings, tensors: Mapping[str, Mapping[str, HeldTensor]]
 ) -> Iterator[tuple[str, HeldTensor]]:
-    """Yield the tensors of a layer, and of the layer whose weights it shares those that it has none of."""
+    """Yield (role, tensor) of a layer: weights of the layer it shares them with, then its own, which count."""
     shared = tensors.get(settings.weights_of, {})
     yield from ((role, shared[role]) for role in _OF_WEIGHTS if role in shared)
     yield from tensors.get(settings.name, {}).items()
@@ -157,7 +157,7 @@ def _open_folder(folder: Path) -> tuple[dict[str, HeldTensor], str | None]:
 
 
 def _open_archive(path: str) -> dict[str, HeldTensor]:
-    """Return what loads each tensor of a safetensors or npz file, by name."""
+    """Return the tensors of a safetensors or npz file by name, each loaded when it is asked for."""
     try:
         with open_regular(path) as stream:
             if path.lower().endswith(_SAFETENSORS):
@@ -182,7 +182,7 @@ def _open_archive(path: str) -> dict[str, HeldTensor]:
 
 
 def _load_region(region: Region | str, key: str, opened: Opened) -> Tensor:
-    """Return a tensor of a safetensors file, which must still be what it was when the dump was opened."""
+    """Return a tensor of a safetensors file; raise `DataError` if the file changed since it was opened."""
     name = f"{opened.name}:{key}"
     opened.require_unchanged()
     with open_regular(opened.name) as stream:
@@ -194,7 +194,7 @@ def _load_region(region: Region | str, key: str, opened: Opened) -> Tensor:
 
 
 def _name_default(default: NormSpec | None) -> tuple[str | None, dict[str, Any]]:
-    """Return the norm of layers without settings, and its options as settings have them."""
+    """Return the name of a norm and its options as in `LayerSettings`; (None, {}) for None."""
     return (None, {}) if default is None else (default.name, Request(default.name, **default.own).describe())
 
 
@@ -206,8 +206,8 @@ def pair_tensors(
     Parameters
     ----------
     pairs : str
-        `FILE:*.input=*.output`: of each tensor of the file that the first pattern fits, the other one has what
-        `*` stands for in the same place.
+        `FILE:*.input=*.output`: each tensor of the file whose name fits the first pattern is an input; the name
+        of its output is the second pattern with the same text for `*`.
     weights : str or None
         A file with `NAME.weight` and `NAME.bias`, where NAME is what `*` stands for.
     default : NormSpec or None
@@ -216,9 +216,9 @@ def pair_tensors(
     Raises
     ------
     UsageError
-        If the patterns have not one `*` each.
+        If `pairs` has another form, or a pattern not exactly one `*`.
     DataError
-        If a file cannot be read, nothing fits, or no layer has a weight.
+        If a file cannot be read, no tensor fits the first pattern, or `weights` has no weight of any layer.
     """
     parts = _PAIRS.fullmatch(pairs)
     if parts is None or any(pattern.count("*") != 1 for pattern in parts.groups()[1:]):
@@ -250,7 +250,7 @@ def choose_layers(
     Raises
     ------
     UsageError
-        If that leaves none.
+        If no layer is left.
     """
 
     def fits(name: str, patterns: Sequence[str]) -> bool:

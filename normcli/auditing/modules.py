@@ -31,7 +31,7 @@ _FROZEN = "FrozenBatchNorm2d"
 """The end of the names of classes that normalize with stored statistics in training too."""
 
 _FIRST = "LayerNorm2d"
-"""The end of the names of classes that normalize over channels, which come first."""
+"""The end of the names of classes that normalize over channels, with channels behind the batch axis."""
 
 _GATED = "RMSNormGated"
 """The end of the names of classes that take a gate beside their input."""
@@ -40,18 +40,18 @@ _GATING_INPUT = (
     "BambaRMSNormGated", "GraniteMoeHybridRMSNormGated", "MambaRMSNormGated", "NemotronHRMSNormGated",
     "Zamba2RMSNormGated",
 )  # fmt: skip
-"""Those that multiply by the gate before they normalize; the others multiply the result."""
+"""Gated classes that multiply by the gate before they normalize; others multiply the result."""
 
 _GUESSED = "RMSNorm"
 """The end of the names of other classes that are taken for Llama's norm."""
 
 
 PARAMETERS = {"weight": ("weight", "gamma", "scale"), "bias": ("bias", "beta")}
-"""Role → what modules call it."""
+"""Role → the names that modules have for the attribute."""
 
 
 def looks_like_norm(module: Any, also: Mapping[Any, str]) -> bool:
-    """Whether a module is a norm, or one by its name that has no modules of its own."""
+    """Whether a module's class is a known norm or in `also`, or has "norm" in its name and no child modules."""
     kind = type(module)
     if kind in also or kind.__name__ in also or _find_row(kind) is not None:
         return True
@@ -59,15 +59,15 @@ def looks_like_norm(module: Any, also: Mapping[Any, str]) -> bool:
 
 
 def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSettings:
-    """Return a module's settings as they are now; with a problem where it is no norm that is known.
+    """Return a module's settings as they are now; for an unknown norm, with a `problem` and `norm` None.
 
     Parameters
     ----------
     name : str
-        Its name in the model.
+        The module's name in the model.
     module : torch.nn.Module
     also : mapping
-        A class, or its name → its norm, as `rms` or `ln:axes=1`; these come first.
+        A class, or a class's name → its norm, as `rms` or `ln:axes=1`; preferred to the table of conventions.
     """
     kind = type(module)
     full = f"{kind.__module__}.{kind.__qualname__}"
@@ -110,7 +110,7 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
 
 
 def _overrides(module: Any) -> bool:
-    """Whether a module's class calculates otherwise than the known class that it derives from."""
+    """Whether a module's class is not known itself, and replaces `forward` of the known class behind it."""
     kind = type(module)
     if _find_named_row(kind.__name__) is not None or kind.__name__.endswith((_FROZEN, _FIRST)):
         return False
@@ -122,11 +122,11 @@ def _overrides(module: Any) -> bool:
 
 
 _ORDERED = "data_format"
-"""The attribute of classes that put channels first or last, and are otherwise as the class they derive from."""
+"""The attribute of classes that put channels first or last, and differ from their base in nothing else."""
 
 
 def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, Any]:
-    """Return the options that a module's attributes hold; its axes where the convention does not say them."""
+    """Return the options that a module's attributes hold: eps, sizes, and axes that its convention lacks."""
     eps = next((value for name in _EPS if (value := getattr(module, name, None)) is not None), None)
     found: dict[str, Any] = {} if eps is None else {"eps": float(eps)}
     for option, attribute in _OPTIONS.items():
@@ -145,7 +145,7 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
 
 
 def _find_row(kind: type) -> Convention | None:
-    """Return the row of a class, or of the nearest class that it derives from."""
+    """Return the row of conventions for a class or its nearest known base class; None where there is none."""
     names = [base.__name__ for base in kind.__mro__]
     for end in (_FROZEN, _FIRST):
         if names[0].endswith(end):
@@ -159,7 +159,7 @@ def _find_named_row(name: str) -> Convention | None:
 
 
 def require_norms(also: Mapping[Any, str]) -> None:
-    """Raise `UsageError` if `also` names something that is no norm for a class."""
+    """Raise `UsageError` unless `also` maps classes, or their names, to norms, as `{"MyNorm": "rms"}`."""
     if not hasattr(also, "items"):
         raise UsageError(f"also {also!r} is no mapping of a class to its norm")
     for kind, text in also.items():

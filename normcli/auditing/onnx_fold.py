@@ -31,7 +31,7 @@ class GraphPair(NamedTuple):
     Parameters
     ----------
     name : str
-        What the layer is called: its weight's name without `.weight`, or the node's.
+        The layer's name: its weight's without `.weight`; otherwise that of the node or its output.
     layer : onnx.NodeProto
     norm : GraphNorm
     """
@@ -54,9 +54,9 @@ class OpenModel(NamedTuple):
     model : onnx.ModelProto
     graph : Graph
     pairs : list of GraphPair
-        The batch norms that stand behind a layer alone.
+        Each batch norm that alone takes the result of a layer, with the layer.
     norms : list of str
-        The names of all batch norms of running statistics.
+        The names of all batch norms that use running statistics.
     """
 
     model: Any
@@ -71,7 +71,7 @@ class OpenModel(NamedTuple):
         Raises
         ------
         MissingExtraError
-            Without onnx.
+            If onnx is not installed.
         DataError
             If the model cannot be read, or has no batch norm behind a layer.
         """
@@ -95,9 +95,10 @@ class OpenModel(NamedTuple):
         return cls(model, graph, pairs, [norm.settings.name for norm in norms])
 
     def list_layers(self) -> tuple[dict[str, NDArray[Any]], list[NormedLayer]]:
-        """Return the constants of the model by name, and its pairs.
+        """Return the constants of the model by name, and each pair as a layer to fold.
 
-        A pair's constants are `NAME.weight`, `NAME.bias` …, of a matrix (out, in).
+        The constants of a pair are called `NAME.weight`, `NAME.bias`, `NAME.running_mean` …; a matrix of shape
+        (in, out) is transposed to (out, in).
         """
         graph = self.graph
         arrays = {name: values for name in graph.constants if (values := graph.read(name)) is not None}
@@ -121,7 +122,7 @@ class OpenModel(NamedTuple):
         return state, layers
 
     def write(self, folded: Mapping[str, NDArray[Any]]) -> bytes:
-        """Return the model without the batch norms of its pairs, as a file has it.
+        """Return the bytes of the model's file, without the batch norms of the pairs.
 
         Parameters
         ----------
@@ -131,7 +132,7 @@ class OpenModel(NamedTuple):
         Raises
         ------
         DataError
-            If it has 2 GiB or more, which no file of this format has.
+            If the model has 2 GiB or more, the limit of this format.
         """
         from onnx import numpy_helper
 
@@ -164,7 +165,7 @@ def _name_layer(layer: Any) -> str:
 
 
 def _find_layer(graph: Graph, norm: Mapping[str, str], outputs: Collection[str]) -> Any:
-    """Return the node of constant weights whose result a norm alone takes; None where there is none."""
+    """Return the layer of constant weights whose result only this norm takes; None where there is none."""
     x = norm["input"]
     node = graph.makers.get(x)
     if node is None or node.op_type not in _TRANSPOSED or len(graph.takers[x]) > 1 or x in outputs:

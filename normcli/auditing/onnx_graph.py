@@ -37,7 +37,7 @@ class Graph:
     ----------
     model : onnx.ModelProto
     folder : str
-        Where files of its constants are.
+        The folder of files that hold constants of the model.
 
     Raises
     ------
@@ -69,19 +69,19 @@ class Graph:
         return self._read(self.constants[name]) if name in self.constants else None
 
     def read_number(self, name: str) -> float | None:
-        """Return a constant of one value; None of other tensors."""
+        """Return the value of a constant that has one element; None for other tensors."""
         values = self.read(name)
         return float(values.flat[0]) if values is not None and values.size == 1 else None
 
     def find_maker(self, name: str, *kinds: str) -> Any:
-        """Return the node that makes a tensor, if it is of one of these kinds; casts are passed over."""
+        """Return the node that makes a tensor, casts passed over; None if it is of none of these kinds."""
         node = self.makers.get(name)
         while node is not None and node.op_type == "Cast":
             node = self.makers.get(node.input[0])
         return node if node is not None and node.op_type in kinds else None
 
     def find_taker(self, name: str, *kinds: str) -> Any:
-        """Return the only node that takes a tensor, if it is of one of these kinds; casts are passed over."""
+        """Return the only node that takes a tensor, casts passed over; None if of none of these kinds."""
         takers = self.takers.get(name, [])
         while len(takers) == 1 and takers[0].op_type == "Cast":
             takers = self.takers.get(takers[0].output[0], [])
@@ -111,13 +111,13 @@ class _NodeRule(NamedTuple):
     ----------
     norm : str
     roles : tuple of str
-        Of its inputs, in order; empty for one that is no role.
+        The roles of the node's inputs, in order; empty for an input without a role.
     options : mapping
         Attribute → option.
     defaults : mapping
-        Option → its value where the node does not say it.
+        Option → its value where the node has no such attribute.
     like : str or None
-        The row of conventions; None where it has options that a node never has.
+        The framework's row of conventions; None where that has options which a node never has.
     """
 
     norm: str
@@ -145,10 +145,10 @@ _NODES: Mapping[str, _NodeRule] = {
         {"alpha": 1e-4, "exponent": 0.75, "k": 1.0},
     ),
 }  # fmt: skip
-"""Kinds of nodes (ONNX 1.23, opset 24; `Simplified…` and `Skip…` of ONNX Runtime 1.23) → how they are read."""
+"""Kinds of nodes (ONNX 1.23, opset 24; `Simplified…`, `Skip…` of ONNX Runtime 1.23) → the rule to read them."""
 
 _SUM_OF_SKIP = 3
-"""The output of `Skip…` nodes that is what they normalize."""
+"""The number of the output of `Skip…` nodes that has the sum they normalize."""
 
 
 def _read_node(node: Any) -> GraphNorm:
@@ -177,7 +177,7 @@ def _read_node(node: Any) -> GraphNorm:
 
 
 def _shorten(value: Any) -> Any:
-    """Return an attribute as an option: floats of 32 bits by their shortest decimal digits."""
+    """Return an attribute as an option: a 32-bit float as its shortest decimal, a list as a tuple of int."""
     if isinstance(value, float):
         return float(str(np.float32(value)))
     return tuple(map(int, value)) if isinstance(value, list | tuple) else value
@@ -187,7 +187,10 @@ def _shorten(value: Any) -> Any:
 
 
 def _read_chain(graph: Graph, root: Any) -> GraphNorm | None:
-    """Return the norm whose divisor a square root is: `ln` where a mean is subtracted before, else `rms`."""
+    """Return the norm that divides by a square root: `ln` where a mean is subtracted before, otherwise `rms`.
+
+    None if the nodes around the root are no norm.
+    """
     added = graph.find_maker(root.input[0], "Add")
     if added is None:
         return None
@@ -218,7 +221,7 @@ _EXPONENTS = {"ReduceL1": 1.0, "ReduceL2": 2.0}
 
 
 def _read_length(graph: Graph, reduced: Any) -> GraphNorm | None:
-    """Return `lp` where x is divided by the larger of its length and eps, as torch exports `F.normalize`."""
+    """Return `lp` if x is divided by the larger of its length and eps (torch's `F.normalize`), or None."""
     x, axes = reduced.input[0], _read_axes(graph, reduced)
     floor = graph.find_taker(reduced.output[0], "Clip", "Max")
     if axes is None or floor is None:
@@ -237,11 +240,11 @@ def _read_length(graph: Graph, reduced: Any) -> GraphNorm | None:
 _CHAINS: Mapping[str, Callable[[Graph, Any], GraphNorm | None]] = {
     "Sqrt": _read_chain, **dict.fromkeys(_EXPONENTS, _read_length)
 }  # fmt: skip
-"""Kinds of nodes that a chain has one of → what reads the chain around it."""
+"""Kinds of nodes by which a chain is found → the function that reads the chain around one."""
 
 
 def _find_quotient(graph: Graph, root: str) -> Any:
-    """Return the node that divides by a root, or multiplies by its reciprocal."""
+    """Return the node that divides by a root, or multiplies by its reciprocal; None where there is none."""
     node = graph.find_taker(root, "Div", "Reciprocal")
     if node is None or node.op_type == "Reciprocal":
         return None if node is None else graph.find_taker(node.output[0], "Mul")
@@ -258,7 +261,10 @@ def _read_axes(graph: Graph, mean: Any) -> tuple[int, ...] | None:
 
 
 def _follow(graph: Graph, node: Any) -> dict[str, str]:
-    """Return the output, and gamma and beta where constants follow that multiply and are added."""
+    """Return role → name of the last tensor behind a node, and of gamma and beta.
+
+    Gamma is a constant that multiplies the node's output, beta one that is added then.
+    """
     found = {}
     for role, kind in (("weight", "Mul"), ("bias", "Add")):
         taker = graph.find_taker(node.output[0], kind)

@@ -29,20 +29,20 @@ SUFFIX = ".onnx"
 _EXTRA = "onnx"
 
 _OPEN_LENGTH = 2
-"""The length of an axis of which the graph names no number."""
+"""The length drawn for an axis whose length the graph leaves open."""
 
 _FOLDER = "session.model_external_initializers_file_folder_path"
-"""The option that says where the weights are that a model keeps in files of their own."""
+"""The option for the folder of weights that a model keeps in files of their own."""
 
 _TYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
     "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(bool)": "bool", "tensor(uint8)": "uint8",
 }  # fmt: skip
-"""ONNX Runtime's names of types → NumPy's, of what is drawn, and written where it will lie."""
+"""ONNX Runtime's names of types → NumPy's: those of inputs that are drawn, and of outputs that are bound."""
 
 
 def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) -> None:
-    """Run a model once, with what its norms take and give as further outputs, and write a dump of them.
+    """Run a model once, and write a dump of the inputs, outputs and weights of its norms.
 
     Parameters
     ----------
@@ -54,16 +54,16 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
         An npz or safetensors file with the model's inputs by name; without it they are drawn: standard normal
         floats, integers of 0 and 1, and 2 for lengths that the graph leaves open.
     seed : int
-        Of inputs that are drawn.
+        The seed of inputs that are drawn.
 
     Raises
     ------
     MissingExtraError
-        Without onnx and onnxruntime.
+        If onnx or onnxruntime is not installed.
     UsageError
-        If an input of the model is not among those given.
+        If the file `inputs` lacks an input of the model.
     DataError
-        If the model cannot be read or run, or holds no norm.
+        If the model cannot be read or run, holds no norm, or has an input that cannot be drawn.
     """
     try:
         import onnx
@@ -111,7 +111,7 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
 
 
 def _name_sum(graph: Graph, norm: GraphNorm) -> GraphNorm:
-    """Return a norm whose sum of x and a residual has a name in the graph, where the node names none."""
+    """Return a norm whose input has a name: a `Skip…` node gets an output for its sum if it has none."""
     if norm.tensors["input"]:
         return norm
     node = graph.makers[norm.tensors["output"]]
@@ -121,7 +121,10 @@ def _name_sum(graph: Graph, norm: GraphNorm) -> GraphNorm:
 
 
 def _settle(norm: GraphNorm, made: Mapping[str, NDArray[Any]]) -> Any:
-    """Return a norm's settings with its axes, which the number of axes of its input tells."""
+    """Return a norm's settings with `axes` in place of `first_axis`, and lists in place of tuples.
+
+    For an input with 3 axes, `first_axis` 1 becomes `axes` [1, 2]; -1 becomes [-1].
+    """
     options = dict(norm.settings.options)
     first = options.pop("first_axis", None)
     if first is not None:
@@ -133,7 +136,7 @@ def _settle(norm: GraphNorm, made: Mapping[str, NDArray[Any]]) -> Any:
 
 
 def _expose(model: Any, names: Iterable[str]) -> None:
-    """Make tensors the outputs of a model; ONNX Runtime finds their types and shapes itself."""
+    """Replace the outputs of a model by tensors of these names; ONNX Runtime finds their types and shapes."""
     from onnx import helper
 
     del model.graph.output[:], model.graph.value_info[:]
@@ -141,14 +144,14 @@ def _expose(model: Any, names: Iterable[str]) -> None:
 
 
 def _fix_shape(declared: Any, shape: tuple[int, ...]) -> None:
-    """Declare the lengths of an input that the graph leaves open, so that shapes behind it are known."""
+    """Set the open lengths of a declared input to those of a shape, so that shapes behind it are known."""
     for dim, length in zip(declared.type.tensor_type.shape.dim, shape, strict=False):
         if not dim.HasField("dim_value"):
             dim.dim_value = length
 
 
 def _run(session: Any, feeds: Mapping[str, NDArray[Any]], wanted: Container[str]) -> dict[str, NDArray[Any]]:
-    """Return outputs of a model; large ones of known shapes lie in temporary files from the first."""
+    """Return the wanted outputs of a model by name; large ones of known shapes lie in temporary files."""
     binding = session.io_binding()
     made: dict[str, NDArray[Any]] = {}
     for name, values in feeds.items():

@@ -25,7 +25,7 @@ _COMPILED = "_orig_mod."
 """The prefix that `torch.compile` puts before the names of a model's modules."""
 
 _FEW_LAYERS = 64
-"""For so many layers there is room in a header, where a model does not say how many it has."""
+"""The number of layers for which a header has room if the number of norms is not known before."""
 
 
 @contextlib.contextmanager
@@ -45,7 +45,7 @@ def record(
     model : torch.nn.Module, keras.Layer or flax.linen.Module
         Its norms are known by their classes: those of the framework, and of torch's modules those that
         `normcli conventions` names. Keras and Flax models run outside of `jit` and `predict`, with a forward
-        pass alone; the options below are of torch's.
+        pass alone; all options below are for PyTorch only.
     path : path
         A safetensors file, which is written whole when the block ends, and not at all if it raises.
     backward : bool
@@ -53,13 +53,15 @@ def record(
     also : mapping, optional
         A class, or its name → the norm that it is, as `{MyNorm: "rms"}` or `{"Norm2d": "ln:axes=1"}`.
     most_bytes : int, optional
-        Of an input that is larger, whole groups of about this many bytes are recorded, chosen by the seed.
+        The size above which an input is recorded in part: whole groups of about this many bytes, drawn with
+        `seed`. By default all are recorded whole.
     seed : int
+        The seed of that draw, at least 0.
 
     Raises
     ------
     UsageError
-        If no module is known for a norm, or `path` does not end in `.safetensors`.
+        If no module is a known norm, `path` does not end in `.safetensors`, or an option has no valid value.
     DataError
         If no norm ran in the block, or the file cannot be written.
 
@@ -70,7 +72,7 @@ def record(
 
     Examples
     --------
-    Of a model of PyTorch, and a batch for it:
+    With a model of PyTorch and a batch for it:
 
     >>> with record(model, "dump.safetensors"):  # doctest: +SKIP
     ...     model(batch)

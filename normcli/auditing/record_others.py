@@ -62,7 +62,7 @@ _FLAX: Mapping[str, _ClassRule] = {
 
 
 class Calls:
-    """The layers that have been called, and where their tensors go.
+    """Writes each call of a layer to a dump, and keeps the calls' settings in `layers`.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Calls:
 
 
 def find_watch(model: Any) -> Watch | None:
-    """Return what records a model of Keras or Flax; None of other models."""
+    """Return the context manager that records a model of Keras or Flax; None for other models."""
     keras, flax = sys.modules.get("keras"), sys.modules.get("flax.linen")
     if keras is not None and isinstance(model, keras.Layer):
         return _watch_keras
@@ -195,5 +195,5 @@ def _watch_flax(model: Any, calls: Calls) -> Iterator[None]:
 
 
 def _read_collection(layer: Any, name: str) -> dict[str, Any]:
-    """Return the variables that a module has now, by their names."""
+    """Return the variables of a module's collection by name; empty where it has no such collection."""
     return dict(layer.variables.get(name, {}))

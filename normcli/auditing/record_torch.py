@@ -36,7 +36,7 @@ _OF_TOKENS = 3
 
 
 class _Sample(NamedTuple):
-    """The recorded indices of one axis, and the number of that axis among the axes of gamma, or None."""
+    """The recorded indices (`places`) of one axis of x, and its number in gamma, or None if gamma lacks it."""
 
     axis: int
     places: Any
@@ -50,9 +50,9 @@ class _Call:
     ----------
     settings : LayerSettings
     x : torch.Tensor or None
-        The input; None where it is nothing that can be recorded.
+        The input; None if the module took none.
     state : mapping of str to torch.Tensor
-        Running statistics before the call, by role.
+        Running statistics before the call, and the gate, by role.
     """
 
     def __init__(self, settings: LayerSettings, x: Any, state: Mapping[str, Any]) -> None:
@@ -61,21 +61,25 @@ class _Call:
         self.replaced: dict[str, Any] = {}
 
     def take(self, role: str, gradient: Any) -> None:
-        """Keep a gradient of the first backward pass."""
+        """Keep the gradient of a role; those of later backward passes are ignored."""
         self.gradients.setdefault(role, gradient)
 
 
 class Recorder:
-    """Takes calls of modules, and writes them.
+    """Writes the calls of a model's norms to a dump.
 
     Parameters
     ----------
     torch : module
     writer : DumpWriter
     also : mapping
+        A class, or its name → the norm that it is.
     most_bytes : int or None
+        The size above which an input is recorded in part; None: all are recorded whole.
     rng : numpy.random.Generator
+        Draws the groups of such an input.
     backward : bool
+        Whether gradients are recorded.
     """
 
     def __init__(
@@ -103,7 +107,7 @@ class Recorder:
             return name
 
     def write(self, name: str, tensor: Any, sample: _Sample | None = None) -> None:
-        """Write a tensor, or some indices of it."""
+        """Write a tensor; with a sample, only the sample's indices of its axis."""
         values = tensor.detach()
         if sample is not None:
             values = values.index_select(sample.axis, sample.places.to(values.device))
@@ -146,7 +150,10 @@ class ModuleWatch:
         self._calls = threading.local()
 
     def begin(self, module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Keep the input and the module's state, before it runs; watch gradients of what it takes."""
+        """Keep the input and the module's state before it runs, and watch gradients if these are recorded.
+
+        The result is new arguments for the module, whose gradients are watched; None without gradients.
+        """
         recorder = self._recorder
         settings = describe_module(self._name, module, recorder.also)
         every: dict[Any, Any] = {**dict(enumerate(args)), **named}
@@ -178,7 +185,7 @@ class ModuleWatch:
         return tuple(every[n] for n in range(len(args))), {key: every[key] for key in named}
 
     def end(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
-        """Write the call, if the module has come to its end."""
+        """Write the call, unless the module raised or its output cannot be recorded."""
         recorder, call = self._recorder, self._calls.open.pop()
         module._parameters.update(call.replaced)
         y = output[0] if isinstance(output, tuple) and output else output
@@ -243,7 +250,7 @@ class ModuleWatch:
         self._recorder.torch.autograd.Variable._execution_engine.queue_callback(write_all)
 
     def _choose(self, plan: Plan | None, x: Any) -> _Sample | None:
-        """Return the groups of a large input that are recorded: whole samples, rows or channels."""
+        """Return the samples, rows or channels of a large input to record; None to record the input whole."""
         most, recorder = self._recorder.most_bytes, self._recorder
         size = x.numel() * x.element_size()
         if most is None or size <= most or plan is None:
@@ -267,11 +274,11 @@ def _lacks_batch(module: Any, x: Any) -> bool:
 
 
 _RANKS = {"InstanceNorm1d": 3, "InstanceNorm2d": 4, "InstanceNorm3d": 5}
-"""The axes of a batch; one fewer are taken too."""
+"""Class → the number of axes of a batch; a single sample has one fewer."""
 
 
 def _make_plan(settings: LayerSettings, x: Any) -> Plan | None:
-    """Return the plan of a layer on its input; None where it is none that can be planned."""
+    """Return the plan of a layer for its input; None where the norm is unknown or does not fit the shape."""
     try:
         return make_plan(settings.read_request() or Request(""), tuple(x.shape), np.dtype(np.float32))
     except NormError:
@@ -279,7 +286,7 @@ def _make_plan(settings: LayerSettings, x: Any) -> Plan | None:
 
 
 def _move_to_parameters(sample: _Sample | None) -> _Sample | None:
-    """Return the sample of gamma, beta and running statistics: None where these are recorded whole."""
+    """Return the sample for gamma, beta and running statistics; None where these are recorded whole."""
     if sample is None or sample.of_parameters is None:
         return None
     return sample._replace(axis=sample.of_parameters)

@@ -31,18 +31,19 @@ def check_running(
     stored: Mapping[str, NDArray[Any]],
     tolerate: Callable[[np.dtype[Any]], Tolerance],
 ) -> Iterator[tuple[str, Comparison, str | None]]:
-    """Yield, for each of `RUNNING` that is stored, how far it is off, and the cause where it differs.
+    """Yield (name, comparison, cause) for each of `RUNNING` that is stored; the cause is None if it agrees.
 
     Parameters
     ----------
     before : State
+        The running statistics before the batches.
     batches : sequence of Result
-        In the order in which they enter.
+        The statistics of the batches, in the order in which they enter.
     rule : RunningRule
     stored : mapping of str to ndarray, shape (C)
-        What somebody's layer kept after these batches.
+        The layer's running statistics after these batches, by name.
     tolerate : callable
-        As of `check`.
+        Takes a dtype and returns the `Tolerance` for its values.
     """
     expected = _enter(before, batches, rule)
     for place, name in enumerate(RUNNING):
@@ -63,7 +64,7 @@ def _enter(before: State, batches: Sequence[Result], rule: RunningRule) -> tuple
 def _explain(
     place: int, theirs: NDArray[Any], before: State, batches: Sequence[Result], rule: RunningRule
 ) -> str:
-    """Return how running statistics are wrong."""
+    """Return the words for a fault that explains running statistics, as `running_var differs: …`."""
     other: Literal["new", "old"] = "old" if rule.weight_of == "new" else "new"
     rules = {
         "the variance that enters is of another ddof": rule._replace(ddof=1 - rule.ddof),

@@ -31,7 +31,7 @@ _STATE = ("running_mean", "running_var", "running_mean_after", "running_var_afte
 
 
 _AS_NEAR = 2.0
-"""Runs are as near the exact norm as each other where one is off by no more than this times the other."""
+"""Two runs are equally near the exact norm if the larger distance is at most this times the smaller."""
 
 
 class LayerPair(NamedTuple):
@@ -40,13 +40,14 @@ class LayerPair(NamedTuple):
     Parameters
     ----------
     first, second : LayerVerdict
-        Each against the exact norm of its own input.
+        The verdict on each run's layer, against the exact norm of that run's input.
     input, output : Comparison or None
-        How far the second run's tensors are from the first's; None where a shape differs or one is missing.
+        The distance of the second run's tensors from the first's; None where shapes differ or one is missing.
     differences : tuple of str
-        What the second run has otherwise: settings, weights, running statistics, shapes.
+        Words for each setting, weight, running statistic or shape that differs in the second run.
     algorithms : tuple of str or None
-        Which computation gives the bits of each run's output, where the runs part here; None where none does.
+        The name of the computation that reproduces each run's output bit for bit; None where none does, and in
+        all pairs but the first at which the runs part.
     """
 
     first: LayerVerdict
@@ -74,9 +75,9 @@ class LayerPair(NamedTuple):
 
     @property
     def nearer(self) -> str | None:
-        """The run that is nearer the exact norm: `first`, `second`, or None where both are about as near.
+        """The run that is nearer the exact norm, `first` or `second`.
 
-        Of runs that take other inputs nothing is said.
+        None where both are about as near, their inputs differ, or one was not judged.
         """
         one, other = self.first.max_ulp, self.second.max_ulp
         if one is None or other is None or not self.takes_the_same:
@@ -103,12 +104,15 @@ class RunComparison(NamedTuple):
 
     @property
     def parting(self) -> LayerPair | None:
-        """The first layer at which the runs part; None where no norm is to blame."""
+        """The first layer whose inputs agree and whose outputs, settings or weights differ, or None."""
         return next((pair for pair in self.pairs if pair.parts_here), None)
 
     @property
     def between(self) -> tuple[str | None, str] | None:
-        """The last layer whose output agrees, and the next, whose input does not; None where there is none."""
+        """The names of the first layer whose inputs differ and, before that, of the layer before it.
+
+        None where the inputs of all layers agree; (None, name) where those of the first layer differ.
+        """
         before = None
         for pair in self.pairs:
             if pair.input is not None and not pair.input.ok:
@@ -128,12 +132,12 @@ def compare_runs(
     tolerate: Tolerate = choose_tolerance,
     effort: Effort = DEFAULT_EFFORT,
 ) -> RunComparison:
-    """Hold two runs against each other, and each against the exact norms.
+    """Compare two runs layer by layer, and each with the exact norms.
 
     Raises
     ------
     DataError
-        If they have no layer in common.
+        If the runs have no layer in common.
     """
     mine, others = ({layer.name: layer for layer in run} for run in (first, second))
     alone = {
@@ -175,7 +179,10 @@ def _pair(
 
 
 def _name_algorithm(layer: RecordedLayer, verdict: LayerVerdict) -> str | None:
-    """Return the computation that gives every bit of a layer's output; None where none is known to."""
+    """Return the name of the computation that reproduces a layer's output bit for bit; None where none does.
+
+    None too for a layer with a gate, or one that normalizes with running statistics.
+    """
     detail, actual = verdict.detail, layer.load(OUTPUT)
     if detail is None or actual is None or layer.settings.evaluation or layer.settings.gate_act:
         return None
@@ -187,7 +194,10 @@ def _name_algorithm(layer: RecordedLayer, verdict: LayerVerdict) -> str | None:
 
 
 def _compare(one: RecordedLayer, other: RecordedLayer, role: str, tolerate: Tolerate) -> Comparison | None:
-    """Return how far the second run's tensor is from the first's, in ulp of the shorter of their dtypes."""
+    """Return how far the second run's tensor is from the first's, in ulp of the less precise dtype.
+
+    None where the shapes differ or a tensor is missing.
+    """
     expected, actual = one.load(role), other.load(role)
     if expected is None or actual is None or expected.values.shape != actual.values.shape:
         return None
@@ -200,7 +210,7 @@ def _compare(one: RecordedLayer, other: RecordedLayer, role: str, tolerate: Tole
 def _list_differences(
     one: RecordedLayer, other: RecordedLayer, run: Sequence[RecordedLayer], tolerate: Tolerate
 ) -> Iterator[str]:
-    """Yield what the second run's layer has otherwise than the first's."""
+    """Yield words for each setting, weight and shape of the second layer that differs from the first."""
     for role in (INPUT, OUTPUT):
         loaded = [tensor.values.shape for tensor in (one.load(role), other.load(role)) if tensor is not None]
         if len({*loaded}) > 1:
@@ -228,7 +238,7 @@ def _list_differences(
 
 
 def _find_owner(role: str, values: NDArray[Any], run: Sequence[RecordedLayer]) -> str | None:
-    """Return the layer of a run that has these very weights."""
+    """Return the name of the first layer of a run whose tensor of a role equals `values`; None without one."""
     for layer in run:
         own = layer.load(role)
         if own is not None and own.values.shape == values.shape and np.array_equal(own.values, values):

@@ -19,7 +19,7 @@ from normcli.errors import MissingExtraError
 
 @contextlib.contextmanager
 def require_dask() -> Iterator[None]:
-    """Say which extra is missing where the block cannot import a module of it."""
+    """Raise `MissingExtraError` for the extra `dask` if the block raises `ImportError`."""
     try:
         yield
     except ImportError as error:

@@ -43,19 +43,19 @@ if TYPE_CHECKING:
 
 
 def require_known(x: Any) -> None:
-    """Raise `DataError` unless an array of dask holds real numbers, and is of a shape that is known."""
+    """Raise `DataError` unless a dask array has a real dtype and a known shape."""
     require_real(x.dtype, "x")
     if any(math.isnan(length) for length in x.shape):
         raise DataError("x has chunks of unknown lengths: x.compute_chunk_sizes() finds them")
 
 
 def fit_array(x: Any, request: Request, nan: str) -> Stats:
-    """Return the statistics of an array of dask, from one pass over its blocks.
+    """Return the statistics of a dask array from one pass over its blocks, which is run at once.
 
     Raises
     ------
     NormError
-        As `normcli.fit`.
+        If the norm cannot be fitted, or the array is of another dtype or shape than it needs.
     """
     require_known(x)
     whole = Whole.choose(request, x.shape, x.dtype, nan, "x")
@@ -67,7 +67,7 @@ def fit_array(x: Any, request: Request, nan: str) -> Stats:
 
 
 def use_statistics(use: Use, x: Any, *, inverts: bool) -> Any:
-    """Return an array of dask, normalized (or restored) with statistics, block by block, lazily."""
+    """Return a lazy dask array: x normalized with fitted statistics, or with `inverts` the x before that."""
     require_known(x)
     return _use(BlockUse(use, x.shape, inverts), x)
 
@@ -79,15 +79,18 @@ def _use(block: BlockUse | BlockNorm, x: Any) -> Any:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LazyResult(Result):
-    """The result of `normalize` for a dask array: `normalized` is a dask array, not calculated yet.
+    """The result of `normalize` for a dask array: `normalized` is a dask array that is not calculated yet.
 
-    Its chunks are those of the input unless groups need longer ones. Where groups extend over samples, the
-    statistics were calculated first; otherwise there are none, and neither are there warnings or a check.
+    `normalized` has the chunks of the input, except that a group which is normalized by itself lies in one
+    chunk. `check` is always empty.
 
     Parameters
     ----------
-    lazy : dask.array.Array or None
+    lazy : dask.array.Array
+        The normalized array, which `normalized` returns. It is always given, though the default is None.
     stats : Stats or None
+        The fitted statistics, calculated already, of a norm whose groups extend over samples (batch norm); None
+        for other norms, which then have no warnings.
     """
 
     lazy: Any = None
@@ -95,17 +98,17 @@ class LazyResult(Result):
 
     @property
     def normalized(self) -> Any:
-        """An array of dask."""
+        """The normalized array, a dask array that is not calculated yet."""
         return self.lazy
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A line for each kind of degenerate group, as far as statistics show it."""
+        """A line for each kind of degenerate group in the fitted statistics; empty without statistics."""
         return () if self.stats is None else warn(self.stats)
 
     @functools.cached_property
     def check(self) -> tuple[Check, ...]:
-        """Nothing: the values are yet to be calculated."""
+        """An empty tuple, always: the values are not calculated yet."""
         return ()
 
     def __repr__(self) -> str:
@@ -125,11 +128,11 @@ _IN_MEMORY = (
     "threads",
     "strict",
 )
-"""Arguments of `normalize` that arrays of dask do not have."""
+"""Arguments of `normalize` that are refused for dask arrays."""
 
 
 class _Asked(NamedTuple):
-    """A request for a dask array, with gamma and beta, its plan, and the work for each block."""
+    """A request for a dask array, with gamma and beta, the plan of the whole, and the work for each block."""
 
     request: Request
     affine: dict[str, NDArray[Any]]
@@ -138,7 +141,7 @@ class _Asked(NamedTuple):
 
 
 def _read_options(x: Taken, norm: str, options: Mapping[str, Any]) -> _Asked:
-    """Read the arguments of `normalize`; statistics of groups that extend over samples are calculated now."""
+    """Read the arguments of `normalize`, and calculate the statistics if groups extend over samples."""
     options = read_given(options)
     refused = next((name for name in _IN_MEMORY if name in options), None)
     if refused is not None:
@@ -157,15 +160,15 @@ def _read_options(x: Taken, norm: str, options: Mapping[str, Any]) -> _Asked:
 
 
 def normalize_array(x: Taken, norm: str, **options: Any) -> LazyResult:
-    """Normalize an array of dask: `normcli.normalize` calls this.
+    """Return the lazy result of a norm of a dask array: `normcli.normalize` calls this.
 
-    Of a norm whose groups extend over samples the statistics are calculated now, in a pass over all blocks, and
-    the rest is lazy: no graph ever holds the data.
+    If groups extend over samples (batch norm), the statistics are calculated at once, in a pass over all
+    blocks. Everything else is calculated when the caller computes `normalized`.
 
     Raises
     ------
     NormError
-        As `normcli.normalize`.
+        If an argument is not valid, or is one that dask arrays do not take, as `mask`.
     """
     _, _, plan, block = _read_options(x, norm, options)
     normalized = x.give(_use(block, x.values))
@@ -180,19 +183,19 @@ def normalize_array(x: Taken, norm: str, **options: Any) -> LazyResult:
 def check_array(
     actual: Any, x: Taken, norm: str, options: Mapping[str, Any], tolerate: Callable[[np.dtype[Any]], Tolerance]
 ) -> tuple[Plan, Mapping[str, NDArray[Any] | None], Checked]:
-    """Hold an array against the exact norm of one of dask: `normcli.check` calls this.
+    """Compare `actual` with the exact norm of a dask array x: `normcli.check` calls this.
 
     Returns
     -------
     plan : Plan
     parameters : mapping of str to ndarray or None
-        gamma and beta, of the plan's shape.
+        Those of gamma and beta that were given, in the plan's shape.
     checked : Checked
 
     Raises
     ------
     NormError
-        As `normcli.check`.
+        If an argument is not valid, or `actual` has another shape than x.
     """
     request, affine, plan, block = _read_options(x, norm, options)
     check = BlockCheck(block.count_in(request.dtype), tolerate)
@@ -219,12 +222,12 @@ def _map(x: Any, dtype: np.dtype[Any], run: Any) -> Any:
 
 
 def _join_groups(block: BlockUse | BlockNorm, x: Any, plan: Plan) -> Any:
-    """Return an array whose blocks hold whole groups, where these have no statistics yet."""
+    """Return an array rechunked so that blocks hold whole groups, or, with fitted statistics, all channels."""
     return _join_channels(x.rechunk(dict.fromkeys(block.list_whole(plan), -1)), plan)
 
 
 def _join_channels(x: Any, plan: Plan) -> Any:
-    """Return an array whose blocks hold all channels, where channels are of groups."""
+    """Return an array whose blocks hold all channels if groups are runs of channels; otherwise as it is."""
     return x if plan.grid.split is None else x.rechunk({plan.grid.split.axis: -1})
 
 

@@ -37,34 +37,36 @@ if TYPE_CHECKING:
     from normcli.norms.request import Request
 
 ALONE = Effort(threads=1)
-"""Workers have threads of their own."""
+"""One thread for each task: dask runs several tasks at once."""
 
 FAN_IN = 16
 """The number of parts that one task adds up."""
 
 
 def require_version(version: str) -> None:
-    """Raise `DataError` if this process runs another version than the one that asks."""
+    """Raise `DataError` if this process runs another version of normcli than `version`, the caller's."""
     if version != __version__:
         raise DataError(f"a worker runs normcli {__version__}, and the caller {version}: install one version")
 
 
 def require_sums(subject: Subject) -> None:
-    """Raise `UsageError` if statistics do not follow from sums of blocks."""
+    """Raise `UsageError` if statistics are quantiles, which do not follow from sums of blocks."""
     if subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
         norm = subject.request.norm
         raise UsageError(f"{norm} has quantiles, which follow from no sums of blocks: fit it on one machine")
 
 
 class Whole(NamedTuple):
-    """The tensor that blocks are of.
+    """The whole tensor that is cut into blocks: its shape, and the statistics that are fitted.
 
     Parameters
     ----------
     subject : Subject
+        The norm to fit.
     shape : tuple of int
     nan : {"propagate", "omit", "raise"}
     name : str
+        The tensor's name in messages.
     """
 
     subject: Subject
@@ -76,19 +78,19 @@ class Whole(NamedTuple):
     def choose(
         cls, request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], nan: str, name: str
     ) -> Whole:
-        """Return the tensor of a shape and dtype that a request is of.
+        """Return the whole for a request and a tensor's shape and dtype.
 
         Raises
         ------
         UsageError
-            If samples have statistics of their own, or these do not follow from sums of blocks.
+            If each sample has statistics of its own, or the statistics are quantiles.
         """
         subject = choose_subject(request, Tensor(make_hollow(shape, dtype), name))
         require_sums(subject)
         return cls(subject, shape, nan, name)
 
     def gather(self, box: Box, values: NDArray[Any], version: str) -> Part:
-        """Return the sums of a block."""
+        """Return the sums of the block at `box`; raise `NormError` for another version, or a refused NaN."""
         require_version(version)
         part = gather_part(self.subject, self.shape, box, np.asarray(values), ALONE)
         if self.nan == NanRule.RAISE:
@@ -104,15 +106,15 @@ class Whole(NamedTuple):
         return join_parts(self.subject, self.shape, parts, omits_nan=self.nan == NanRule.OMIT)
 
     def build_tree(self, blocks: Iterable[tuple[Box, Delayed]]) -> list[Delayed]:
-        """Return a task for the sums of each set of groups that blocks have: `join` makes statistics of them.
+        """Return tasks whose results, the sums of the blocks, `join` takes: one for each range of groups.
 
-        Blocks that hold parts of the same samples are added first, sample by sample, then all that have the
-        same groups, as a tree.
+        Blocks that hold parts of the same samples are added first, then all blocks with the same groups, as a
+        tree of `FAN_IN` branches.
 
         Parameters
         ----------
         blocks : iterable
-            Where each block lies, and the task of its sums (`gather`).
+            Pairs of a block's place in the tensor and the task that gathers its sums (`gather`).
         """
         plan = self.subject.plan(1)
         batch = plan.grid.layout.batch or 0
@@ -139,14 +141,14 @@ def _batch(parts: Sequence[Delayed], size: int) -> Iterator[Sequence[Delayed]]:
 
 
 class BlockUse(NamedTuple):
-    """Statistics on their way to blocks.
+    """The work of normalizing blocks with fitted statistics; a worker calls `run` for each block.
 
     Parameters
     ----------
     use : Use
-        Gamma and beta of the shapes that the whole tensor's plan has for them.
+        The statistics of the whole tensor, and gamma and beta in any shape that its plan takes.
     shape : tuple of int
-        The whole tensor's.
+        The shape of the whole tensor.
     inverts : bool
         Whether normalization is undone.
     """
@@ -161,48 +163,48 @@ class BlockUse(NamedTuple):
         Raises
         ------
         DataError
-            If its groups are not those that there are statistics of.
+            If the statistics are of other groups than the tensor has.
         """
         return self.use.plan("x", make_hollow(self.shape, dtype))
 
     def list_whole(self, plan: Plan) -> tuple[int, ...]:
-        """Return the axes that blocks must hold all of, besides the channels of groups."""
+        """Return the axes along which blocks must be whole, besides that of grouped channels: none."""
         return ()
 
     def count_in(self, dtype: str | None) -> BlockUse:
-        """Return this work with `dtype` as the output's; None is the dtype of any tensor that is compared."""
+        """Return the same work with an output dtype, in whose ulp is counted; None: the compared tensor's."""
         return self._replace(use=self.use._replace(dtype=dtype))
 
     def prepare(self, box: Box, block: NDArray[Any]) -> tuple[Plan, Inputs]:
-        """Return the plan of a block, and what it is carried out with."""
+        """Return the plan of a block, and the inputs for it: statistics, gamma and beta of its groups."""
         use = self._cut(box, block.dtype)
         plan = use.plan("the block", block)
         return plan, use.fit_inputs(plan)
 
     def run(self, box: Box, values: NDArray[Any], version: str) -> NDArray[Any]:
-        """Return the block, normalized (or inverted)."""
+        """Return the block at `box`, normalized, or restored with `inverts`."""
         require_version(version)
         block = np.ascontiguousarray(values)
         use, tensor = self._cut(box, block.dtype), Tensor(block, "the block")
         return use_stats(use, use.plan(tensor.source, block), tensor, None, ALONE, inverts=self.inverts)[0]
 
     def _cut(self, box: Box, dtype: np.dtype[Any]) -> Use:
-        """Return the statistics of a block's groups, and its part of gamma and beta."""
+        """Return the use of statistics cut to a block's groups, with the block's part of gamma and beta."""
         whole = self.plan(dtype)
         gamma, beta = (cut_parameter(whole, name, box, getattr(self.use, name)) for name in ("gamma", "beta"))
         return self.use._replace(stats=cut_stats(self.use.stats, self.shape, box), gamma=gamma, beta=beta)
 
 
 class BlockNorm(NamedTuple):
-    """A norm on its way to blocks that hold whole groups.
+    """The work of normalizing blocks that hold whole groups; a worker calls `run` for each block.
 
     Parameters
     ----------
     request : Request
     shape : tuple of int
-        The whole tensor's.
+        The shape of the whole tensor.
     affine : mapping of str to ndarray
-        Gamma and beta.
+        Those of gamma and beta that were given, for the whole tensor.
     """
 
     request: Request
@@ -214,15 +216,15 @@ class BlockNorm(NamedTuple):
         return make_plan(self.request, self.shape, dtype)
 
     def list_whole(self, plan: Plan) -> tuple[int, ...]:
-        """Return the axes that blocks must hold all of, besides the channels of groups."""
+        """Return the axes along which blocks must be whole: those over which a plan reduces."""
         return plan.grid.axes
 
     def count_in(self, dtype: str | None) -> BlockNorm:
-        """Return this work with `dtype` as the output's; None is the dtype of any tensor that is compared."""
+        """Return the same work with an output dtype, in whose ulp is counted; None: the compared tensor's."""
         return self._replace(request=self.request._replace(dtype=dtype))
 
     def prepare(self, box: Box, block: NDArray[Any]) -> tuple[Plan, Inputs]:
-        """Return the plan of a block, and what it is carried out with."""
+        """Return the plan of a block, and the inputs for it: its part of gamma and beta."""
         whole = self.plan(block.dtype)
         request = self.request._replace(axes=whole.grid.axes, keep=None, layout=whole.grid.layout.text)
         plan = make_plan(request, block.shape, block.dtype)
@@ -230,7 +232,7 @@ class BlockNorm(NamedTuple):
         return plan, fit_inputs(plan, block, cut)
 
     def run(self, box: Box, values: NDArray[Any], version: str) -> NDArray[Any]:
-        """Return the block, normalized (or inverted)."""
+        """Return the block at `box`, normalized."""
         require_version(version)
         block = np.ascontiguousarray(values)
         plan, inputs = self.prepare(box, block)
@@ -239,12 +241,22 @@ class BlockNorm(NamedTuple):
 
 
 def make_hollow(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an array of a shape and dtype that takes no memory: plans are made of nothing else."""
+    """Return an array of zeros of a shape and dtype that takes no memory, from which a plan can be made."""
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def cut_parameter(plan: Plan, name: str, box: Box, values: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Return the part of gamma or beta that a block needs, from an array of any shape that the plan takes."""
+    """Return the part of gamma or beta for the block at `box`, with all axes of x; None for None.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan of the whole tensor.
+    name : {"gamma", "beta"}
+    box : tuple of slice
+    values : ndarray or None
+        Gamma or beta in any shape that the plan takes.
+    """
     if values is None:
         return None
     full = plan.fit_parameter(name, values).reshape(plan.parameters.full_shape)
@@ -260,23 +272,23 @@ def choose_block(
     nan: str | None,
     fit: Callable[[Request, str], Stats],
 ) -> BlockUse | BlockNorm:
-    """Return the work for each block: fitted statistics where groups extend over samples, or the norm.
+    """Return the work for each block: `BlockUse` if groups extend over samples, otherwise `BlockNorm`.
 
     Parameters
     ----------
     request : Request
     shape, dtype
-        The tensor's.
+        Those of the whole tensor.
     affine : mapping of str to ndarray
-        Gamma and beta.
+        Those of gamma and beta that were given.
     nan : {"propagate", "omit", "raise"} or None
     fit : callable
-        Returns the statistics of a request and a rule for NaN.
+        Takes a request and a rule for NaN, and returns the statistics; called only for `BlockUse`.
 
     Raises
     ------
     UsageError
-        If blocks cannot do what is asked for.
+        If `nan` is given and groups do not extend over samples, or the request does not fit the shape.
     """
     plan = make_plan(request, shape, dtype)
     try:

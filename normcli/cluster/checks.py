@@ -27,42 +27,42 @@ if TYPE_CHECKING:
 
 
 class BlockCheck(NamedTuple):
-    """A check on its way to blocks.
+    """The work of comparing blocks with the exact values; a worker calls `run` for each block.
 
     Parameters
     ----------
     block : BlockUse or BlockNorm
-        What the exact values follow from; its dtype, if it has one, is that in whose last place is counted.
+        The norm that is exact; its output dtype, if it has one, is the dtype whose ulp are counted.
     tolerate : callable
-        As of `normcli.checking.check.check`.
+        Takes a dtype and returns the `Tolerance` for its values.
     """
 
     block: BlockUse | BlockNorm
     tolerate: Callable[[np.dtype[Any]], Tolerance]
 
     def run(self, box: Box, values: NDArray[Any], actual: NDArray[Any], version: str) -> Comparison:
-        """Return how far a block is from the exact one; its numbers and groups are counted from its corner."""
+        """Return the comparison of a block of `actual` with the exact one; indices count within the block."""
         require_version(version)
         block, theirs = (np.ascontiguousarray(array) for array in (values, actual))
         plan, inputs = self.block.prepare(box, block)
         return check(plan, block, {NORMALIZED: theirs}, inputs, self.tolerate, ALONE).comparisons[NORMALIZED]
 
     def require_shape(self, shape: tuple[int, ...]) -> None:
-        """Raise `DataError` unless what is held against the tensor has its shape."""
+        """Raise `DataError` unless `shape`, that of the compared tensor, is the shape of x."""
         if shape != self.block.shape:
             raise DataError(f"actual has the shape {shape}; x has {self.block.shape}")
 
     def join(self, plan: Plan, dtype: np.dtype[Any], found: Iterable[tuple[Box, Comparison]]) -> Checked:
-        """Return the comparison of the whole tensor from its blocks, as one machine finds it.
+        """Return the comparison of the whole tensor, joined from those of its blocks.
 
         Parameters
         ----------
         plan : Plan
-            Of the whole tensor.
+            The plan of the whole tensor.
         dtype : numpy.dtype
-            Of what was held against it.
+            The dtype of the compared tensor.
         found : iterable
-            Where each block lies, and what it said.
+            Pairs of a block's place and its comparison, whose place of the worst value is changed.
         """
         tolerance = self.tolerate(choose_counting_dtype(plan.choose_output_dtype(dtype)))
         groups = None if plan.groups_overlap else GroupTally(plan.grid.stats_shape)
@@ -81,7 +81,7 @@ class BlockCheck(NamedTuple):
 
 
 def _locate(shape: tuple[int, ...], box: Box, place: int) -> int:
-    """Return the number in the whole tensor of a block's value."""
+    """Return the flat index in the whole tensor of the value with flat index `place` in the block at `box`."""
     inside = np.unravel_index(place, [cut.stop - cut.start for cut in box])
     index = tuple(int(i) + cut.start for i, cut in zip(inside, box, strict=True))
     return int(np.ravel_multi_index(index, shape))

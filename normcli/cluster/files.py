@@ -34,12 +34,12 @@ def run_each(session: Session, work: Callable[[Item], Outcome], items: Sequence[
     work : callable
         A function of a module, or `functools.partial` of one: workers find it by its name.
     items : sequence
-        What can be pickled.
+        Values that can be pickled.
 
     Raises
     ------
     NormError
-        What a task raises; if the cluster fails.
+        If a task raises one, or the cluster fails.
     """
     task, shared = delayed(_run_one, pure=False), delayed(work)
     return session.run([task(shared, item, __version__, Stores.rules) for item in items]) if items else []
@@ -52,16 +52,16 @@ def _run_one(work: Callable[[Item], Outcome], item: Item, version: str, rules: S
 
 
 def fit_files(session: Session, request: Request, named: Sequence[Named], policy: Policy) -> Fitted:
-    """Return the statistics over files, as `normcli.fitting.fit.fit`; workers read them under their names.
+    """Return the statistics over files, which workers read by their names.
 
-    The first is opened here, for what all have in common.
+    The first file is opened by this process too, for the dtype and the axes that all have in common.
 
     Raises
     ------
     NormError
-        As `normcli.fitting.fit.fit`; if the cluster fails.
+        If a file cannot be read or does not fit the others, or the cluster fails.
     UsageError
-        If the statistics do not follow from sums.
+        If the statistics are quantiles, which do not follow from sums.
     """
 
     def survey_all(survey: Survey, sources: Sequence[Named]) -> list[Surveyed | str]:

@@ -31,19 +31,19 @@ PATIENCE = 30.0
 """Seconds to wait for a worker, where there is none."""
 
 SETTLE = 30.0
-"""Seconds to wait for cancelled tasks."""
+"""Seconds to wait for cancelled tasks to end."""
 
 _POLL, _ASK = 0.05, 1.0
-"""Seconds between two looks at the tasks, and between two questions to the scheduler, which cost both time."""
+"""Seconds between two looks at the tasks, and between two questions to the scheduler."""
 
 _LIGHT = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "5s",
 }
-"""What workers that are started here leave out: they sample their stacks a hundred times a second otherwise."""
+"""Dask's settings for workers started here: without them, each samples its stack a hundred times a second."""
 
 _OF_FILES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
-"""What says that a file cannot be written, and nothing of the cluster: whoever had it written names it."""
+"""Numbers of errors by which a file cannot be written; they are raised as they are, not as the cluster's."""
 
 _STDERR = 2
 
@@ -64,12 +64,12 @@ class Session:
         ----------
         tasks : sequence of Delayed
         advance : callable
-            Called with the number of tasks that were done since.
+            Called with the number of tasks that were done since the last call.
 
         Raises
         ------
         NormError
-            What a task raises.
+            If a task raises one.
         DataError
             If the scheduler or all workers are gone, or a task takes its workers down.
         OSError
@@ -91,9 +91,9 @@ class Session:
         return gathered
 
     def _settle(self, keys: set[Any]) -> None:
-        """Wait until none of some tasks is worked on, for some seconds: tasks that write would write on.
+        """Wait at most `SETTLE` seconds until no worker runs a task of these keys, so that none still writes.
 
-        Workers that were started here are stopped: threads of theirs may write on behind their tasks.
+        Workers that were started here are stopped instead: their threads may write on after a task ends.
         """
         if self._cluster is not None:
             self._client.close()
@@ -104,7 +104,7 @@ class Session:
             time.sleep(_POLL)
 
     def _watch(self, futures: list[Any], advance: Callable[[int], None]) -> None:
-        """Return once all are done or one has failed; raise `DataError` if nobody is left to work on them."""
+        """Wait until all tasks are done or one failed; raise `DataError` if the scheduler or all workers go."""
         alone_since: float | None = None
         done, asked = 0, time.monotonic()
         while True:
@@ -125,14 +125,14 @@ class Session:
 
 
 def _is_running(keys: set[Any], dask_worker: Any) -> bool:
-    """Whether a worker is at one of some tasks, perhaps cancelled, or yet to be; dask names the argument."""
+    """Whether a worker runs a task of these keys or still has it to run; dask sets the name `dask_worker`."""
     tasks = dask_worker.state.tasks.values()
     return any(task.key in keys and task.state not in ("memory", "error", "released") for task in tasks)
 
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Have the processes that are started meanwhile say nothing on standard error, whatever becomes of them."""
+    """Redirect standard error to the null device inside the block; processes started there keep it so."""
     sys.stderr.flush()
     kept = os.dup(_STDERR)
     try:
@@ -164,12 +164,19 @@ def _start_workers(count: int | None) -> Any:
 
 @contextlib.contextmanager
 def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session]:
-    """Connect to a scheduler, or start workers of this machine, which end with the block.
+    """Connect to a scheduler, or start workers on this machine, which end with the block.
+
+    Parameters
+    ----------
+    scheduler : str or None
+        The scheduler's address; None: workers are started.
+    workers : int or None
+        The number of workers to start; None: dask chooses.
 
     Raises
     ------
     DataError
-        If there is no scheduler at that address, or workers end as they start.
+        If no scheduler answers at the address, or workers cannot be started.
     """
     for name in list(logging.root.manager.loggerDict):  # some loggers of dask have levels of their own
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):

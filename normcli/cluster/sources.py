@@ -22,14 +22,14 @@ with require_dask():
 
 
 class Origin(NamedTuple):
-    """An array on its way to workers, which open it once.
+    """The path or URL of an array, sent to workers, each of which opens it once.
 
     Parameters
     ----------
     place : str
         A path as workers find it, or a URL.
     opened : bytes
-        Another one each time: what was opened under a path before may no longer be there.
+        Random bytes, drawn anew for each run, so that no worker uses an array that it opened in an earlier run.
     rules : StoreRules
     """
 
@@ -39,11 +39,11 @@ class Origin(NamedTuple):
 
     @classmethod
     def name(cls, source: str) -> Origin:
-        """Return the origin that a text names, to be opened anew."""
+        """Return the origin for a path or URL, which each worker opens anew."""
         return cls(locate(source), os.urandom(8), Stores.rules)
 
     def open(self) -> Stored:
-        """Return the array, which a process opens once."""
+        """Return the array; a process opens each origin once and keeps the last 16."""
         return _open_once(self)
 
 
@@ -54,14 +54,14 @@ def _open_once(origin: Origin) -> Stored:
 
 
 def open_source(source: str) -> Stored:
-    """Return the array that a text names.
+    """Return the array at a path or URL.
 
     Raises
     ------
     UsageError
-        If it is one of text or a table, of which no blocks can be read.
+        If the file is text or a table, of which no blocks can be read.
     DataError
-        If it cannot be read.
+        If the array cannot be read.
     """
     place = find_place(source)
     if place is None:

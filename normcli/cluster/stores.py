@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from normcli.tensors.formats.stored_array import Stored
 
 BLOCK = 1 << 24
-"""Bytes in a block, or in a chunk where that is larger."""
+"""About the largest size of a block in bytes; a block is never smaller than a chunk."""
 
 
 def fit_store(session: Session, request: Request, source: str, nan: str) -> Stats:
-    """Return the statistics of an array of a store, by the workers of a cluster.
+    """Return the statistics of an array of a store, from sums that the workers of a cluster gather.
 
     Raises
     ------
     NormError
-        As `normcli.fit`; if the cluster fails.
+        If the array cannot be read or fitted, changes meanwhile, or the cluster fails.
     """
     origin = Origin.name(source)
     stored = origin.open()
@@ -54,16 +54,18 @@ def fit_store(session: Session, request: Request, source: str, nan: str) -> Stat
 def choose_lengths(
     stored: Stored, plan: Plan, least: tuple[int, ...] | None = None, whole: tuple[int, ...] = ()
 ) -> tuple[int, ...]:
-    """Return the lengths of blocks: some chunks along the last axes, all channels where they are of groups.
+    """Return the length of blocks along each axis: whole chunks, as many along the last axes as `BLOCK` holds.
+
+    Blocks hold all channels if groups are runs of channels.
 
     Parameters
     ----------
     stored : Stored
     plan : Plan
     least : tuple of int, optional
-        What the lengths are multiples of; by default the chunks.
+        The lengths of which those of blocks are multiples; by default the store's chunks.
     whole : tuple of int
-        The axes that blocks hold all of.
+        The axes along which blocks are whole.
     """
     shape, room = stored.array.shape, BLOCK // stored.array.dtype.itemsize
     lengths = list(least or stored.chunks)
@@ -88,9 +90,18 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
     ----------
     session : Session
     use : BlockUse or BlockNorm
-        The latter of groups that blocks can hold whole.
+        The work for each block.
     source : str
+        The path or URL of the array.
     target : zarr.Array
+        The array to write, of the same shape.
+
+    Raises
+    ------
+    NormError
+        If the array cannot be read, changes meanwhile, a worker does not find the target, or the cluster fails.
+    OSError
+        If a file cannot be written.
     """
     origin = Origin.name(source)
     stored = origin.open()
@@ -102,12 +113,12 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
 
 
 def check_store(session: Session, check: BlockCheck, source: str, actual: str) -> Checked:
-    """Return how far an array is from the exact norm of another.
+    """Return the comparison of the array at `actual` with the exact norm of the array at `source`.
 
     Raises
     ------
     NormError
-        As `normcli.checking.check.check`; if the cluster fails.
+        If the shapes differ, an array cannot be read or changes meanwhile, or the cluster fails.
     """
     origins = Origin.name(source), Origin.name(actual)
     stored, theirs = (origin.open() for origin in origins)

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     Affine = tuple[Values | None, Values | None]
 
 PIECE = 1 << 16
-"""Values that are compared at once: the dozen arrays that this takes stay in the cache."""
+"""The number of values compared at once: the dozen arrays for this stay in the cache."""
 
 TOGETHER, MOST_VALUES = 64, 1 << 22
-"""Groups, and values, in a tile of long groups: sums that go from value to value go through many at once."""
+"""The numbers of groups and of values in a tile of long groups, whose sums in turn are run side by side."""
 
 
 def require_summed_statistics(plan: Plan) -> None:
-    """Raise `UsageError` if a norm's statistics are no sums of values or squares over whole groups."""
+    """Raise `UsageError` unless a norm's statistics are sums of values or squares over whole groups."""
     norm, spec = plan.norm, plan.spec
     if norm.is_by_order:
         raise UsageError(f"{norm.name} adds nothing: its statistics are single values, exact in any precision")
@@ -71,18 +71,18 @@ def examine(
     max_ulp: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Examination:
-    """Calculate a norm by every algorithm and cast order, and compare each with the exact result.
+    """Calculate a norm by every algorithm and cast order, and compare each result with the exact one.
 
     Parameters
     ----------
     plan : Plan
-        The plan for the tensor. A kernel reads and writes values of its dtype (or else of the
-        tensor's): values are rounded to it first, and the exact result is that of the rounded values.
+        The plan for the tensor. Its dtype, or that of the tensor, is the one that kernels read and write:
+        values are rounded to it first, and the exact result is that of the rounded values.
     values : ndarray
     inputs : Inputs or None
-        Of which gamma, beta and the selection are used: of a group, the values that count are tried alone.
+        Gamma, beta and the selection; a group is examined as if it held only its selected values.
     max_ulp : float or None
-        How many ulp are safe; by default what torch's `assert_close` tolerates.
+        The largest error in ulp that is safe; None: the tolerance of torch's `assert_close`.
     effort : Effort
 
     Raises
@@ -92,7 +92,7 @@ def examine(
 
     Notes
     -----
-    Groups are worked on whole, and some at a time. Those that are not finite in the dtype are left out.
+    Tiles hold whole groups. Groups with values that are not finite in the dtype are left out.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def examine(
 
 
 class _Ward:
-    """A tensor that is examined tile by tile."""
+    """The examination of a tensor tile by tile; `total` has the findings so far."""
 
     def __init__(
         self, plan: Plan, source: Source, inputs: Inputs, tolerance: Tolerance, effort: Effort
@@ -146,7 +146,7 @@ class _Ward:
         return Examination(self.plan, self.tolerance, findings, {name: Distribution() for name in names})
 
     def examine_tile(self, tile: Slices, work: Workspace) -> None:
-        """Add the errors in a tile of whole groups."""
+        """Add the errors of all computations in a tile of whole groups to `total`."""
         order = self.geometry.kept_first
         numbers = self.geometry.number_groups(tile)
         read = np.ascontiguousarray(self.source.read(tile, order, work))
@@ -166,7 +166,7 @@ class _Ward:
             self._examine_values(numbers[these], pack(raw), (pack(affine[0]), pack(affine[1])))
 
     def _examine_values(self, numbers: Integers, raw: NDArray[Any], affine: Affine) -> None:
-        """Add the errors in some groups, one in each row, given their numbers."""
+        """Add the errors of all computations in some groups, one in each row; `numbers` are theirs."""
         here = self._start()
         with np.errstate(all="ignore"):
             rows = raw.astype(self.tolerance.dtype)
@@ -208,7 +208,7 @@ class _Ward:
     def _compare_rows(
         self, here: Examination, numbers: Integers, rows: Values, measured: Sequence[RowMoments], affine: Affine
     ) -> None:
-        """Compare what every computation writes of rows with the exact result."""
+        """Add the errors of all computations for some rows, given the moments that each has measured."""
         expected, statistics = calculate_rows(self.plan, rows, affine)
         self._measure_conditions(here, numbers, rows.astype(np.float64), statistics)
         seen: dict[bytes, Distances] = {}  # kernels with enough bits give the same
@@ -258,7 +258,10 @@ class _Ward:
 
 
 def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tuple[Lost, Lost]:
-    """Return the groups whose variances came out below 0, and as 0 though their values differ."""
+    """Return the groups whose calculated variance is below 0, and those where it is 0 though values differ.
+
+    For norms that do not centre, it is the mean square, and values differ if one is not 0.
+    """
     negative, zero = Lost(), Lost()
     negative.add(numbers[moments.square < 0])
     zero.add(numbers[(moments.square == 0) & differs])
@@ -266,7 +269,7 @@ def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tupl
 
 
 def compare_rows(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
-    """Return the distances of rows from the exact ones; `numbers` are the numbers of their groups."""
+    """Return the distances of rows from the exact ones; `numbers` are the numbers of the rows' groups."""
     error, ulp = measure_distance(actual.astype(np.float64), expected, limits.dtype)
     excess = limits.measure_excess(error, ulp, expected)
     found = Distances(mismatches=int(np.count_nonzero(excess > 1.0)))
@@ -277,19 +280,20 @@ def compare_rows(actual: Values, expected: Floats, numbers: Integers, limits: To
 
 
 def locate_overflow(accumulation: Accumulation, row: Values, formula: RowFormula) -> int | None:
-    """Return which value of a row makes a sum overflow, or is, or has a square, beyond the dtype of the sums.
+    """Return the position in a row of the first value at which a sum of an algorithm is not finite.
 
     Parameters
     ----------
     accumulation : Accumulation
     row : ndarray, shape (1, values)
-        In the dtype of the sums.
+        The row, in the dtype of the sums.
     formula : RowFormula
 
     Returns
     -------
     int or None
-        None where it is the sum of values that are added in no order.
+        For algorithms that add in turn, the value at which the sum overflows; for others the first term that is
+        not finite itself, and None if only their sum overflows, or nothing does.
     """
     found: list[int | None] = []
 

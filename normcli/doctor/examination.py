@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 _SHIFT = 47
-"""Low bits of a float64 that do not choose its bin: 5 bits of the fraction are left, or steps of 3 %."""
+"""The low bits of a float64 that do not choose its bin: 5 bits of the fraction do, in steps of 3 %."""
 
 _LEAST, _MOST = 2.0**-64, 2.0**128
-"""Numbers beyond are counted in the first and last bin."""
+"""The range of the bins; numbers outside of it are counted in the first and the last bin."""
 
 _FIRST, _LAST = (int(np.float64(bound).view(np.int64)) >> _SHIFT for bound in (_LEAST, _MOST))
 
@@ -43,7 +43,10 @@ class Distribution:
         self._bins = np.zeros(_LAST - _FIRST + 2, np.int64)
 
     def add(self, numbers: Floats, places: Integers) -> None:
-        """Count numbers, each with the place that is kept of the largest; of equals that is the first."""
+        """Count numbers; `places` has a place for each, of which that of the largest number is kept.
+
+        Of several equally large numbers in one call the first counts, of several calls the least place.
+        """
         if not numbers.size:
             return
         numbers = np.where(np.isnan(numbers), np.inf, numbers)
@@ -53,7 +56,7 @@ class Distribution:
         self._keep(float(numbers.flat[at]), int(places.flat[at]))
 
     def merge(self, other: Distribution) -> None:
-        """Count what another has counted."""
+        """Add the counts of another distribution."""
         self._bins += other._bins
         if other.place >= 0:
             self._keep(other.largest, other.place)
@@ -64,7 +67,7 @@ class Distribution:
 
     @property
     def median(self) -> float:
-        """The least number of the median's bin, 0 or ∞ in the first and the last; NaN of nothing."""
+        """The least number of the median's bin; 0 in the first bin, ∞ in the last; NaN without numbers."""
         count = int(self._bins.sum())
         if not count:
             return float("nan")
@@ -75,7 +78,7 @@ class Distribution:
 
 
 CONDITIONS = ("mean²/var", "max |x|", "Σx²")
-"""The condition numbers of a group."""
+"""The names of the condition numbers of a group."""
 
 SHORT = "float16"
 """The dtype whose sums soon overflow."""
@@ -87,9 +90,9 @@ class Overflow(NamedTuple):
     Parameters
     ----------
     group : int
-        Its number.
+        The number of the group.
     place : int or None
-        Which of its values makes a sum overflow, or its own square; None where sums have no order.
+        The position in the group of the value at which a sum overflows; None if values are not added in turn.
     """
 
     group: int
@@ -110,7 +113,7 @@ class Lost:
             self.first = int(groups[0]) if self.first is None else min(self.first, int(groups[0]))
 
     def merge(self, other: Lost) -> None:
-        """Count what another has counted."""
+        """Add the groups of another count."""
         if other.first is not None:
             self.count += other.count
             self.first = other.first if self.first is None else min(self.first, other.first)
@@ -149,8 +152,9 @@ class Finding:
     computation : Computation
     distances : Distances
     negative, zero : Lost
-        Groups whose variance came out below 0, and as 0 though their values differ.
+        The groups whose calculated variance is below 0, and those where it is 0 though values differ.
     overflow : Overflow or None
+        The first group whose statistics are not finite; None without one.
     """
 
     computation: Computation
@@ -161,11 +165,11 @@ class Finding:
 
     @property
     def is_safe(self) -> bool:
-        """Whether no value is further from the exact one than is tolerated."""
+        """Whether every value is within the tolerance of the exact one."""
         return self.distances.mismatches == 0
 
     def merge(self, other: Finding) -> None:
-        """Add the errors in other groups."""
+        """Add the outcome of the same computation in other groups."""
         self.distances.merge(other.distances)
         self.negative.merge(other.negative)
         self.zero.merge(other.zero)
@@ -179,19 +183,20 @@ class Examination:
     Parameters
     ----------
     plan : Plan
-        The plan of the tensor, in the dtype that is asked about.
+        The plan of the tensor, with the examined dtype as its own.
     tolerance : Tolerance
         The largest error that is safe, and the dtype of its ulp.
     findings : list of Finding
-        The cheapest first.
+        One for each computation, the cheapest first.
     conditions : mapping of str to Distribution
-        By the names of `CONDITIONS`, those that the norm has; the places are the groups' numbers.
+        The condition numbers of the groups by the names of `CONDITIONS`; a place is the number of a group.
+        "mean²/var" is only there for norms that centre.
     judged : int
-        Groups that were: those whose values are finite in the dtype.
+        The number of groups that were examined: those whose values are all finite in the dtype.
     faint : int
-        Groups of which eps is no less than the variance.
+        The number of groups whose variance is at most eps.
     beyond : int
-        Finite values that are infinite in the dtype.
+        The number of finite values that are infinite in the dtype.
     """
 
     plan: Plan
@@ -204,25 +209,28 @@ class Examination:
 
     @property
     def headroom(self) -> float | None:
-        """How often a group's largest sum of squares fits float16; below 1 it overflows; None without one."""
+        """The largest float16 over the largest Σx² of a group: below 1 it overflows; None if all are 0."""
         squares = self.conditions[CONDITIONS[-1]]
         return get_largest(SHORT) / squares.largest if squares.largest > 0 else None
 
     @property
     def usual(self) -> list[Finding]:
-        """The findings of the usual cast order."""
+        """The findings of the usual cast order, `once`."""
         return [finding for finding in self.findings if finding.computation.cast.name == next(iter(CASTS))]
 
     @property
     def cheapest(self) -> Finding | None:
-        """The first that is safe, rounded once; None if none is, or values are beyond the dtype."""
+        """The first safe finding of the usual cast order; None without one, or with values beyond the dtype."""
         if self.beyond:
             return None
         return next((finding for finding in self.usual if finding.is_safe), None)
 
     @property
     def worst_group(self) -> tuple[int, int] | None:
-        """The group that is furthest off under the most computations, and how many; None if all are safe."""
+        """The group that is the worst of most unsafe computations, and the number of these; None without one.
+
+        Only computations of the usual cast order count.
+        """
         groups = Counter(finding.distances.excess.place for finding in self.usual if not finding.is_safe)
         return min(groups.items(), key=lambda pair: (-pair[1], pair[0])) if groups else None
 
@@ -233,7 +241,7 @@ class Examination:
     def find(self, computation: Computation) -> Finding | None:
         """Return the finding of a computation; None if it was not tried.
 
-        Of sums in the tensor's own dtype, every cast order is the usual one.
+        If the sums have the tensor's dtype, a cast order that was not tried comes to the same as the usual one.
         """
         same = self.list_of(computation.accumulation)
         return next((f for f in same if f.computation.cast == computation.cast), None) or next(

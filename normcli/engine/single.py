@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from normcli.engine.tiling.geometry import Geometry
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
+    from normcli.numerics.elements.gate import Gated
 
 _PAGE, _MOST_TOUCHED, _SHORTEST_BLOCK = 4096, 64 << 20, 1 << 14
 """Bytes that are read of a file for one value; the most bytes, and the fewest values, of a tile."""
@@ -102,7 +103,9 @@ def differentiate_group(
     part = _isolate(plan, group, inputs)
     part = part.count_as(plan, inputs.selection)
     x, gradient = (np.ascontiguousarray(part.take(plan, array)) for array in (values, dy))
-    return run_backward(part.plan, x, gradient, part.inputs, None, DEFAULT_EFFORT).dx.reshape(-1)
+    before = part.inputs.gated_input
+    downstream = before and before._replace(times=None)
+    return run_backward(part.plan, x, gradient, part.inputs, None, DEFAULT_EFFORT, downstream).dx.reshape(-1)
 
 
 class GroupPart(NamedTuple):
@@ -154,13 +157,13 @@ def _isolate(plan: Plan, group: int, inputs: Inputs) -> GroupPart:
     if inputs.given is not None:
         own = (plan.grid.spread_running(known).reshape(-1)[group] for known in inputs.given)
         given = Given(*(np.full(alone.grid.running.stats_shape, known) for known in own))
-    gate = None if inputs.gate is None else inputs.gate.map(lambda a: np.broadcast_to(a, plan.grid.shape))
     part = GroupPart(alone, Inputs(scale, shift, given), index, along)
-    return (
-        part
-        if gate is None
-        else part._replace(inputs=part.inputs._replace(gate=gate.map(lambda a: part.take(plan, a))))
-    )
+
+    def cut(gate: Gated | None) -> Gated | None:
+        return gate and gate.map(lambda a: part.take(plan, np.broadcast_to(a, plan.grid.shape)))
+
+    inputs = part.inputs._replace(gate=cut(inputs.gate), gated_input=cut(inputs.gated_input))
+    return part._replace(inputs=inputs)
 
 
 def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:

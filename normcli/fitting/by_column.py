@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 _VALUES = 1 << 17
-"""Values of the rows that are read at a time."""
+"""The number of values in the rows that are read at a time."""
 
 
 class RowGroups(NamedTuple):
@@ -39,12 +39,12 @@ class RowGroups(NamedTuple):
     Parameters
     ----------
     labels : tuple of Label
-        Sorted by `sort_labels`.
+        The names of the groups, sorted by `sort_labels`.
     met : ndarray of int, shape (rows,)
-        The number of each row's spelling of its group, in the order in which spellings are met; in a file where
-        rows are many.
+        For each row, the number of the spelling of its group (`1` and `1.0` are two), in the order in which
+        spellings appear; a temporary file if there are many rows.
     places : ndarray of int, shape (spellings,)
-        Where the group of each spelling stands among the labels.
+        For each spelling, the position of its group in `labels`.
     """
 
     labels: tuple[Label, ...]
@@ -52,13 +52,13 @@ class RowGroups(NamedTuple):
     places: NDArray[np.intp]
 
     def among(self, labels: Sequence[Label]) -> RowGroups:
-        """Return the groups among those of all files."""
+        """Return these groups with `places` for other labels, those of all files, which include its own."""
         order = {label: place for place, label in enumerate(labels)}
         here = np.array([order[label] for label in self.labels], np.intp)
         return self._replace(places=here[self.places])
 
     def iterate_rows(self, values: NDArray[Any]) -> Iterator[tuple[slice, NDArray[np.intp]]]:
-        """Yield some rows at a time, and where the group of each stands among the labels."""
+        """Yield (rows, places): a slice of rows, and for each row the position of its group in the labels."""
         step = max(1, _VALUES // values.shape[1])
         for start in range(0, len(values), step):
             rows = slice(start, min(start + step, len(values)))
@@ -68,13 +68,13 @@ class RowGroups(NamedTuple):
 
 
 def warn_of_unnamed(labels: Collection[Label]) -> tuple[str, ...]:
-    """Return the warning that the group of some rows has no name; no warning where every group has one."""
+    """Return the warning that some rows have no group name, as a tuple of one; () if every group has a name."""
     is_unnamed = any(not cell for label in labels for cell in label)
     return ("rows whose group has no name make one group",) if is_unnamed else ()
 
 
 def sort_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
-    """Return the names of groups in order: what is missing, then numbers by their size, then texts."""
+    """Return the names of groups in order: missing cells, then numbers by size, then texts."""
     return tuple(sorted(labels, key=lambda label: tuple(map(_rank, label))))
 
 
@@ -86,18 +86,20 @@ def _rank(cell: str | None) -> tuple[int, float, str]:
 
 
 def find_groups(tensor: Tensor, known: Subject | None = None) -> RowGroups:
-    """Return the groups of a table's rows, whose cells are read once.
+    """Return the groups of a table's rows, for which the cells of the grouping columns are read once.
 
     Parameters
     ----------
     tensor : Tensor
+        The table, with `by`.
     known : Subject or None
-        Whose groups there are statistics of: no others may be met, and the labels are its own.
+        The subject of fitted statistics: the labels are its own, and every row must be in one of its groups.
 
     Raises
     ------
     DataError
-        If the file of the table has changed since its numbers were read, or a group is none of the known ones.
+        If the file of the table has changed since its numbers were read, the statistics are grouped by another
+        number of columns, or a row's group is not among the known ones.
     """
     by, count = tensor.by, len(tensor.values)
     assert by is not None
@@ -135,23 +137,32 @@ def find_groups(tensor: Tensor, known: Subject | None = None) -> RowGroups:
 
 
 def _name(label: Label, numerals: Numerals | None) -> Label:
-    """Return the cells of a row, with one name for all spellings of a number where cells are texts."""
+    """Return a row's label with one spelling for each number, if cells are texts; otherwise unchanged."""
     return label if numerals is None else tuple(map(numerals.name_cell, label))
 
 
 def number_groups_of(rows: NDArray[np.intp] | Sequence[int], columns: int) -> NDArray[np.intp]:
-    """Return the numbers of the statistics in some rows of these, each of which has one for each column."""
+    """Return the flat numbers of the statistics in some rows of a table of statistics with `columns` columns.
+
+    For rows [0, 2] of 3 columns these are [0, 1, 2, 6, 7, 8].
+    """
     return np.add.outer(np.asarray(rows, np.intp) * columns, np.arange(columns)).reshape(-1)
 
 
 def gather_by_column(subject: Subject, tensor: Tensor, effort: Effort) -> tuple[Subject, Sums]:
-    """Return the sums of each group of a table's rows, and the subject with the names of these groups.
+    """Return the subject with the names of a table's groups as labels, and the sums of each group and column.
 
     Parameters
     ----------
     subject : Subject
     tensor : Tensor
+        The table, with `by`.
     effort : Effort
+
+    Raises
+    ------
+    DataError
+        If the file has changed since it was opened, or the name of a group holds a NUL character.
     """
     groups, width = find_groups(tensor), tensor.values.shape[1]
     if any("\0" in (cell or "") for label in groups.labels for cell in label):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Surveyed(NamedTuple):
-    """One measured tensor: statistics, a note for the user or None, columns, dtype kind, and its file."""
+    """One measured tensor: its statistics, a note for the user or None, columns, dtype kind, and file."""
 
     stats: Stats
     note: str | None
@@ -42,7 +42,7 @@ class Surveyed(NamedTuple):
 
 
 MUCH = 1 << 26
-"""Bytes of all tensors: fewer are read in less time than it takes to start workers."""
+"""The least size in bytes of all tensors together for which several processes are started."""
 
 
 class Policy(NamedTuple):
@@ -52,7 +52,7 @@ class Policy(NamedTuple):
     ----------
     nan : {"propagate", "omit", "raise"}
     skips_bad : bool
-        Whether such files are left out.
+        Whether files that cannot be read or do not fit are left out; otherwise they are an error.
     """
 
     nan: str = "propagate"
@@ -60,7 +60,7 @@ class Policy(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Statistics, what is wrong with the files that were left out, and how others were read, by their names."""
+    """The statistics, one message for each file that was left out (`bad`), and notes as (file name, note)."""
 
     stats: Stats
     bad: tuple[str, ...]
@@ -80,18 +80,20 @@ def fit(
     ----------
     request : Request
     sources : iterable of Named
-        Each is loaded after the one before was read.
+        The tensors. Each is loaded only after the one before was read.
     policy : Policy
     effort : Effort
     survey_all : callable, optional
-        Yields what `Survey.survey` returns of each source, in their order; by default this machine does so.
+        Takes a `Survey` and the sources, and yields the result of `Survey.survey` for each, in order. By
+        default the processes of this machine do so.
 
     Raises
     ------
     UsageError
-        If samples have statistics of their own, or the request does not fit the first tensor.
+        If each sample has statistics of its own, or the request does not fit the first tensor.
     DataError
-        If one cannot be read or is unlike the first, unless such are left out; if none is left.
+        If a tensor cannot be read or does not fit the first, and `policy` does not leave it out; if none is
+        left; if files name their columns differently.
     """
     waiting, bad = list(sources), list[str]()
     notes: list[tuple[str, str]] = []
@@ -146,7 +148,7 @@ def fit(
 
 
 def _format_problem(source: Named, error: BaseException) -> str:
-    """Return an error's message, with the name of the tensor before it if it lacks it."""
+    """Return an error's message, with the name of the tensor put before it unless it is in there."""
     problem = str(error) or "it does not fit into memory"
     return problem if source.name in problem else f"{source.name}: {problem}"
 
@@ -157,12 +159,25 @@ def _search_quantiles(
     load: Callable[[Named], Tensor],
     effort: Effort,
 ) -> Quantiles:
-    """Read all tensors again, once for each digit that the quantiles are found by.
+    """Return the quantiles of each group of all tensors together, found digit by digit.
+
+    For each digit, all tensors are read once more: twice for float32, four times for float64, more often where
+    groups are many.
+
+    Parameters
+    ----------
+    stats : Stats
+        The statistics fitted so far.
+    sources : sequence
+        Each tensor, with the version of its file when it was first read.
+    load : callable
+        Returns the tensor of a source.
+    effort : Effort
 
     Raises
     ------
     DataError
-        If a file has changed since it was first opened.
+        If a file has changed since it was first read.
     """
     subject = stats.subject
     batch = subject.plan(1).grid.layout.batch or 0
@@ -194,9 +209,9 @@ class Survey(NamedTuple):
     ----------
     subject : Subject
     first : str
-        What the first is called.
+        The name of the first tensor.
     columns : tuple of str or None
-        The first's, in whose order those of the others are taken.
+        The names of the first tensor's columns, in whose order those of other tensors are put.
     policy : Policy
     """
 
@@ -206,7 +221,10 @@ class Survey(NamedTuple):
     policy: Policy
 
     def survey(self, source: Named, effort: Effort, tensor: Tensor | None = None) -> Surveyed | str:
-        """Return the statistics of a tensor, which may be loaded already, or what is wrong with it."""
+        """Return the measured tensor of a source, or a message if it cannot be read or does not fit.
+
+        `tensor` is the source's tensor if it is loaded already.
+        """
         try:
             loaded = _load(source, self.columns) if tensor is None else tensor
             return self._survey(source.name, loaded, effort)
@@ -243,16 +261,16 @@ class _Fitting(NamedTuple):
     effort: Effort
 
     def load(self, source: Named) -> Tensor:
-        """Return a tensor, its columns in the order of the first."""
+        """Return the tensor of a source, its columns in the order of the first tensor's."""
         return self.tensor if source is self.first else _load(source, self.tensor.columns)
 
     def load_as_float64(self, source: Named) -> Tensor:
-        """Return a tensor as `load` does, of float64."""
+        """Return the tensor of a source in float64, its columns in the order of the first tensor's."""
         tensor = self.load(source)
         return tensor._replace(values=tensor.values.astype("float64", copy=False))
 
     def survey_all(self, sources: Sequence[Named]) -> Iterator[Surveyed | str]:
-        """Yield the statistics of each tensor, or what is wrong with it; of much data several at once."""
+        """Yield each measured tensor, or a message on its fault; much data is read by several processes."""
         most, size = self.effort.threads or count_processors(), self.tensor.values.nbytes
         workers = min(most, len(sources))
         if workers < 2 or size * len(sources) < MUCH or not can_fork():
@@ -274,7 +292,7 @@ class _Fitting(NamedTuple):
 
 
 def _begin(request: Request, first: Named, policy: Policy, effort: Effort) -> _Fitting:
-    """Load the first tensor, and choose the subject that all others must have."""
+    """Return the fitting that begins with a tensor: it is loaded, and all others must have its subject."""
     tensor = _load(first, None)
     survey = Survey(choose_subject(request, tensor), first.name, tensor.columns, policy)
     return _Fitting(survey, first, tensor, effort)

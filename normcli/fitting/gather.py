@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 class SharedSums(NamedTuple):
-    """Sums that a tensor's groups are added to, several perhaps to one.
+    """Existing sums, to which a tensor's groups are added; several groups may go to one sum.
 
     Parameters
     ----------
     sums : Sums
     numbers : ndarray of int
-        The number of the sum, for each group of the tensor.
+        For each group of the tensor, the number of its sum.
     """
 
     sums: Sums
@@ -55,20 +55,20 @@ def gather(
 ) -> Sums:
     """Return the sums of a tensor's groups.
 
-    Where a sample has several values of a group, its leaves are its own: so what is kept of it depends on its
-    values alone, and neither on the other samples nor on the file they came in.
+    Where a sample has several values of a group, no leaf holds values of two samples: the deviation that is
+    kept for a sample depends neither on other samples nor on the file.
 
     Parameters
     ----------
     plan : Plan
-        Of the tensor's shape; its groups extend over the batch axis.
+        The plan for the tensor's shape; its groups extend over the batch axis unless `apart`.
     values : ndarray
     effort : Effort
     apart : bool
-        Each sample's are groups of their own, and the plan keeps the batch axis: of a block of a tensor, which
-        does not hold all values of its samples, whose deviations are found later.
+        True for a block that holds only a part of each of its samples: the plan keeps the batch axis, so that
+        each sample has groups of its own, and deviations of samples are left for later.
     shared : SharedSums or None
-        None adds each group to a new sum of its own.
+        The sums to which groups are added; None: a new one for each group.
     """
     sums = Sums.zeros(plan.grid.group_count) if shared is None else shared.sums
     if values.size == 0:
@@ -85,11 +85,11 @@ def gather(
 
 
 _LEAVES = 1 << 14
-"""Leaves whose sums are added at once: so many that not the number of tiles says how long it takes."""
+"""The number of leaves whose sums are added at once; with fewer, the calls would take longer than the sums."""
 
 
 class _Gatherer:
-    """Adds the leaves of a survey to sums: exactly, so that their order does not matter."""
+    """Adds the leaves of a survey to sums, exactly: the order of leaves does not matter."""
 
     def __init__(
         self,
@@ -115,14 +115,14 @@ class _Gatherer:
             self._inner = math.prod(plan.grid.view_shape[a] for a in behind if a not in plan.grid.view_axes)
 
     def add(self, batch: LeafSums) -> None:
-        """Add leaves, now or together with others."""
+        """Add leaves, at once or later together with others; `finish` adds the last."""
         self._batches.append(batch)
         self._leaves += len(batch.groups)
         if self._leaves >= max(_LEAVES, len(self.sums.count)):
             self.finish()
 
     def finish(self) -> None:
-        """Add the leaves that wait for others."""
+        """Add all leaves that were not added yet."""
         if self._batches:
             self._add_now(join_sums(self._batches))
         self._batches, self._leaves = [], 0
@@ -148,7 +148,7 @@ class _Gatherer:
             self._add_samples(groups, batch)
 
     def _add_samples(self, groups: Integers, batch: LeafSums) -> None:
-        """Add the deviations of samples of several leaves, once all of these are there."""
+        """Add the deviations of samples that have several leaves, each when all of its leaves are there."""
         numbers, first, place = np.unique(batch.groups, return_index=True, return_inverse=True)
         total, square = Fixed.zeros(len(numbers)), Fixed.zeros(len(numbers))
         _add_leaves(total, square, place, batch)
@@ -173,7 +173,7 @@ class _Gatherer:
 
 
 class _Part(NamedTuple):
-    """The exact sums of some leaves of one sample, how many of their values count, and how many they are."""
+    """The exact sums of some leaves of one sample, the number of finite values, and that of all values."""
 
     total: Fixed
     square: Fixed
@@ -182,7 +182,7 @@ class _Part(NamedTuple):
 
 
 def _find_leaf_deviations(batch: LeafSums) -> Floats:
-    """Return the deviation of each leaf, as `find_deviations`."""
+    """Return the deviation √(Σ(x − mean)² / n) of each leaf, rounded once; 0 for a leaf without values."""
     exact = dict(batch.extremes)
 
     def recall(row: int) -> ExactSums:
@@ -198,7 +198,7 @@ def _find_leaf_deviations(batch: LeafSums) -> Floats:
 
 
 def _add_leaves(total: Fixed, square: Fixed, groups: Integers, batch: LeafSums) -> None:
-    """Add leaves to the sums of groups, one number for each leaf, exactly."""
+    """Add Σx and Σx² of each leaf exactly to those of its group; `groups` has the group's number per leaf."""
     for fixed, terms in ((total, batch.leaves.sums), (square, batch.leaves.squares)):
         fixed.add(groups, np.stack([term for term in terms if term.any()] or terms[:1], axis=-1))
     for row, sums in batch.extremes:
@@ -212,15 +212,15 @@ class LeafSums(NamedTuple):
     Parameters
     ----------
     groups : ndarray of int, shape (leaves,)
-        The number of the group of each, in C order over the kept axes.
+        The number of each leaf's group, in C order over the kept axes.
     leaves : Leaves
-        Of the finite values; zeros, but for the count, where they are extreme.
+        The sums of the finite values; zeros, except for the count, in extreme leaves.
     extremes : list of (int, ExactSums)
-        The sums of the extreme leaves, each with its place.
+        The sums of the extreme leaves, whose values are too large or too small for floats; each with its row.
     low, high : Pair
-        The extremes of what is not NaN; inf and -inf where nothing is.
+        The least and the largest value that is not NaN; inf and -inf in leaves without such a value.
     nan, above, below : ndarray of int
-        How many values are NaN, inf and -inf.
+        The numbers of values that are NaN, inf and -inf.
     """
 
     groups: Integers
@@ -234,7 +234,7 @@ class LeafSums(NamedTuple):
 
 
 def join_sums(batches: Sequence[LeafSums]) -> LeafSums:
-    """Return what all leaves of some batches hold."""
+    """Return the leaves of several batches as one."""
     if len(batches) == 1:
         return batches[0]
     groups, leaves, extremes, low, high, *counts = zip(*batches, strict=True)
@@ -245,16 +245,17 @@ def join_sums(batches: Sequence[LeafSums]) -> LeafSums:
 
 
 def measure_sums(rows: NDArray[Any], groups: Integers, work: Workspace, *, need_sum: bool) -> LeafSums:
-    """Measure leaves.
+    """Return the measurements of leaves, one in each row.
 
     Parameters
     ----------
     rows : ndarray, shape (leaves, values)
-        Of floats of up to 64 bits, or of integers of 64.
+        Floats of up to 64 bits, or integers of 64.
     groups : ndarray of int, shape (leaves,)
+        The number of each leaf's group.
     work : Workspace
     need_sum : bool
-        False for norms that do not centre.
+        Whether Σx is needed; False for norms that do not centre, where it is 0.
     """
     low, high = np.minimum.reduce(rows, axis=-1), np.maximum.reduce(rows, axis=-1)
     selected = None

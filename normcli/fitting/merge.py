@@ -1,4 +1,4 @@
-"""Statistics over the files of two stats files, exact in any order; those that do not fit are refused."""
+"""Statistics over the files of two stats files, exact in any order; two that do not fit are refused."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ if TYPE_CHECKING:
 
 
 def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:
-    """Return the statistics over the files of both: exact, so that their order does not matter.
+    """Return the statistics over the files of both, exact in either order; the sums of `first` are changed.
+
+    Parameters
+    ----------
+    first, other : Stats
+    first_name, name : str
+        The names of the two in messages.
 
     Raises
     ------
     DataError
-        If they are not of the same norm, options, shape, columns and dtype.
+        If the two differ in norm, options, shape, columns, dtype or rule for NaN, hold quantiles, or hold the
+        same shard.
     """
     other = _arrange(other, first.subject.columns, name)
     mine, theirs = first.subject, other.subject
@@ -46,12 +53,12 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
 
 
 def _arrange(stats: Stats, wanted: tuple[str, ...] | None, name: str) -> Stats:
-    """Return statistics with their columns in the order in which the names of these are wanted.
+    """Return statistics with their columns in the wanted order; unchanged if either has no names.
 
     Raises
     ------
     DataError
-        If there are others.
+        If the names are not the wanted ones in another order, or columns have no statistics of their own.
     """
     names, grid = stats.subject.columns, stats.subject.plan(1).grid
     if wanted is None or names is None or names == wanted:

@@ -38,10 +38,11 @@ class Part(NamedTuple):
     Parameters
     ----------
     box : tuple of slice
-        Where it lies; along the axes that it was added up over, all of the tensor.
+        The place of the block in the tensor; the whole tensor along axes over which parts were added up.
     sums : Sums
-        Of its groups; or of each of its samples' own, where these are apart.
+        The sums of the block's groups; if `apart`, those of each sample and group.
     apart : bool
+        Whether the sums are of each sample, because the block holds only parts of samples that have deviations.
     """
 
     box: Box
@@ -57,12 +58,13 @@ def gather_part(
     Parameters
     ----------
     subject : Subject
-        Of the tensor.
+        The subject of the tensor.
     shape : tuple of int
-        The tensor's.
+        The shape of the tensor.
     box : tuple of slice
+        The place of the block.
     values : ndarray
-        What lies there.
+        The values of the block.
     effort : Effort
     """
     plan = _plan_whole(subject, shape)
@@ -78,9 +80,15 @@ def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -
     Parameters
     ----------
     subject, shape
-        As of `gather_part`.
+        The subject and the shape of the tensor.
     parts : iterable of Part
-        Their samples may differ, but of those that are apart no two overlap otherwise than being the same.
+        The parts, which may have different samples; two parts that are `apart` have the same samples or none in
+        common.
+
+    Raises
+    ------
+    DataError
+        If there is no part.
     """
     plan = _plan_whole(subject, shape)
     batch = plan.grid.layout.batch or 0
@@ -106,7 +114,7 @@ def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -
 
 
 def join_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part], *, omits_nan: bool) -> Stats:
-    """Return the statistics over a tensor, from blocks that hold each of its values once."""
+    """Return the statistics of a tensor from the parts of blocks that together hold each value once."""
     plan = _plan_whole(subject, shape)
     by_groups: dict[tuple[tuple[int, int], ...], list[Part]] = defaultdict(list)
     for part in parts:
@@ -119,19 +127,19 @@ def join_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part], 
 
 
 def number_groups(plan: Plan, box: Box) -> NDArray[np.intp]:
-    """Return the numbers of the groups that a block holds values of."""
+    """Return the numbers of the groups that have values in a block, flat, in C order."""
     numbers = np.arange(plan.grid.group_count).reshape(plan.grid.stats_shape)
     return numbers[locate_groups(plan, box)].reshape(-1)
 
 
 def locate_groups(plan: Plan, box: Box) -> Box:
-    """Return where the groups of a block lie among all, along the axes of `Grid.stats_shape`."""
+    """Return a block's place among the groups: a slice for each axis of `Grid.stats_shape`."""
     split = None if plan.grid.split is None else plan.grid.split.axis
     return tuple(slice(None) if axis == split else box[axis] for axis in plan.grid.kept)
 
 
 def cut_stats(stats: Stats, shape: tuple[int, ...], box: Box) -> Stats:
-    """Return the statistics of the groups that a block holds values of, as those of a tensor of its shape."""
+    """Return the statistics of the groups with values in a block, as those of a tensor of the block's shape."""
     plan = _plan_whole(stats.subject, shape)
     lengths = tuple(
         cut.stop - cut.start if axis in plan.grid.kept else n
@@ -149,14 +157,14 @@ def _plan_whole(subject: Subject, shape: tuple[int, ...]) -> Plan:
 
 
 def _plan_block(subject: Subject, whole: Plan, shape: tuple[int, ...], *, apart: bool) -> Plan:
-    """Return the plan of a block; the batch axis is kept where samples are apart."""
+    """Return the plan of a block; with `apart` it keeps the batch axis, so that each sample has groups."""
     batch = whole.grid.layout.batch
     axes = tuple(axis for axis in whole.grid.axes if not (apart and axis == batch))
     return make_plan(subject.request._replace(axes=axes), shape, whole.tensor_dtype)
 
 
 def holds_apart(subject: Subject, shape: tuple[int, ...], box: Box) -> bool:
-    """Whether a block's sums are of each sample: they have deviations, and it does not hold all of theirs."""
+    """Whether a block's sums are of each sample: samples have deviations, and the block holds parts of them."""
     plan = _plan_whole(subject, shape)
     grid = plan.grid
     return has_images(plan) and not all(
@@ -165,7 +173,7 @@ def holds_apart(subject: Subject, shape: tuple[int, ...], box: Box) -> bool:
 
 
 def _copy(part: Part) -> Part:
-    """Return a part that others can be added to: a task may be run again with what it was given."""
+    """Return a part with its own arrays, to which others can be added; a task may be run again with the old."""
     return part._replace(sums=part.sums.copy())
 
 
@@ -175,7 +183,7 @@ def _add(first: Part, other: Part) -> Part:
 
 
 def _close_samples(subject: Subject, whole: Plan, part: Part) -> Part:
-    """Return the sums of groups from those of each sample, now that all values of these samples are there."""
+    """Return the part with sums of groups for a part with sums of each sample, whose samples are complete."""
     plan = _plan_block(subject, whole, tuple(cut.stop - cut.start for cut in part.box), apart=True)
     sums = part.sums
     deviations = find_deviations(sums.total, sums.square, sums.count.astype(np.float64))

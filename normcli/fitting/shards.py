@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 DIGEST = 16
-"""Characters of the digest of what is shared out."""
+"""The number of characters in the digest of the inputs that are shared out."""
 
 
 class Shards(NamedTuple):
-    """The parts of a tensor that statistics are of, so that no part is merged twice.
+    """The parts of a fit that statistics hold, recorded so that no part is merged twice.
 
     Parameters
     ----------
     of : int
-        How many parts there are.
+        The number of all parts.
     held : tuple of int
-        The numbers of those that are held, from 1, ascending.
+        The numbers of the parts that the statistics hold, from 1, ascending.
     inputs : str
-        A digest of what was shared out (`digest_inputs`); "" of files of earlier versions, which do not say.
+        A digest of the inputs that were shared out (`digest_inputs`); "" in files of earlier versions.
     """
 
     of: int
@@ -46,7 +46,7 @@ class Shards(NamedTuple):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The numbers of the other parts."""
+        """The numbers of the parts that are not held, ascending."""
         return tuple(sorted({*range(1, self.of + 1)} - {*self.held}))
 
     def __str__(self) -> str:
@@ -54,19 +54,20 @@ class Shards(NamedTuple):
 
 
 def format_shards(numbers: Sequence[int]) -> str:
-    """Return the numbers of some parts, in words."""
+    """Return the numbers of parts in words, as `shards 1, 3`."""
     return f"{agree(len(numbers), 'shard', 'shards')} {list_names([str(number) for number in numbers])}"
 
 
 def join_shards(mine: Shards | None, theirs: Shards | None) -> Shards | None:
-    """Return which parts are held together; None where that is all of more than one fit.
+    """Return the parts that two statistics hold together.
 
-    Statistics that say nothing of parts are of other data, as far as can be told.
+    None if both are None, or both are complete fits. If one is None, which is taken for other data, the result
+    is the other.
 
     Raises
     ------
     DataError
-        If a part would count twice, or they are not parts of as many.
+        If both hold the same part, the numbers of all parts differ, or the inputs do.
     """
     if mine is None or theirs is None:
         return mine or theirs
@@ -83,16 +84,16 @@ def join_shards(mine: Shards | None, theirs: Shards | None) -> Shards | None:
 
 
 def digest_inputs(named: Sequence[Named]) -> str:
-    """Return a digest of the names of tensors, without their folders, and of their sizes, in their order.
+    """Return a digest of the names of tensors without their folders, and of their sizes, in order.
 
-    It is the same on machines that have the same files at other places.
+    Machines that have the same files in other folders have the same digest.
     """
     text = "\n".join(describe_source(one.name) for one in named)
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:DIGEST]
 
 
 def require_all(shards: Shards | None, purpose: str = "merge") -> None:
-    """Raise `DataError` if parts are missing; the message names them, and says how they serve a purpose."""
+    """Raise `DataError` if parts are missing; the message names them and the option to `purpose` the others."""
     if shards is not None and shards.missing:
         missing, verb = format_shards(shards.missing), agree(len(shards.missing), "is", "are")
         raise DataError(
@@ -101,20 +102,21 @@ def require_all(shards: Shards | None, purpose: str = "merge") -> None:
 
 
 def take_shard(named: Sequence[Named], request: Request, number: int, count: int) -> list[Named]:
-    """Return one of several equal parts of tensors: every N-th of several; of one, a stretch of its samples.
+    """Return part `number` of `count` equal parts: every `count`-th tensor, or samples of a single tensor.
 
     Parameters
     ----------
     named : sequence of Named
     request : Request
-        Which says what the samples of a tensor are.
+        The norm, whose layout tells the axis of the samples.
     number, count : int
-        The first part is number 1.
+        The number of the part, from 1, and that of all parts.
 
     Raises
     ------
     UsageError
-        If there are fewer tensors, or samples, than parts.
+        If there are fewer tensors than parts, or the statistics are quantiles. With a single tensor, loading it
+        raises `UsageError` if it has fewer samples than parts.
     """
     norm = find_norm(request.norm)[0]
     if norm.divisor.measurement is Measurement.QUANTILES:

@@ -1,4 +1,4 @@
-"""The statistics over files: exact sums of each group, and what they amount to, rounded once."""
+"""The statistics over files: exact sums of each group, and the statistics rounded once from them."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ class Stats(NamedTuple):
     ----------
     subject : Subject
     omits_nan : bool
-        Whether NaN does not count.
+        Whether NaN is left out.
     files, samples : int
-        Over how many.
+        The numbers of files and of samples.
     sums : Sums
+        The exact sums of each group.
     quantiles : Quantiles or None
-        Where the norm divides by their range; they cannot be merged.
+        The quantiles of norms that divide by a range of quantiles; they cannot be merged.
     shards : Shards or None
-        Of which parts of a fit, where several commands fitted it.
+        The parts of a fit by several commands that these statistics hold; None for a whole fit.
     """
 
     subject: Subject
@@ -56,11 +57,11 @@ class Stats(NamedTuple):
 
     @property
     def partial(self) -> Shards | None:
-        """The parts of a sharded fit that are here, if others are missing; None if none is."""
+        """The parts of a sharded fit that are held if others are missing; None if nothing is missing."""
         return self.shards if self.shards is not None and self.shards.missing else None
 
     def take_columns(self, names: tuple[str, ...]) -> Stats:
-        """Return the statistics of some columns; all where columns do not have statistics of their own."""
+        """Return the statistics of some columns; unchanged if columns have none of their own or lack a name."""
         grid, columns = self.subject.plan(self.samples).grid, self.subject.columns or ()
         last = len(grid.shape) - 1
         if last not in grid.kept or grid.split is not None or not set(names) <= set(columns):
@@ -76,7 +77,15 @@ class Stats(NamedTuple):
         return self._replace(subject=subject, sums=self.sums.take(places), quantiles=quantiles)
 
     def add(self, other: Stats) -> Stats:
-        """Return the statistics over the files of both, which have one subject; the sums are added in place."""
+        """Return the statistics over the files of both, which must have the same subject but for labels.
+
+        The sums of these statistics may be changed.
+
+        Raises
+        ------
+        DataError
+            If both hold the same shard, or are not shards of one fit.
+        """
         shards = join_shards(self.shards, other.shards)
         files, samples = self.files + other.files, self.samples + other.samples
         labels = sort_labels({*self.subject.labels, *other.subject.labels})
@@ -85,7 +94,7 @@ class Stats(NamedTuple):
         return added._replace(files=files, samples=samples, shards=shards)
 
     def spread(self, labels: tuple[Label, ...]) -> Stats:
-        """Return the statistics with a row for each of some labels, its own among them; others are empty."""
+        """Return the statistics with a row for each of `labels`, which include its own; new rows are empty."""
         if labels == self.subject.labels:
             return self
         numbers, width = {label: number for number, label in enumerate(labels)}, self.subject.shape[-1]
@@ -95,16 +104,16 @@ class Stats(NamedTuple):
 
 
 class Rounded(NamedTuple):
-    """Statistics of each group, of `Grid.stats_shape`.
+    """Statistics of each group, rounded once, each of the shape `Grid.stats_shape`.
 
     Parameters
     ----------
     plan : Plan
-        Of a tensor of all samples.
+        The plan for a tensor of all samples.
     fields : dict of ndarray
-        Name → values: the norm's own statistics by its ddof; where they have a deviation, `var0`, `std0` (ddof
-        0) and `var1`, `std1` (ddof 1) unless that is its own; `image_std` where it means something; `min`,
-        `max`, `count`, `nan_count`.
+        Name → values: the norm's own statistics with its ddof; `var0`, `std0` (ddof 0) and `var1`, `std1`
+        (ddof 1), without those of its own ddof, if it has a deviation; `image_std`, the mean of the samples'
+        deviations, if samples have several values of a group; `min`, `max`, `count`, `nan_count`.
     """
 
     plan: Plan
@@ -112,7 +121,7 @@ class Rounded(NamedTuple):
 
 
 def round_stats(stats: Stats) -> Rounded:
-    """Return the statistics that sums amount to."""
+    """Return the statistics of exact sums, each rounded once."""
     plan = stats.subject.plan(stats.samples)
     images = has_images(plan)
     with np.errstate(all="ignore"):
@@ -155,18 +164,18 @@ def warn(stats: Stats) -> tuple[str, ...]:
 
 
 def find_few(stats: Stats) -> NDArray[np.bool_]:
-    """Return which groups hold values, but no more than ddof, so that their variance is NaN."""
+    """Return, for each group, whether it has values but at most ddof of them, so that its variance is NaN."""
     count = stats.sums.count
     return np.asarray((count > 0) & (count <= stats.subject.plan(1).spec.ddof))
 
 
 def find_varying(sums: Sums) -> NDArray[np.bool_]:
-    """Return which groups hold two values that differ."""
+    """Return, for each group, whether it holds two values that differ."""
     return np.asarray((sums.low.hi != sums.high.hi) | (sums.low.lo != sums.high.lo))
 
 
 def warn_of_nan(stats: Stats) -> tuple[str, ...]:
-    """Return a line about the groups that NaN has spread to: all that is normalized with them is NaN."""
+    """Return a warning that names the groups whose statistics are NaN, as a tuple of one; () without any."""
     spread = (stats.sums.nan > 0) & (not stats.omits_nan)
     if not spread.any():
         return ()
@@ -182,7 +191,10 @@ def _format_warning(subject: Subject, chosen: NDArray[np.bool_], kind: str) -> s
 
 
 def find_moments(plan: Plan, stats: Stats) -> Measured:
-    """Return the statistics to normalize a tensor with, as pairs; for a plan of any number of samples."""
+    """Return the moments or quantiles of fitted statistics in pairs, from which a tensor is normalized.
+
+    The plan may be for any number of samples.
+    """
     if stats.quantiles is not None:
         return stats.quantiles
     with np.errstate(all="ignore"):

@@ -2,27 +2,26 @@
 
 Its members are
 
-- `schema` ("normcli-stats/1"; of grouped rows "normcli-stats/2", which versions that know of none refuse);
-- what the statistics are of: `norm`, `axes`, `shape` (0 for the batch axis), `dtype`, `nan` (propagate or
-  omit), and every other option by its name (`range_option`, as a statistic is called `range`), where NaN, -1
-  and "" stand for the norm's own number, integer and word; where they were given, `feature_axes` as numbers;
-- where the tensors were tables with names, `columns`: the names of the places of the last axis;
-- of rows that were grouped by columns of a table, `by`, the name of the column, and `by_values`, its values,
-  which are the first axis of all statistics; of several columns all their names, and a row of values for each
-  group; `by_missing`, which values are missing, where others are empty texts (without it, these are missing);
-- `files` and `samples`, how many; of a fit by several commands, `shard_count`, how many parts there are,
-  `shards`, the numbers of those that are held, and `shard_inputs`, a digest of what was shared out;
-- what is kept of each group, with the shape of the statistics as the last axes: `count` (finite values),
-  `nan_count`, `inf_count` (of inf, then -inf), `min`, `max`, `images`; and as integers the exact sums of x,
-  of x² and of the samples' own deviations, Σ digit · 2^(32 · (low + place)):
-  `sum`, `square`, `image_std_sum` (places first),
-  each with its `…_low`;
-- where the norm divides by a range of quantiles, `quantile_values` and `quantile_parts`: for the median and
-  each of them the values that it lies between, and how many parts of the way: of 4 for quartiles, of 10 for
-  10 and 90 per cent, of the least number that makes them whole;
-- where float64 rounds integers of `min`, `max` or `quantile_values`, what it leaves of them: each as `…_rest`;
-- for other readers, rounded from these: `mean`, `var` by the norm's ddof and what else it has (a length as
-  `norm_length`), `var0` and `var1` by others.
+- `schema`: "normcli-stats/1", or "normcli-stats/2" for grouped rows, which earlier versions refuse;
+- the subject: `norm`, `axes`, `shape` (0 for the batch axis), `dtype`, `nan` (propagate or omit), and every
+  other option by its name (`range_option`, as a statistic is called `range`), where NaN, -1 and "" stand for
+  the norm's own number, integer and word; `feature_axes` as numbers, if they were given;
+- if the tensors were tables with names, `columns`: the names of the places of the last axis;
+- if rows were grouped by a column of a table, `by`, the column's name, and `by_values`, its values, along the
+  first axis of all statistics; for several columns all their names, and a row of values for each group;
+  `by_missing`, 1 for each missing value, if others are empty texts (without it, empty ones are missing);
+- `files` and `samples`, their numbers; for a fit by several commands, `shard_count`, the number of all parts,
+  `shards`, the numbers of the parts held, and `shard_inputs`, a digest of the inputs that were shared out;
+- for each group, with the shape of the statistics as the last axes: `count` (finite values), `nan_count`,
+  `inf_count` (inf, then -inf), `min`, `max`, `images` (samples with a deviation); and the exact sums of x, of
+  x² and of the samples' deviations as integers, Σ digit · 2^(32 · (low + place)): `sum`, `square`,
+  `image_std_sum` (places first), each with its `…_low`;
+- if the norm divides by a range of quantiles, `quantile_values` and `quantile_parts`: for the median and both
+  quantiles, the two values between which each lies, and the part of the way from the first, as a numerator
+  over the least common denominator of the shares: 4 for quartiles, 10 for 10 and 90 per cent;
+- if float64 rounds integers of `min`, `max` or `quantile_values`, the rests, each as `…_rest`;
+- for other readers, rounded from the above: `mean`, `var` with the norm's ddof and its other statistics (a
+  length as `norm_length`), `var0` and `var1` with ddof 0 and 1.
 """
 
 from __future__ import annotations
@@ -75,9 +74,9 @@ _STORED = {
     for option in OPTIONS
     if option.kind not in (OptionKind.AXES, OptionKind.DTYPE, OptionKind.VECTOR, OptionKind.SLICE)
 }
-"""The options that are stored, by the names of their members, of which statistics have the first choice.
+"""Name of a member → the option stored in it; an option with the name of a statistic has `_option` behind it.
 
-Axes are stored as numbers, and a dtype is that of the tensors.
+Axes are stored as numbers; an output dtype is not stored.
 """
 
 _OPEN: Mapping[OptionKind, float | tuple[float, ...]] = {
@@ -86,21 +85,21 @@ _OPEN: Mapping[OptionKind, float | tuple[float, ...]] = {
     OptionKind.PAIR: (np.nan, np.nan),
     OptionKind.FLAG: -1,
 }
-"""The stored value of an option that the caller left open; the empty word for words."""
+"""Kind of an option → the value stored if the caller left it open; "" for all other kinds."""
 
 _NAN_RULES = ("omit", "propagate")
 
 _LARGEST = 2**63 - 1
-"""Of int64."""
+"""The largest number of int64."""
 
 _SLACK = 1e-9
-"""The part by which sums may be beyond their bounds, as both are rounded."""
+"""The relative error by which rounded sums may exceed their bounds, which are rounded too."""
 
 _SMALLEST_SQUARED = 1e-140
-"""Squares of smaller values leave the range of doubles."""
+"""The least value whose square is bounded: squares of smaller ones leave the range of float64."""
 
 _ROUNDING = 2.0**-50
-"""The part by which versions of this program may round a statistic differently: 4 units in the last place."""
+"""The relative error by which versions of this program may round a statistic differently: 4 ulp."""
 
 _COUNTS = {"count": "count", "nan": "nan_count", "images": "images"}
 _EXACT = {"total": "sum", "square": "square", "deviation": "image_std_sum"}
@@ -114,12 +113,12 @@ def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) ->
     path : str
     stats : Stats
     rounded : mapping
-        What readers that know nothing of exact sums find beside them.
+        The rounded statistics by name, written for other readers.
 
     Raises
     ------
     DataError
-        If writing fails; what stood there before still does.
+        If writing fails, or there are no groups; the old file is unchanged.
     """
     members = describe_stats(stats)
     with open_whole(path) as stream:
@@ -127,21 +126,22 @@ def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) ->
 
 
 def _choose_rounded(rounded: Mapping[str, NDArray[Any]], members: Container[str]) -> dict[str, NDArray[Any]]:
-    """Return the rounded statistics that are written beside what is exact, by the names of their members.
+    """Return the rounded statistics that are written besides the exact members, by the names of members.
 
-    Where names are the same, what is exact is kept: `count` is of finite values, `min` of all but NaN.
+    Statistics with the name of an exact member are left out: there `count` is that of finite values, `min` that
+    of all values but NaN.
     """
     named = {f"{name}_length" if name == "norm" else name: array for name, array in rounded.items()}
     return {name: array for name, array in named.items() if name not in members}
 
 
 def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
-    """Return the members that hold all there is of statistics, without what is rounded.
+    """Return the members of a stats file that hold statistics exactly, by name, without rounded statistics.
 
     Raises
     ------
     DataError
-        If they are of no groups.
+        If there are no groups.
     """
     request, sums, by = stats.subject.request, stats.sums, stats.subject.by
     shape = stats.subject.plan(1).grid.stats_shape
@@ -187,12 +187,12 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
 
 
 def _describe_pair(name: str, values: Pair) -> dict[str, Floats]:
-    """Return the members that hold values: what doubles leave of integers is one of its own."""
+    """Return the members for values in pairs: `name`, and `name_rest` if a value is no float64."""
     return {name: values.hi} | ({f"{name}_rest": values.lo} if values.lo.any() else {})
 
 
 def _read_pair(members: Members, name: str, shape: tuple[int, ...]) -> Pair:
-    """Return values, and what doubles leave of them; nothing, where no member says so."""
+    """Return values in pairs from the members `name` and `name_rest`; the rests are 0 without the latter."""
     hi, rest = members.take_floats(name, shape), f"{name}_rest"
     if rest not in members:
         return Pair(hi, np.zeros(shape))
@@ -211,7 +211,7 @@ def _store(option: Option, value: Any) -> Any:
 
 
 def _restore(name: str, option: Option, members: Members) -> Any:
-    """Return an option's value; None if it was left open, as are those that files of earlier versions lack."""
+    """Return an option's value; None if it was left open, or the file of an earlier version lacks it."""
     if name not in members:
         return None
     match option.kind:
@@ -231,7 +231,7 @@ def _restore(name: str, option: Option, members: Members) -> Any:
 
 
 def is_stats_file(path: str) -> bool:
-    """Whether a file has the members of a stats file, of which nothing more is read."""
+    """Whether a file has members with the names `schema`, `files` and `samples`; no member is read."""
     return {"schema", "files", "samples"} <= {*list_keys(path)}
 
 
@@ -241,8 +241,8 @@ def read_stats(path: str) -> Stats:
     Raises
     ------
     DataError
-        If there is no such file, or it is damaged, of another version, or no stats file: the member that is not
-        what it can be is named.
+        If there is no such file, or it is damaged, of another version, or no stats file; the message names the
+        member that is wrong.
     """
     try:
         members = Members(path, _KIND)
@@ -284,7 +284,7 @@ def _read_shards(members: Members) -> Shards | None:
 
 
 def _hold_rounded(members: Members, stats: Stats) -> None:
-    """Refuse rounded statistics that the exact sums do not give; files of earlier versions may have fewer."""
+    """Raise `DataError` if a rounded statistic in the file does not follow from the exact sums."""
     for name, exact in _choose_rounded(round_stats(stats).fields, describe_stats(stats)).items():
         if name in members:
             said = members.take_floats(name, exact.shape)
@@ -318,7 +318,7 @@ def _read_subject(members: Members) -> Subject:
 
 
 def _read_groups(members: Members, subject: Subject) -> Subject:
-    """Return a subject with the groups of its rows, which earlier versions kept in the order of their text."""
+    """Return a subject with the labels of its groups; those of earlier versions may be sorted as text."""
     width, count = members.get_shape("by")[:1], (*members.get_shape("by_values"), 0)[0]
     by, values = members.take_words("by", *width), members.take_words("by_values", count, *width)
     missing = [int(not value) for value in values]
@@ -333,7 +333,7 @@ def _read_groups(members: Members, subject: Subject) -> Subject:
 
 
 def _take_list(members: Members, name: str, low: int = 0, high: int = MOST_COUNTED) -> tuple[int, ...]:
-    """Return a member with a number for each of some axes."""
+    """Return a member that is a list of integers from low to high, one for each axis."""
     shape = members.get_shape(name)
     if len(shape) != 1 or shape[0] > MOST_AXES:
         members.refuse(name, f"has the shape {shape}, and there are up to {MOST_AXES} axes")
@@ -365,7 +365,7 @@ def _read_sums(members: Members, shape: tuple[int, ...], samples: int) -> Sums:
 
 
 def _bound_sums(sums: Sums) -> Iterator[tuple[str, Floats, Floats]]:
-    """Yield about the least and the most that each sum that is kept can be; NaN where that is not known."""
+    """Yield (field, least, most): rough bounds of each kept sum from counts and extremes; NaN: unknown."""
     with np.errstate(all="ignore"):
         n, low, high = sums.count.astype(np.float64), sums.low.hi, sums.high.hi
         largest = np.maximum(np.abs(low), np.abs(high))
@@ -382,7 +382,7 @@ def _bound_sums(sums: Sums) -> Iterator[tuple[str, Floats, Floats]]:
 
 
 def read_exact(members: Members, name: str, shape: tuple[int, ...]) -> Fixed:
-    """Return a sum of each group, as `Fixed.settle` leaves it."""
+    """Return the exact sum of each group from the members `name` and `name_low`, or raise `DataError`."""
     places = members.get_shape(name)[:1]
     if not places or not 1 <= places[0] <= 2 * MOST_PLACES:
         members.refuse(name, f"has the shape {members.get_shape(name)}, not (places, *{shape})")

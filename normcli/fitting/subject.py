@@ -1,4 +1,4 @@
-"""The subject of statistics: a norm over tensors that are alike in all but their number of samples."""
+"""The subject of statistics: a norm over tensors that differ in their number of samples only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GROUPED = "NGC"
 """The layout of grouped rows."""
 
 _LENGTHS = (2.0, math.inf)
-"""The exponents of an ℓp length that sums of squares and extremes give."""
+"""The exponents p whose ℓp length follows from sums of squares or from extremes."""
 
 
 class Subject(NamedTuple):
@@ -38,17 +38,18 @@ class Subject(NamedTuple):
     Parameters
     ----------
     request : Request
-        With the axes as numbers; what the caller left open is None.
+        The norm and its options, with the axes as numbers; options that the caller left open are None.
     shape : tuple of int
-        Of the tensors, with 0 for the batch axis.
+        The shape of the tensors, with 0 for the batch axis.
     dtype : str
-        Of the tensors.
+        The dtype of the tensors by name.
     columns : tuple of str or None
-        The names of the places of their last axis.
+        The names of the places on the tensors' last axis; None without names.
     by : tuple of str or None
-        The names of the columns that rows are grouped by, where each group has a row of statistics.
+        The names of the columns by which rows are grouped, each group with statistics of its own; None if rows
+        are not grouped.
     labels : tuple of Label
-        The names of the groups, as `sort_labels` sorts them.
+        The names of the groups, as `sort_labels` sorts them; empty if rows are not grouped.
     """
 
     request: Request
@@ -59,15 +60,14 @@ class Subject(NamedTuple):
     labels: tuple[Label, ...] = ()
 
     def has_columns(self) -> bool:
-        """Whether the last axis can have names: it is not that of the samples."""
+        """Whether the last axis can have names, as it is not the axis of the samples."""
         plan = make_plan(self.request, self.shape, np.dtype(find_type(self.dtype)))
         return plan.grid.layout.batch != len(self.shape) - 1
 
     def plan(self, samples: int) -> Plan:
-        """Return the plan for a tensor of so many samples.
+        """Return the plan for a tensor with a number of samples.
 
-        Grouped rows are a tensor of three axes: rows, groups, columns; where a row is of another group there is
-        nothing.
+        For grouped rows, it is the plan of a tensor with three axes: rows, groups and columns.
         """
         dtype = np.dtype(find_type(self.dtype))
         if self.by is not None:
@@ -78,7 +78,7 @@ class Subject(NamedTuple):
         return make_plan(self.request, shape, dtype, self.columns)
 
     def name_group(self, number: int) -> str:
-        """Return the name of a group of values in messages: `c=1 price`, of grouped rows `shop=north price`."""
+        """Return the name of a group for messages: `c=1 price`, or for grouped rows `shop=north price`."""
         grid = self.plan(1).grid
         if self.by is None:
             return grid.group_name(number)
@@ -94,7 +94,7 @@ def name_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def is_dtype_name(name: str) -> bool:
-    """Whether a text is what `name_dtype` calls a dtype of real numbers."""
+    """Whether a text is the name of a dtype of real numbers as `name_dtype` writes it, as `float32`."""
     try:
         dtype = np.dtype(find_type(name))
     except (TypeError, ValueError, SyntaxError):  # NumPy reads lists of fields too, as Python does
@@ -103,12 +103,12 @@ def is_dtype_name(name: str) -> bool:
 
 
 def choose_subject(request: Request, tensor: Tensor) -> Subject:
-    """Return the subject that a tensor belongs to.
+    """Return the subject of statistics that are fitted to a tensor by a request.
 
     Raises
     ------
     UsageError
-        If samples have statistics of their own, or what is asked for cannot be gathered.
+        If each sample has statistics of its own, or the statistics do not follow from parts of the data.
     """
     shape, dtype = tensor.values.shape, tensor.dtype
     request = request.adopt_layout(find_layout(tensor.dimensions))
@@ -135,7 +135,7 @@ def choose_subject(request: Request, tensor: Tensor) -> Subject:
 
 
 def require_groupable(plan: Plan) -> None:
-    """Raise `UsageError` unless the rows of each group can have statistics of their own."""
+    """Raise `UsageError` unless rows can be grouped: a plan of two axes that reduces the first alone."""
     grid = plan.grid
     if len(grid.shape) != 2 or grid.kept != (1,) or grid.split or plan.request.feature_axes is not None:
         raise UsageError("--by groups the rows of a table of two axes, and reduces the first alone")
@@ -144,7 +144,7 @@ def require_groupable(plan: Plan) -> None:
 
 
 def require_fittable(plan: Plan) -> None:
-    """Raise `UsageError` unless a plan has statistics that samples share."""
+    """Raise `UsageError` unless a plan has statistics over samples that follow from parts of the data."""
     name, batch = plan.norm.name, plan.grid.layout.batch
     if batch is None:
         raise UsageError(f"{name} of a tensor without axes has no samples: there is nothing to fit")
@@ -166,15 +166,15 @@ def require_fittable(plan: Plan) -> None:
 def require_alike(
     subject: Subject, shape: tuple[int, ...], dtype: np.dtype[Any], name: str, first: str
 ) -> None:
-    """Raise `DataError` unless a tensor is of a subject's shape (but for its samples) and dtype.
+    """Raise `DataError` unless a tensor has a subject's shape (except for its samples) and dtype.
 
     Parameters
     ----------
     subject : Subject
     shape, dtype
-        The tensor's.
+        The shape and the dtype of the tensor.
     name, first : str
-        What the tensor is called, and what the subject is of.
+        The names of the tensor, and of the one whose subject it is, for the message.
     """
     batch = subject.plan(1).grid.layout.batch
     agrees = len(shape) == len(subject.shape) and all(
@@ -202,16 +202,16 @@ def require_order(subject: Subject, dimensions: Sequence[str] | None, name: str)
 
 
 def find_positions(plan: Plan) -> tuple[int, ...]:
-    """Return the axes of the view along which the values of a sample share a statistic."""
+    """Return the axes of the view that are reduced, without the batch axis: those within a sample."""
     return tuple(axis for axis in plan.grid.view_axes if axis != find_batch(plan))
 
 
 def find_batch(plan: Plan) -> int:
-    """Return the batch axis of the view, which is one further on where the channels before it are split."""
+    """Return the batch axis of the view: one more than the tensor's if channels before it are split in two."""
     batch, channel = plan.grid.layout.batch or 0, plan.grid.layout.channel
     return batch + (plan.grid.groups is not None and channel is not None and channel < batch)
 
 
 def has_images(plan: Plan) -> bool:
-    """Whether each sample has a deviation of its own, of which the mean can be taken."""
+    """Whether each sample has a deviation of its own: several values of a group, of a norm about the mean."""
     return plan.norm.divisor.about_mean and bool(find_positions(plan))

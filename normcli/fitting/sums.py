@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
-"""Squares between these are no trouble as pairs."""
+"""Deviations between these are decided from pairs; others exactly."""
 
 _DIGITS, _SQUARED_DIGITS = range(-480, 449), range(-960, 865)
-"""Exponents of digits, of sums and of sums of squares, whose squares and multiples stay within doubles."""
+"""Exponents of digits, of sums and of sums of squares, for which all products stay within float64."""
 
 
 _EXACT, _COUNTED = ("total", "square", "deviation"), ("count", "nan", "above", "below", "images")
-"""The fields that are sums of numbers, and of how many."""
+"""The fields that are exact sums, and those that are counts."""
 
 
 @dataclass(slots=True)
@@ -59,15 +59,15 @@ class Sums:
     total, square : Fixed
         Σx and Σx² of the finite values.
     count : ndarray of int64
-        How many are finite.
+        The number of finite values.
     nan, above, below : ndarray of int64
-        How many are NaN, inf and -inf.
+        The numbers of values that are NaN, inf and -inf.
     low, high : Pair of ndarray
-        The extremes of what is not NaN; inf and -inf where nothing is.
+        The least and the largest value that is not NaN; inf and -inf in groups without such a value.
     deviation : Fixed
-        The sum of the deviations (ddof 0) of each sample's values; 0 where samples have none of their own.
+        The sum of the deviations (ddof 0) of samples; 0 if samples have no deviations of their own.
     images : ndarray of int64
-        Of how many samples.
+        The number of samples in `deviation`.
     """
 
     total: Fixed
@@ -83,7 +83,7 @@ class Sums:
 
     @classmethod
     def zeros(cls, groups: int) -> Sums:
-        """Return the sums of nothing."""
+        """Return the sums of a number of groups without any values."""
         count, nan, above, below, images = (np.zeros(groups, dtype=np.int64) for _ in range(5))
         total, square, deviation = (Fixed.zeros(groups) for _ in range(3))
         low, high = (Pair(np.full(groups, end), np.zeros(groups)) for end in (np.inf, -np.inf))
@@ -94,7 +94,7 @@ class Sums:
         return self.take(np.arange(len(self.count)))
 
     def take(self, groups: NDArray[np.intp]) -> Sums:
-        """Return the sums of some groups, in an order."""
+        """Return the sums of some groups in the order of `groups`, in arrays of their own."""
         taken = Sums(**{member.name: getattr(self, member.name) for member in fields(self)})
         for member in fields(self):
             held = getattr(self, member.name)
@@ -106,15 +106,24 @@ class Sums:
         return taken
 
     def add_deviations(self, groups: Integers, deviations: Floats, count: NDArray[Any]) -> None:
-        """Add the deviations of samples, of so many values each, to those of groups; several may go to one."""
+        """Add the deviations of samples to those of groups; samples with a count of 0 are left out.
+
+        Parameters
+        ----------
+        groups : ndarray of int
+            The number of each sample's group; several samples may have the same.
+        deviations : ndarray
+        count : ndarray
+            The number of finite values of each sample.
+        """
         some = count > 0
         self.deviation.add(groups[some], deviations[some, None])
         np.add.at(self.images, groups[some], 1)
 
     def merge(self, other: Sums, groups: NDArray[np.intp] | slice = ALL) -> None:
-        """Add the sums of other values of some groups, each named once.
+        """Add other sums to those of `groups`, in place; no group may be named twice.
 
-        They are exact, so that neither order nor grouping changes a bit.
+        Sums are exact, so that neither order nor grouping changes a bit.
         """
         for name in _EXACT:
             getattr(self, name).merge(getattr(other, name), groups)
@@ -124,7 +133,7 @@ class Sums:
         raise_at(self.high, groups, other.high)
 
     def fold(self, shape: tuple[int, ...], axis: int) -> Sums:
-        """Return the sums along an axis of groups that are numbered in C order of a shape."""
+        """Return the sums added up along an axis, for groups numbered in C order of a shape."""
         kept = tuple(1 if at == axis else length for at, length in enumerate(shape))
         folded = Sums.zeros(math.prod(kept))
         for name in _EXACT:
@@ -140,16 +149,16 @@ class Sums:
 
 
 class Solved(NamedTuple):
-    """The moments and extremes that sums amount to, one number for each group.
+    """The moments and extremes that follow from sums, one number for each group.
 
     Parameters
     ----------
     moments : Moments, Lengths or Extremes
-        As `solve` takes them; their count is that of the values that the statistics are of.
+        The moments for `solve`, with the count of values in the statistics.
     low, high : Pair of ndarray
-        NaN where there is no value, or NaN has spread.
+        The least and the largest value; NaN for a group without values, or with a NaN that is not left out.
     image_std : ndarray or None
-        The mean of the samples' own deviations.
+        The mean of the samples' deviations; None if samples have none.
     """
 
     moments: Moments | Lengths | Extremes
@@ -159,16 +168,16 @@ class Solved(NamedTuple):
 
 
 def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solved:
-    """Round sums, once, to the moments that divisors and statistics are made of.
+    """Return the moments and extremes of exact sums.
 
     Parameters
     ----------
     plan : Plan
     sums : Sums
     omits_nan : bool
-        Whether NaN does not count; it spreads otherwise.
+        Whether NaN is left out; otherwise the statistics of its group are NaN.
     images : bool
-        Whether samples have deviations of their own.
+        Whether the mean of the samples' deviations is calculated.
     """
     infinite = sums.above + sums.below
     count = (sums.count + infinite + (0 if omits_nan else sums.nan)).astype(np.float64)
@@ -198,7 +207,7 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
 
 
 def _find_means(total: Fixed, count: Integers) -> Floats:
-    """Return the quotients of numbers and counts, rounded once; NaN where the count is 0."""
+    """Return exact sums over counts, rounded once; NaN where the count is 0."""
     moments = _make_moments(total, Fixed.zeros(len(count)), count.astype(np.float64), centred=True)
     for group in np.flatnonzero(moments.undecided & (count > 0)).tolist():
         moments.mean.hi[group] = round_once(moments.recall(group).mean())
@@ -207,12 +216,15 @@ def _find_means(total: Fixed, count: Integers) -> Floats:
 
 
 def find_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:
-    """Return √(Σ(x − mean)² / n) of each group, rounded once, and 0 where there is no value."""
+    """Return √(Σ(x − mean)² / n) of each group, rounded once; 0 for a group without values."""
     return round_deviations(_make_moments(total, square, np.maximum(count, 1.0), centred=True), count)
 
 
 def round_deviations(moments: Moments, count: Floats) -> Floats:
-    """Return the same of moments, which are of a count of 1 where there is no value."""
+    """Return the deviation √(Σ(x − mean)² / n) of each group from its moments, rounded once.
+
+    `count` has the number of values of each group; where it is 0, the result is 0, and the moments have 1.
+    """
     some, n = count > 0, np.maximum(count, 1.0)
     root = pair_root(pair_divide(moments.square, two_prod(n, n)))
     beyond = (root.hi != 0.0) & ~((root.hi > _SMALL) & (root.hi < _LARGE))
@@ -228,7 +240,7 @@ _ROOT_ERROR = 2.0**-98
 
 
 def make_exact(total: Fixed, square: Fixed, count: Integers) -> list[ExactSums]:
-    """Return the sums of each group as integers."""
+    """Return Σx and Σx² of each group as integers with a common exponent."""
     totals, t = total.integers()
     squares, s = square.integers()
     exponent = min(t, s // 2)
@@ -248,7 +260,7 @@ def require_no_nan(sums: Sums, name: str) -> None:
 
 
 def _set_not_finite(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[np.bool_]) -> None:
-    """Set the moments of groups that hold NaN or infinities."""
+    """Set mean and square of groups without values, or with NaN or infinities, to NaN or ±inf, in place."""
     above, below = sums.above > 0, sums.below > 0
     infinite = (above | below) & ~unknown
     if not (infinite | unknown).any():
@@ -265,7 +277,7 @@ def _set_not_finite(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[n
 
 
 def _make_moments(total: Fixed, square: Fixed, count: Floats, *, centred: bool) -> Moments:
-    """Return the moments of each group."""
+    """Return the moments of each group from exact sums; `centred` if they are about the mean."""
     sums, squares = total.distill(3, _DIGITS), square.distill(4, _SQUARED_DIGITS)
     leaves = make_leaves(sums.terms, squares.terms, sums.beyond | squares.beyond, count)
     leaves.sum_left, leaves.square_left = sums.left, squares.left

@@ -1,4 +1,4 @@
-"""Tensors normalized with fitted statistics, and that undone."""
+"""Tensors normalized with fitted statistics, and normalized tensors restored."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 
 class Use(NamedTuple):
-    """Statistics, and the parameters and options to normalize with beside them.
+    """Fitted statistics, with the parameters and options for normalizing with them.
 
     Parameters
     ----------
     stats : Stats
     gamma, beta : ndarray or None
     eps : float or None
-        Instead of the fitted one.
+        The eps in place of that of the fit; None: that of the fit.
     dtype : str or None
-        Of the output; the input's by default.
+        The dtype of the output; None: the input's.
     range : tuple of float or None
-        Instead of the fitted one.
+        The range of `minmax` in place of that of the fit; None: that of the fit.
     """
 
     stats: Stats
@@ -54,17 +54,23 @@ class Use(NamedTuple):
 
     @property
     def wanted(self) -> tuple[str, ...] | None:
-        """The names of the columns that a tensor must have; None where they make no difference."""
+        """The names of the columns that a tensor must have; None if the statistics do not depend on columns."""
         grid = self.stats.subject.plan(self.stats.samples).grid
         return self.stats.subject.columns if len(grid.shape) - 1 in grid.kept else None
 
     def plan(self, name: str, values: NDArray[Any]) -> Plan:
-        """Return the plan for a tensor, whose positions and samples may be others than those fitted.
+        """Return the plan for a tensor, which may differ from the fitted ones in the lengths of reduced axes.
+
+        Parameters
+        ----------
+        name : str
+            The tensor's name in messages.
+        values : ndarray
 
         Raises
         ------
         DataError
-            If its groups are not those that there are statistics of.
+            If the tensor has another number of axes, or other groups than the statistics.
         """
         subject = self.stats.subject
         if values.ndim != len(subject.shape):
@@ -85,7 +91,7 @@ class Use(NamedTuple):
         return plan
 
     def fit_inputs(self, plan: Plan) -> Inputs:
-        """Return gamma, beta and the statistics in the shapes that the plan has for them."""
+        """Return gamma, beta and the fitted statistics in the shapes of a plan, as inputs of a calculation."""
         given = plan.complete_parameters({"gamma": self.gamma, "beta": self.beta})
         gamma, beta = (None if a is None else plan.fit_parameter(name, a) for name, a in given.items())
         return Inputs(gamma, beta, measured=find_moments(plan, self.stats))
@@ -94,26 +100,34 @@ class Use(NamedTuple):
 def use_stats(
     use: Use, plan: Plan, tensor: Tensor, out: NDArray[Any] | None, effort: Effort, *, inverts: bool
 ) -> tuple[NDArray[Any], Loss | None]:
-    """Normalize a tensor, or undo that, each result rounded once; also return what rounding y has cost.
+    """Return a tensor normalized with fitted statistics, or restored, and the loss by rounding of the latter.
 
     Parameters
     ----------
     use : Use
     plan : Plan
-        `Use.plan` of the tensor.
+        The result of `Use.plan` for the tensor.
     tensor : Tensor
-        Whose rows are grouped where those of the statistics are.
+        The tensor, with `by` if the statistics are of grouped rows.
     out : ndarray or None
-        Where the result goes, as in `run`.
+        The array into which the result is written; None: a new one.
     effort : Effort
     inverts : bool
+        Whether a normalized tensor is restored.
+
+    Returns
+    -------
+    ndarray
+        The exact values, each rounded once.
+    Loss or None
+        The precision that the rounding of the normalized tensor has cost; None unless `inverts`.
 
     Raises
     ------
     DataError
-        If there are no statistics of the group of a row.
+        If there are no statistics of a row's group.
     UsageError
-        If what is undone had a gamma of 0 somewhere: what it multiplied is lost.
+        If `inverts` and a gamma is 0: the values that it multiplied are lost.
     """
     values, inputs = tensor.values, use.fit_inputs(plan)
     if use.stats.subject.by is None:
@@ -144,7 +158,7 @@ def _use_inputs(
     *,
     inverts: bool,
 ) -> tuple[NDArray[Any], Loss | None]:
-    """Normalize values with inputs that hold statistics, or undo that."""
+    """Return values normalized with inputs that hold statistics, or restored, and the loss of the latter."""
     if not inverts:
         return run(plan, values, inputs, out, effort)[0], None
     gamma = inputs.gamma

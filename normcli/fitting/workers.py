@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 Outcome = TypeVar("Outcome")
 
 _NUMBER = 4
-"""Bytes of a number in a pipe, from which several processes read: so few are never torn."""
+"""Bytes of a number in the pipe from which all workers read; reads of so few bytes are never divided."""
 
 _LENGTH = 8
-"""Bytes of the length of what a worker has found."""
+"""Bytes of the length that stands before a worker's result."""
 
 _AHEAD = 2
-"""Numbers for each worker that wait in the pipe, so that none waits for this process."""
+"""Numbers for each worker that are put into the pipe ahead, so that no worker waits for this process."""
 
 
 def can_fork() -> bool:
@@ -31,20 +31,21 @@ def can_fork() -> bool:
 
 
 def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], workers: int) -> Iterator[Outcome]:
-    """Yield the results of a task for some numbers, in their order, from several processes at once.
+    """Yield the result of a task for each number, in order, calculated by several processes at once.
 
     Parameters
     ----------
     task : callable
-        Takes a number, returns what can be pickled; an exception ends all.
+        Takes a number, and returns an object that can be pickled. Its exceptions are raised here, and end all
+        processes.
     numbers : sequence of int
     workers : int
-        How many processes.
+        The number of processes.
 
     Raises
     ------
     DataError
-        If a process was ended from outside.
+        If all processes were ended from outside.
     """
     queue, feed = os.pipe()
     team = dict(_start(task, queue, feed) for _ in range(workers))
@@ -66,7 +67,7 @@ def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], wor
 
 
 def _feed(stream: BinaryIO, waiting: Iterator[int], count: int) -> None:
-    """Write the next numbers to the pipe; close it behind the last, so that workers end."""
+    """Write the next `count` numbers to the pipe; close it behind the last number, so that workers end."""
     for _ in range(count):
         number = next(waiting, None)
         if number is None:
@@ -76,9 +77,9 @@ def _feed(stream: BinaryIO, waiting: Iterator[int], count: int) -> None:
 
 
 def _receive(at_work: set[int]) -> Any:
-    """Wait for a worker; return a number, what its task returned, and what it raised.
+    """Wait for a worker, and return (number, result, exception), one of the latter two None.
 
-    Workers are known by their pipes; those that have ended are left out from then on.
+    `at_work` has the pipes of the workers; those of workers that have ended are removed from it.
     """
     import select
 
@@ -95,7 +96,7 @@ def _receive(at_work: set[int]) -> Any:
 
 
 def _read(descriptor: int, count: int) -> bytes:
-    """Return so many bytes of a pipe, or what there is of them."""
+    """Return `count` bytes of a pipe, or fewer if it ends before."""
     data = b""
     while len(data) < count and (part := os.read(descriptor, count - len(data))):
         data += part
@@ -103,7 +104,7 @@ def _read(descriptor: int, count: int) -> bytes:
 
 
 def _start(task: Callable[[int], Any], queue: int, feed: int) -> tuple[int, int]:
-    """Start a worker, which takes numbers from a pipe until it is closed; return its pipe and its process."""
+    """Start a worker that takes numbers from the pipe `queue`; return its result pipe and its process id."""
     found, to = os.pipe()
     process = os.fork()
     if process:
@@ -117,7 +118,7 @@ def _start(task: Callable[[int], Any], queue: int, feed: int) -> tuple[int, int]
 
 
 def _work(task: Callable[[int], Any], queue: int, to: int) -> None:
-    """Do the task for numbers from a pipe."""
+    """Run the task for numbers from the pipe `queue` until it ends; write pickled results to the pipe `to`."""
     import signal
 
     for ending in (signal.SIGINT, signal.SIGTERM):  # at once and silently: the parent reports it
@@ -137,7 +138,7 @@ def _work(task: Callable[[int], Any], queue: int, to: int) -> None:
 
 
 def _end(team: Mapping[int, int]) -> None:
-    """Wait for the workers, after those that are still at work were ended."""
+    """End all workers (result pipe → process id), and wait until they are gone."""
     import signal
 
     for process in team.values():

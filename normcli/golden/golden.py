@@ -1,7 +1,7 @@
 """Golden files: a norm's input, parameters and exact results as `.npy`, with a manifest of how they were made.
 
-With a dy, there are results of the backward pass too. They are for the test suites of other projects. A folder
-needs nothing else: the manifest has the request, so that the results can be calculated again.
+With a dy, the files have the gradients of a backward pass too. They are meant for the tests of other projects.
+A folder is complete: the manifest has the request, so that the results can be calculated again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 _LONG_ULP = 1.0
-"""The largest distance of golden float64 values from recalculated ones: older versions missed by 0.51 ulp."""
+"""The tolerance of golden values of 64 bits, in ulp: older versions were off by 0.51 ulp."""
 
 
 class Golden(NamedTuple):
@@ -60,11 +60,11 @@ class Golden(NamedTuple):
     ----------
     subject : GoldenSubject
     checked : Checked
-        The golden values held against newly calculated ones.
+        The comparison of the golden values with newly calculated ones.
     gradients : CheckedGradients or None
-        The golden gradients beside newly calculated ones; None if there are none.
+        The comparison of the golden gradients; None if the folder has none.
     note : str or None
-        A remark on the manifest for its reader; None without one.
+        The remark that the manifest's hash is wrong; None if it is right.
     """
 
     subject: GoldenSubject
@@ -84,22 +84,22 @@ def write_golden(
     recipe: Mapping[str, Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Result:
-    """Calculate, and write inputs and results to an empty folder.
+    """Calculate a norm, write inputs, results and manifest to an empty folder, and return the result.
 
     Parameters
     ----------
     folder : Path
     subject : GoldenSubject
-        Gamma and beta are written in the dtype of the result if that holds them exactly, else in their own;
-        their derivatives in the same.
+        The case. Gamma and beta are written in the dtype of the result if it holds them exactly, otherwise in
+        their own; dgamma and dbeta in the same dtypes.
     recipe : mapping or None
-        The commands that generated input, parameters and dy; None if they were files.
+        The seeds and options from which input, parameters and dy were generated; None if they were files.
     effort : Effort
 
     Raises
     ------
     UsageError
-        If the input, dy or the result is bfloat16, which `.npy` has no word for, or there is a dy and the norm
+        If the input, dy or the result is bfloat16, for which `.npy` has no name, or there is a dy and the norm
         has no derivative.
     """
     plan, tensor, inputs, dy = subject
@@ -149,8 +149,9 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     Raises
     ------
     DataError
-        If the manifest is missing or malformed; if files are missing or changed (all are named); or if the
-        manifest states anything that does not follow from its norm, options, recipe and files.
+        If the manifest is missing or malformed; if files are missing or changed (all are named); if the
+        manifest states anything that does not follow from its norm, options, recipe and files; or if all values
+        agree and yet its own hash is wrong.
     """
     manifest = Manifest(folder / MANIFEST)
     _require_whole(folder, manifest.files)

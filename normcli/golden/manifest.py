@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _WITHOUT_HASH = "normcli-golden/1"
-"""The version before, refused: its manifest has no hash of itself, so that changes would go unseen."""
+"""The earlier version of the manifest, refused: it has no hash of itself, so that changes stay hidden."""
 
 MANIFEST = "manifest.json"
 
@@ -54,10 +54,10 @@ _MOST_NAMED = 3
 """The most contradictions that a message names."""
 
 _MOST_SKIPPED = 10**6
-"""Of a manifest that may have been changed, a recipe that skips more is not followed: it could take hours."""
+"""The most numbers that a recipe may skip if the manifest's hash is wrong: more could take hours."""
 
 _DRAWN_WITHIN = 8.0
-"""The largest distance of drawn values, in machine epsilons: systems' logarithms differ in their last bits."""
+"""The tolerance of values drawn again, in machine epsilons: logarithms of systems differ in the last bits."""
 
 
 class GoldenSubject(NamedTuple):
@@ -69,9 +69,9 @@ class GoldenSubject(NamedTuple):
     tensor : Tensor
         The input.
     inputs : Inputs
-        Gamma, beta, running statistics and which values count.
+        Gamma, beta, running statistics and the selection of values.
     dy : Tensor or None
-        The derivative of a loss by the normalized tensor, where the files have a backward pass.
+        The derivative of a loss with respect to the normalized tensor; None without a backward pass.
     """
 
     plan: Plan
@@ -90,14 +90,17 @@ class Manifest:
     Raises
     ------
     DataError
-        If there is none, if it is no manifest of golden files, or if its version has no hash.
+        If there is no file, it is no manifest of golden files, its version has no hash, it names no norm or
+        options that exist, or it does not list the files of the norm.
 
     Attributes
     ----------
     members : mapping
+        The members of the manifest by name.
     request : Request
+        The norm and its options.
     files : mapping of str to mapping
-        The members of each file: shape, dtype, hash.
+        The name of each file's array → its members: file, shape, dtype, sha256.
     intact : bool
         Whether the manifest's hash is right.
     """
@@ -152,16 +155,22 @@ class Manifest:
 
     @property
     def note(self) -> str | None:
-        """A remark on the manifest for its reader; None without one."""
+        """The remark that the manifest's hash is wrong; None if it is right."""
         return None if self.intact else f"{MANIFEST} is not what was written (sha256)"
 
     def require_intact(self) -> None:
-        """Raise `DataError` if the manifest was changed, where nothing else shows it."""
+        """Raise `DataError` if the manifest's hash is wrong; called if all values agree."""
         if self.note is not None:
             raise DataError(f"{self.path.parent}: {self.note}, although the values agree with it")
 
     def read_selection(self, mask: NDArray[Any] | None) -> SelectionRequest | None:
-        """Return which values count, by the manifest and its mask."""
+        """Return the selection of values by the manifest and the array of its mask; None if it has none.
+
+        Raises
+        ------
+        DataError
+            If the member `selection` is no object.
+        """
         selection = self.members.get("selection")
         if selection is None:
             return None
@@ -170,15 +179,15 @@ class Manifest:
         return SelectionRequest(mask, None, selection.get("nan"), selection.get("fill"))
 
     def require_agreement(self, plan: Plan, inputs: Inputs, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Raise `DataError` unless the manifest says what follows from its norm, its options and its files.
+        """Raise `DataError` unless every member of the manifest follows from its norm, options and files.
 
         Parameters
         ----------
         plan : Plan
-            Of the manifest's request.
+            The plan for the manifest's request.
         inputs : Inputs
         arrays : mapping of str to ndarray
-            What its files hold.
+            The arrays of the files by name.
         """
         actual = describe_golden_plan(plan, inputs.selection)
         said = self.members.get("convention")
@@ -194,7 +203,7 @@ class Manifest:
             raise DataError(f"{self.path}: {'; '.join(found[:_MOST_NAMED])}{more}")
 
     def _contradict(self, actual: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the statements of the manifest that are false."""
+        """Yield a sentence for each member of the manifest that is false, missing or unknown."""
         for name in self.members:
             if name not in _MEMBERS:
                 yield f"{format_member(name)} is no member of a manifest"
@@ -209,7 +218,17 @@ class Manifest:
             yield from _compare(f"files.{name}", said, _to_json(described), complete=complete)
 
     def require_origin(self, subject: GoldenSubject) -> None:
-        """Raise `DataError` unless the recipe, if there is one, gives the input, the parameters and dy."""
+        """Draw input, parameters and dy again from the seeds of the recipe, and compare them with the files.
+
+        Values may differ in their last bits, as systems' logarithms do. Without a recipe, only the members
+        `normcli` and `source` are tested: both have to be text.
+
+        Raises
+        ------
+        DataError
+            If `normcli` or `source` is no text, the recipe cannot be followed, or a file differs from what it
+            draws.
+        """
         recipe = self.members.get("recipe")
         for name in ("normcli", "source"):
             if not isinstance(self.members.get(name), str):
@@ -226,7 +245,7 @@ class Manifest:
             raise DataError(f"{self.path}: {wrong}")
 
     def _follow(self, recipe: dict[str, Any], subject: GoldenSubject) -> str | None:
-        """Return the first file that a recipe does not give, in words; None if it gives all."""
+        """Return a sentence on the first file that a recipe does not reproduce; None if it reproduces all."""
         plan, tensor, inputs, dy = subject
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)
@@ -260,14 +279,17 @@ class Manifest:
 
 
 def write_manifest(folder: Path, members: Mapping[str, Any]) -> None:
-    """Write a manifest with its own hash."""
+    """Write a folder's manifest: the members given, its schema and version, and its own hash."""
     manifest = {"schema": SCHEMA, "normcli": __version__, **members}
     manifest[_HASH] = _digest_members(manifest)
     (folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2, allow_nan=False)}\n", encoding="utf-8")
 
 
 def describe_golden_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
-    """Return the members of a plan: the request, and for a reader its resolved choices."""
+    """Return the members of a manifest for a plan: the request, the choices it comes to, and the selection.
+
+    The names are `norm`, `options`, `convention` and, unless it is None, `selection`.
+    """
     described: dict[str, Any] = {
         "norm": plan.request.norm,
         "options": plan.request.describe(),
@@ -299,19 +321,22 @@ def describe_array(name: str, values: NDArray[Any]) -> dict[str, Any]:
 
 
 def digest_file(path: Path) -> str:
-    """Return the SHA-256 sum of a file."""
+    """Return the SHA-256 sum of a file in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, _HASH).hexdigest()
 
 
 def _digest_members(manifest: Mapping[str, Any]) -> str:
-    """Return the SHA-256 sum of a manifest without its own: as JSON with sorted keys and no spaces."""
+    """Return the SHA-256 sum of a manifest without its own hash, as JSON with sorted keys and no spaces."""
     members = {name: value for name, value in manifest.items() if name != _HASH}
     return hashlib.sha256(json.dumps(members, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _compare(name: str, said: Any, actual: Any, *, complete: bool) -> Iterator[str]:
-    """Yield in which members two values of JSON differ; what another version leaves out does not count."""
+    """Yield a sentence for each member in which `said` differs from `actual`, two values of JSON.
+
+    Members that are missing in `said` are only differences if it is `complete`, of this version.
+    """
     if isinstance(said, dict) and isinstance(actual, dict):
         for key, value in said.items():
             if key not in actual:
@@ -325,7 +350,7 @@ def _compare(name: str, said: Any, actual: Any, *, complete: bool) -> Iterator[s
 
 
 def _are_close(mine: NDArray[Any], drawn: NDArray[Any]) -> bool:
-    """Whether arrays hold the same values, but for the last bits in which systems' logarithms differ."""
+    """Whether two arrays have the same number of values, equal within `_DRAWN_WITHIN` epsilons if floats."""
     if mine.size != drawn.size:
         return False
     drawn = drawn.reshape(mine.shape)
@@ -338,5 +363,5 @@ def _are_close(mine: NDArray[Any], drawn: NDArray[Any]) -> bool:
 
 
 def _to_json(value: Any) -> Any:
-    """Return a value as it is read back from JSON, with lists for tuples."""
+    """Return a value as JSON reads it back, with lists in place of tuples."""
     return json.loads(json.dumps(value))

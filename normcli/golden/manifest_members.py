@@ -1,4 +1,4 @@
-"""Members of a manifest, read and refused where they are not of their kind."""
+"""Members of a manifest: each is read, or refused if it is of a wrong type or value."""
 
 from __future__ import annotations
 
@@ -22,12 +22,18 @@ SCHEMA = "normcli-golden/2"
 
 
 def format_member(value: Any) -> str:
-    """Return a value as a message shows it."""
+    """Return a value as JSON for a message, shortened to 60 characters."""
     return shorten(json.dumps(value), 60)
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return the object that a manifest is; a number twice, or one that JSON has not, is refused."""
+    """Return the members of a manifest by name.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is no JSON object, has a name twice, or a number that is not finite.
+    """
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is no regular file")
     try:
@@ -58,7 +64,7 @@ def _read_float(text: str) -> float:
 
 
 def read_recipe(members: Mapping[str, Any]) -> Recipe:
-    """Return a recipe, its bounds as they are written; raise `ValueError` or `TypeError` if it is none."""
+    """Return a recipe from the members of a manifest; raise `ValueError` or `TypeError` if they are none."""
     if members.keys() != set(Recipe._fields):
         raise ValueError(f"its members are not {', '.join(Recipe._fields)}")
     for name in ("low", "high"):
@@ -74,7 +80,7 @@ def read_recipe(members: Mapping[str, Any]) -> Recipe:
 
 
 def require_integer(value: Any) -> int:
-    """Return a value that is an integer, and refuse any other."""
+    """Return a value that is an integer; raise `TypeError` for any other, booleans included."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{format_member(value)} is no integer")
     return value

@@ -133,10 +133,10 @@ class Grid:
 
     @functools.cached_property
     def canonical(self) -> Grid:
-        """These groups in canonical form: the forms of two grids of one shape are equal if their groups are.
+        """The grid in canonical form: grids of one shape have equal forms exactly if their groups are equal.
 
-        An axis of length 1 counts as kept, one group of all channels as a reduced axis, a group for each
-        channel as a kept one; a window reaches no further than the axis is long.
+        In this form, a reduced axis of length 1 is kept, a split into one group is a reduced axis, a split into
+        single channels is a kept axis, and a window reaches no further than its axis is long.
         """
         write = functools.partial(Grid, self.shape, Layout(len(self.shape), None))
         if self.reach is not None:
@@ -180,7 +180,10 @@ class Grid:
         return self.columns if has_names else None
 
     def find_column(self, index: Mapping[str, int]) -> str | None:
-        """Return the name of a group's column, given its `group_index`; None without a name of one column."""
+        """Return the name of the column of a group, given its `group_index`; None if no column has a name.
+
+        It is also None where groups are not of single columns.
+        """
         names = self.group_columns
         return None if names is None else names[index[self.layout.name(len(self.shape) - 1)]]
 

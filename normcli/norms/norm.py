@@ -163,7 +163,7 @@ class Norm(NamedTuple):
 
     @property
     def is_by_order(self) -> bool:
-        """Whether the divisor depends on the order of values: from extremes or quantiles, or with p = ∞."""
+        """Whether the divisor is of extremes or quantiles, or of the largest absolute value (`maxabs`)."""
         return self.divisor.is_by_order or self.p == math.inf
 
     def format_zero(self, rule: ZeroRule) -> str:

@@ -86,7 +86,7 @@ class FlatRule(enum.Enum):
 class ShortRule(enum.Enum):
     """The quantities that a framework rounds to half precision beside eps, for input in half precision.
 
-    `SIZE` is the quantity whose 0 makes the divisor 0, such as the variance; `SQUARE` adds the squares.
+    `SIZE` is the quantity that `Divisor.size` names, such as the length; `SQUARE` means its square as well.
     """
 
     SIZE = "size"

@@ -21,8 +21,10 @@ from normcli.norms.table import NORMS
 from normcli.numerics.rounding import widen
 from normcli.page.arithmetic import build_statistics, describe_definitions, list_steps, mark_formula
 from normcli.printable import make_printable
-from normcli.teach.formulas.definitions import define_group, define_value
+from normcli.teach.explain.surrounding_steps import name_factor
+from normcli.teach.formulas.definitions import FACTOR, define_group, define_value
 from normcli.tensors.formats.json_lists import to_lists
+from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import Page, View
     from normcli.norms.plan import Plan
+    from normcli.numerics.elements.gate import Gated
     from normcli.results.result import Result
 
     Places = tuple[NDArray[np.intp], ...]
@@ -192,10 +195,14 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
     roots = statistics.get(plan.norm.divisor.spread or "", np.zeros(shown.size))
     beyond = list(map(_is_beyond, roots.tolist()))
     are_given = result.running is not None
+    factor, place = result.inputs.gate, None if result.inputs.gate is None else "behind"
+    formula_of_gate = [(f" · {name_factor(factor)}", list[str]())] if factor is not None else []
+    if (before := result.inputs.gated_input) is not None:
+        formula_of_gate = [(f" of x · {name_factor(before)}", [])]
     return {
         "label": label,
         "title": translate(plan.norm.title + _format_like(plan)),
-        "formula": mark_formula(plan, given),
+        "formula": mark_formula(plan, given) + formula_of_gate,
         "facts": [
             translate(fact)
             for fact in (
@@ -218,11 +225,12 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
             for kind in sorted({False, *beyond})
         ],
         "variants": list(map(int, beyond)),
-        "valueArithmetic": describe_definitions(define_value(plan, given, result.dtype.name)),
-        "movedFormula": mark_formula(plan, plan.norm.parameter_names),
+        "valueArithmetic": describe_definitions(define_value(plan, given, result.dtype.name, place)),
+        "movedFormula": mark_formula(plan, plan.norm.parameter_names) + formula_of_gate,
         "movedArithmetic": describe_definitions(
-            define_value(plan, plan.norm.parameter_names, result.dtype.name)
+            define_value(plan, plan.norm.parameter_names, result.dtype.name, place)
         ),
+        "factor": None if factor is None else _describe_factor(factor, plan, grid),
         "groupCount": plan.grid.group_count,
         "groups": [plan.grid.group_name(int(group)) for group in shown],
         "numbers": shown.tolist(),
@@ -232,10 +240,16 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
         "given": sorted(given),
         "parameters": _pick_parameters(given, plan, grid),
         "normalized": _list(result.normalized[grid]),
-        "standardized": _list(result.standardized[grid]) if given else None,
+        "standardized": _list(result.standardized[grid]) if result.inputs.scales else None,
         "roundsTwice": bool(rounds_twice),
         "warnings": list(map(translate, result.warnings)),
     }
+
+
+def _describe_factor(gate: Gated, plan: Plan, grid: Places) -> dict[str, Any]:
+    """Return the name of what a gate multiplies with, and its number for each cell."""
+    here = gate.map(lambda values: np.broadcast_to(fetch(values), plan.grid.shape)[grid])
+    return {"name": FACTOR.text, "label": name_factor(gate), "values": _list(here.activate())}
 
 
 def _is_beyond(root: float) -> bool:

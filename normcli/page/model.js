@@ -76,6 +76,7 @@ const results = data.results.map((result) => {
     normalized,
     owner,
     members,
+    factor: result.factor && { ...result.factor, values: readAll(result.factor.values) },
     parameters: { ...result.parameters, owner: readOwners(result.parameters.owner), values: parameters },
     statistics: readNamed(result.statistics),
     standardized: result.standardized ? readAll(result.standardized) : normalized,
@@ -164,6 +165,8 @@ function workValue(result, cell, ofGroup) {
   if (!isMoved && result.roundsTwice) values.rounded = result.standardized[cell];
   const labels = {};
   const { owner, places } = result.parameters;
+  const { factor } = result;
+  if (factor) [values[factor.name], labels[factor.name]] = [factor.values[cell], factor.label];
   for (const name of parameterNames(result)) {
     [values[name], labels[name]] = [result.moved[name][owner[cell]], `${name}${places[owner[cell]]}`];
   }

@@ -34,14 +34,14 @@ Item = TypeVar("Item")
 _PARAMETERS: tuple[str, ...] = ("gamma", "beta")
 
 _ALIASES = {"weight": "gamma", "bias": "beta"}
-"""The frameworks' names of parameters, and the ones here."""
+"""The frameworks' names of parameters → the names here."""
 
 
 GATE = ("gate", "gate_act", "gate_order")
 """The names of a gate's options."""
 
 AROUND = ("clip", *GATE, "clip_output")
-"""The names of what stands around a norm: see `Surroundings`."""
+"""The names of the options for bounds and gates around a norm: see `Surroundings`."""
 
 
 class Arguments(NamedTuple):
@@ -69,7 +69,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     Raises
     ------
     NormError
-        Where `normalize` raises it.
+        If an argument is not valid; for each case see `normalize`.
     """
     options = read_given(options)
     given = options.get
@@ -96,7 +96,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
 
 
 def read_given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are given, by the names that they have here: gamma for `weight`.
+    """Return the options that are not None, with aliases replaced: `weight` becomes `gamma`, `bias` `beta`.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def _read_selection(taken: Taken, options: Mapping[str, Any]) -> SelectionReques
 
 
 def _read_addends(taken: Taken, options: Mapping[str, Any]) -> Addends | None:
-    """Return x and the residual to be added; None without a residual."""
+    """Return x and the residual to add to it; None without a residual."""
     residual, kind = options.get("residual"), options.get("residual_sum")
     if kind is not None and kind not in tuple(ResidualSum):
         raise UsageError(f"residual_sum {kind!r} is none of {', '.join(ResidualSum)}")
@@ -145,7 +145,7 @@ def _read_addends(taken: Taken, options: Mapping[str, Any]) -> Addends | None:
 
 
 def _read_surroundings(taken: Taken, options: Mapping[str, Any]) -> Surroundings | None:
-    """Return what stands around the norm; None for nothing."""
+    """Return the bounds and the gate around the norm; None if none of them is given."""
     if options.keys().isdisjoint(AROUND):
         return None
     given = {name: options[name] for name in AROUND if name in options}
@@ -159,13 +159,13 @@ def _read_surroundings(taken: Taken, options: Mapping[str, Any]) -> Surroundings
 
 
 def require_threads(effort: Effort) -> None:
-    """Raise `UsageError` unless there is a thread to work with."""
+    """Raise `UsageError` if the number of threads is below 1."""
     if effort.threads is not None and effort.threads < 1:
         raise UsageError(f"threads {effort.threads} is less than one")
 
 
 def pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None:
-    """Return running statistics; None without them. One alone is a `UsageError`."""
+    """Return running mean and variance; None if both are None. Raise `UsageError` if only one is given."""
     if (mean is None) != (var is None):
         raise UsageError("running_mean and running_var go together")
     if mean is None or var is None:
@@ -174,7 +174,7 @@ def pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None:
 
 
 def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) -> Item | None:
-    """Return an option's value read from an argument; None if it is not given."""
+    """Return `convert(value)`, None for None; raise `UsageError` with the words `fault` if that fails."""
     try:
         return None if value is None else convert(value)
     except (TypeError, ValueError) as error:
@@ -182,7 +182,7 @@ def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) 
 
 
 def read_dtype(name: str, dtype: DTypeLike | None) -> str | None:
-    """Return the name of the dtype that an argument gives; None if it is not given.
+    """Return the name of a dtype argument, as `float32`; None for None.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def read_dtype(name: str, dtype: DTypeLike | None) -> str | None:
 
 
 def name_output_dtype(dtype: DTypeLike) -> str:
-    """Return the name of an output's dtype."""
+    """Return the name of a dtype; `bfloat16` may be given as text though NumPy has no such dtype."""
     return dtype if isinstance(dtype, str) and dtype in OUTPUT_DTYPES else np.dtype(dtype).name
 
 
@@ -203,13 +203,13 @@ def read_numbers(x: ArrayLike, name: str) -> NDArray[Any]:
     Raises
     ------
     DataError
-        If it is none.
+        If it cannot be read as an array of real numbers.
     """
     return take(x, name).values
 
 
 def _arrange(x: ArrayLike, name: str, whole: Taken) -> NDArray[Any]:
-    """Return what goes with a table as an array, its columns by name in the order of the table's."""
+    """Return an argument as an array; a table's columns are put in the order of the table `whole` by name."""
     taken = take(x, name)
     if taken.columns is None or whole.columns is None or taken.columns == whole.columns:
         return taken.values

@@ -31,7 +31,7 @@ Give = Callable[["NDArray[Any]"], Any]
 
 
 _LONG_DOUBLE = "g"
-"""NumPy's character for it."""
+"""NumPy's character for the dtype long double."""
 
 
 def give_back_as_is(values: NDArray[Any]) -> NDArray[Any]:
@@ -45,15 +45,15 @@ class Taken(NamedTuple):
     Parameters
     ----------
     values : ndarray
-        Of an integer, boolean or float dtype.
+        The values, of an integer, boolean or float dtype.
     give : callable
-        Converts an array of that shape to the type of the argument.
+        Converts an array of the same shape to the type of the argument.
     columns : tuple of str or None
         The names of a table's columns; None for other arguments.
     layout : str or None
         The names of all axes, as `make_layout` takes them; None if the library has no names.
     give_other : callable
-        Converts an array of another shape to an array of the library of the argument; of tables, as it is.
+        Converts an array of another shape to an array of the argument's library; for a table, returns it as is.
     """
 
     values: NDArray[Any]
@@ -77,10 +77,10 @@ def take(x: Any, name: str) -> Taken:
     Raises
     ------
     DataError
-        If it holds no real numbers (of a table, the columns are named that hold others), or long doubles that
-        are no doubles.
+        If x holds something else than real numbers (of a table, the message names the columns), or long
+        doubles that float64 cannot hold.
     MissingExtraError
-        If it is a tensor of bfloat16 of PyTorch, and the library is missing that has this dtype for NumPy.
+        If x is a PyTorch tensor of bfloat16, and the package that has this dtype for NumPy is not installed.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def take(x: Any, name: str) -> Taken:
 
 
 def _shorten(values: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Return floats beyond float64 as float64, which has to hold them."""
+    """Return long doubles as float64; raise `DataError` if one changes its value."""
     with np.errstate(over="ignore"):
         short = values.astype(np.float64)
     if not np.array_equal(short, values, equal_nan=True):
@@ -118,7 +118,7 @@ def _find_reader(x: Any) -> Callable[[Any, str], Taken]:
 
 
 def _take_array(x: Any, name: str) -> Taken:
-    """Take what has no names."""
+    """Read an array without names of columns or axes: NumPy's, another library's, or a list."""
     if isinstance(x, np.ma.MaskedArray):
         raise DataError(f"{name} is a masked array, whose mask would be lost; fill it first")
     try:
@@ -165,7 +165,7 @@ def _give_torch(torch: Any, device: Any, values: NDArray[Any]) -> Any:
 
 
 def _give_strided(x: Any, give: Give, values: NDArray[Any]) -> Any:
-    """Return a tensor of torch in the order of memory that another has."""
+    """Return a tensor of torch with the memory order of the tensor `x`, as channels_last."""
     y = give(values)
     return sys.modules["torch"].empty_like(x, dtype=y.dtype).copy_(y)
 
@@ -176,7 +176,7 @@ def take_place(out: Any) -> Any:
     Raises
     ------
     UsageError
-        If it is a tensor on another device, or one that requires a gradient, of which torch tracks changes.
+        If `out` is a tensor of torch on another device, or one that requires a gradient.
     """
     if not _is_torch(out):
         return out
@@ -189,7 +189,7 @@ def take_place(out: Any) -> Any:
 
 
 def _give_array(library: ModuleType, device: Any, values: NDArray[Any]) -> Any:
-    """Return an array of the array API standard, unless the library has no such dtype."""
+    """Return an array of an array API library; raise `UsageError` if the library changes its dtype."""
     given = library.asarray(values, device=device)
     if str(given.dtype).rpartition(".")[2] != values.dtype.name:
         raise UsageError(
@@ -284,7 +284,7 @@ _READERS = (
     ("polars", "Series", _take_polars_series),
     ("xarray", "DataArray", _take_xarray),
 )
-"""The libraries' classes, by module and name, and what takes each."""
+"""The classes of libraries by module and name, with the function that reads an object of each."""
 
 
 _LAZY = {("dask.array", "Array"): "normcli.cluster.arrays"}
@@ -297,9 +297,9 @@ class Lazy(NamedTuple):
     Parameters
     ----------
     taken : Taken
-        Whose values are an array of its library.
+        The argument; its `values` are an array of the lazy library, not of NumPy.
     work : module
-        Which fits, normalizes, uses and checks such arrays.
+        The module with functions that fit, normalize, use and check such arrays.
     """
 
     taken: Taken
@@ -307,7 +307,7 @@ class Lazy(NamedTuple):
 
 
 def find_lazy(x: Any) -> Lazy | None:
-    """Return an argument that is not in memory; None where `take` takes it."""
+    """Return a lazy argument (a dask array, or a DataArray of one); None for all others, which `take` reads."""
     if type(x) is np.ndarray:
         return None
     taken = Taken(x)

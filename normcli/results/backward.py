@@ -1,4 +1,4 @@
-"""The backward pass: the derivatives of a loss by x, gamma and beta, from its derivative by y."""
+"""The backward pass: the derivatives of a loss with respect to x, gamma and beta, from dy."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class BackwardProblem(NamedTuple):
     plan : Plan
         Made for the shape and dtype of `values`.
     values, dy : ndarray
-        The tensor, and the derivative of a loss by the normalized tensor.
+        The tensor x, and the derivative of a loss with respect to the normalized tensor y.
     inputs : Inputs
-        Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
+        Gamma, beta, running statistics and the selection of values, as `fit_inputs` returns them.
     """
 
     plan: Plan
@@ -47,7 +47,16 @@ class BackwardProblem(NamedTuple):
     inputs: Inputs = NO_INPUTS
 
     def require_sound(self) -> None:
-        """Raise `UsageError` if the norm has no derivative, `DataError` if dy is not of the tensor's shape."""
+        """Raise an error unless there is a derivative.
+
+        Raises
+        ------
+        UsageError
+            If the norm has no derivative, or has windows and there is a gate, or gamma and beta have different
+            shapes.
+        DataError
+            If dy does not have the shape of the tensor.
+        """
         require_derivative(self.plan)
         if not self.plan.parameters.alike:
             raise UsageError(
@@ -70,17 +79,19 @@ class Gradients:
     plan : Plan
         Every choice that was made.
     input, dy : ndarray
-        The tensor, and the derivative of the loss by the normalized tensor.
+        The tensor x, and the derivative of the loss with respect to the normalized tensor y.
     dx : ndarray
-        The derivative by the tensor: of its shape, and of the dtype that `normalize` gives. Its unit is that of
-        dy over that of x.
+        The derivative with respect to x: of the shape of x and the dtype of y, in the unit of dy over that of
+        x.
     dgamma, dbeta : ndarray or None
-        Those by gamma and beta, of the shape `ParameterShapes.shape` and in the unit of dy; in the dtypes of
-        gamma and beta where these are given as floats, else in that of dx. None where the norm has none.
+        The derivatives with respect to gamma and beta, of the shape `ParameterShapes.shape`, in the unit of dy;
+        in the dtypes of gamma and beta if these are floats, otherwise in the dtype of dx. None where the norm
+        has no such parameter.
     inputs : Inputs
-        Gamma, beta, running statistics, which values count, and a gate.
+        Gamma, beta, running statistics, the selection of values, and a gate.
     dgate : ndarray or None
-        That by the gate, of its shape, in its dtype where that is a float's; None without a gate.
+        The derivative with respect to the gate, of the gate's shape, in its dtype if that is a float, otherwise
+        in that of y; None without a gate.
     """
 
     plan: Plan
@@ -93,12 +104,12 @@ class Gradients:
     dgate: NDArray[Any] | None = None
 
     def field(self, name: str) -> NDArray[Any] | None:
-        """Return `dx`, `dgamma`, `dbeta` or `dgate` by its name."""
+        """Return `dx`, `dgamma`, `dbeta` or `dgate` by its name; None if there is no such gradient."""
         values: NDArray[Any] | None = getattr(self, name)
         return values
 
     def collect(self) -> dict[str, NDArray[Any]]:
-        """Return every gradient that there is, by its name."""
+        """Return all gradients that are not None by name, as `{"dx": …, "dgamma": …}`."""
         found = {name: self.field(name) for name in (*self.plan.norm.gradient_names, "dgate")}
         return {name: values for name, values in found.items() if values is not None}
 
@@ -109,7 +120,7 @@ class Gradients:
 def backward(
     x: ArrayLike, dy: ArrayLike, norm: str = "bn", *, out: NDArray[Any] | None = None, **options: Any
 ) -> Gradients:
-    """Return the derivatives of a loss by x, gamma, beta and a gate, from its derivative by y.
+    """Return the derivatives of a loss with respect to x, gamma, beta and a gate, from dy.
 
     For a group of `bn`: dx = γ · (dy − mean(dy) − x̂ · mean(dy · x̂)) / √(var + eps), dγ = Σ dy · x̂, dβ = Σ dy.
     The derivatives of other norms and options follow by the chain rule (`normcli.numerics.gradients`).
@@ -117,17 +128,18 @@ def backward(
     Parameters
     ----------
     x : array_like
-        The tensor that was normalized; dx is of its kind, a tensor of PyTorch or JAX or a table, and so are
-        dgamma and dbeta, but for tables: these are NumPy's.
+        The tensor that was normalized. dx is of the same type: a tensor of PyTorch or JAX, or a table. So are
+        dgamma and dbeta, except that they are NumPy arrays if `x` is a table.
     dy : array_like
-        Of the shape of `x`: the derivative of the loss by the normalized tensor; taken as float64.
+        The derivative of the loss with respect to the normalized tensor y, of the shape of `x`; taken as
+        float64.
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one.
     out : ndarray, optional
-        Where dx goes: C-contiguous, of the shape of `x` and the dtype of the output; neither `x` nor `dy`. A
-        tensor of PyTorch too.
+        The array into which dx is written: C-contiguous, of the shape of `x` and the dtype of the output;
+        neither `x` nor `dy`. It may be a tensor of PyTorch.
     **options
-        Those of `normcli.normalize`, by the same names, and with the same defaults.
+        The options of `normcli.normalize`, by the same names and with the same defaults.
 
     Returns
     -------
@@ -136,32 +148,34 @@ def backward(
     Raises
     ------
     UsageError
-        If the norm has no derivative, as its statistics go by the order of values; else as `normalize`.
+        If the norm has no derivative, because its statistics are single values of the tensor (`robust`,
+        `minmax`), or an option is not valid.
     DataError
-        If `dy` is not of the shape of `x`; else as `normalize`.
+        If `dy` is not of the shape of `x`, or an array does not fit.
 
     Notes
     -----
     With a gate z behind the norm, dy · act(z) takes the place of dy, and dgate is dy · norm(x) · act′(z). With
-    one before it, dx and dgate are act(z) and x · act′(z) times the derivative by the product; that this is
-    rounded is left out of account. The derivative of relu is 0 at 0. Of a gate that is broadcast, dgate is the
-    sum over the values that each of its numbers multiplies, rounded once; those that do not count are not
-    multiplied by a gate behind the norm, and a NaN that does not count adds 0.
+    a gate before the norm, dx and dgate are act(z) and x · act′(z) times the derivative with respect to the
+    product x · act(z), whose rounding is ignored. The derivative of relu is 0 at 0. For a gate that is
+    broadcast, dgate is the sum over the values that each of its numbers multiplies, rounded once; a gate behind
+    the norm does not multiply masked values, and a masked NaN adds 0.
 
-    With running statistics dx is γ · dy / √(running_var + eps): they are constants. Values that do not count
-    have dx = dy where they are passed through, 0 where they are replaced; where they are normalized with the
-    others' statistics, they change dx of the others too. That x̂ is rounded before gamma is left out of account.
+    Running statistics are constants: with them, dx is γ · dy / √(running_var + eps). Masked values have dx = dy
+    where they are passed through, and 0 where they are replaced; where they are normalized with the statistics
+    of the other values, they change dx of those too. The rounding of x̂ before gamma is ignored.
 
-    Of `sn`, dx = (dy − ⟨dy, y⟩ · u vᵀ) / σ with the singular vectors u and v, to 160 bits; those of power
-    iterations are constants, as frameworks take them. A matrix whose two largest singular values are equal, or
-    nearer to each other than doubles tell, has no derivative: its dx is NaN.
+    For `sn`, dx = (dy − ⟨dy, y⟩ · u vᵀ) / σ with the singular vectors u and v, to 160 bits; vectors of power
+    iterations are constants, as in frameworks. A matrix whose two largest singular values are equal, or nearer
+    to each other than float64 can tell, has no derivative: its dx is NaN.
 
-    Roots are known to 300 bits: what cancels to less than 2⁻²⁴⁰ of its largest term is right to 2⁻³⁰⁰ of that.
+    Roots are known to 300 bits: a sum that cancels to less than 2⁻²⁴⁰ of its largest term has an error of at
+    most 2⁻³⁰⁰ of that term.
 
-    A group that holds what is not finite, and one whose divisor is 0, has no derivative: its dx is NaN, but
-    of a constant group that is divided by 1. Where only one-sided derivatives exist, the convention is torch's:
-    that of √var, of |x| and of |x|ᵖ is 0 at 0; a floor that is reached exactly does not rule; of the ℓ∞ length,
-    values that are equally large have equal shares. That of ℓ0 is 0.
+    A group with a value that is not finite, or with a divisor of 0, has no derivative: its dx is NaN, except
+    for a constant group that is divided by 1. Where only one-sided derivatives exist, the convention is
+    torch's: the derivatives of √var, |x| and |x|ᵖ are 0 at 0; a floor that is reached exactly has no effect; in
+    the ℓ∞ length, values that are equally large have equal shares. The derivative of ℓ0 is 0.
 
     References
     ----------
@@ -189,19 +203,20 @@ def backward(
 def calculate_backward(
     problem: BackwardProblem, *, out: NDArray[Any] | None = None, effort: Effort = DEFAULT_EFFORT
 ) -> Gradients:
-    """Carry out a plan's backward pass.
+    """Return the gradients of a backward pass as NumPy arrays.
 
     Parameters
     ----------
     problem : BackwardProblem
-    out
-        As of `backward`.
+    out : ndarray or None
+        The array into which dx is written; None: a new one.
     effort : Effort
+        The number of threads, and the observer of progress.
 
     Raises
     ------
     NormError
-        As `backward`.
+        If the norm has no derivative, or an array does not fit.
     """
     from normcli.engine.backward import run_backward  # for those alone who ask for it
 
@@ -214,7 +229,7 @@ def calculate_backward(
 
 
 def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any] | None:
-    """Return the derivative by the gate, each value rounded once; None without a gate."""
+    """Return the derivative with respect to the gate, each value rounded once; None without a gate."""
     from normcli.engine.backward import run_backward, sum_gate
     from normcli.engine.run import run
 
@@ -243,7 +258,10 @@ def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any
 
 
 def require_derivative(plan: Plan) -> None:
-    """Raise `UsageError` if a norm has no derivative."""
+    """Raise `UsageError` if a plan's norm has no derivative: its statistics are single values of the tensor.
+
+    So does a norm without one of its steps (`no_mean`, `no_scale`).
+    """
     norm = plan.norm
     if norm.is_by_order:
         raise UsageError(
@@ -257,15 +275,15 @@ def require_derivative(plan: Plan) -> None:
 
 
 def draw_gradient(plan: Plan, seed: int) -> Tensor:
-    """Return a seeded dy for a plan's tensor: standard normal, in the dtype of its output.
+    """Return a random dy for a plan's tensor: standard normal, in the shape and dtype of the plan's output.
 
-    Where dy is 1 everywhere, or follows x̂, terms of dx cancel, and wrong ones do not show.
+    If dy were 1 everywhere, or proportional to x̂, terms of dx would cancel and hide errors.
 
     Parameters
     ----------
     plan : Plan
     seed : int
-        Of NumPy's `default_rng`: not one that the tensor itself is drawn from.
+        The seed for NumPy's `default_rng`; it should differ from the tensor's own.
     """
     dtype = plan.choose_output_dtype(plan.tensor_dtype).name
     return generate(Recipe(plan.grid.shape, "normal", seed=seed, rng="numpy", dtype=dtype))

@@ -1,4 +1,4 @@
-"""A calculation by a plan, as commands and functions ask for it once their options are read."""
+"""The calculation of a result from a plan, for commands and functions that have read their options."""
 
 from __future__ import annotations
 
@@ -60,25 +60,25 @@ def calculate(
     plan : Plan
         Made for the shape and dtype of `values`.
     values : ndarray
-        Of an integer, boolean or float dtype.
+        The tensor, of an integer, boolean or float dtype.
     inputs : Inputs
-        Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
-    out
-        As in `normalize`.
+        Gamma, beta, running statistics and the selection of values, as `fit_inputs` returns them.
+    out : ndarray or None
+        The array into which the normalized tensor is written; None: a new one.
     effort : Effort
-        Threads, and who watches.
+        The number of threads, the observer of progress, and whether statistics are kept.
     statistics_alone : bool
-        Leave the normalized tensor until it is asked for.
+        Whether only the statistics are calculated now, and the normalized tensor when it is asked for.
     may_copy : bool
-        Whether a copy of a tensor may be kept, of which statistics are measured when they are asked for, where
-        memory for the statistics would take longer than the arithmetic.
+        Whether a copy of the tensor may be kept in place of its statistics, where memory for the statistics
+        would take longer than the arithmetic; they are then measured from the copy when they are asked for.
     give : callable
-        As of `Result`.
+        Converts a NumPy array to the type of the caller's tensor.
 
     Raises
     ------
     NormError
-        As `normalize`.
+        If the number of threads is below 1, or `out` does not fit.
     """
     require_threads(effort)
     again = effort if effort.keeps_statistics else effort._replace(keeps_statistics=True)

@@ -34,15 +34,15 @@ class Degeneracy(NamedTuple):
     Parameters
     ----------
     kind : str
-        `empty`, `masked` (no value counts), `single`, `constant`, `zero`, `nan`, `infinite`, `overflow` (of a
-        statistic), `output` (normalized values that are not finite in the output's dtype) or `departure` (the
-        framework that is followed gives something else).
+        `empty`, `masked` (all values are masked), `single`, `constant`, `zero`, `nan`, `infinite`, `overflow`
+        (of a statistic), `output` (normalized values that are not finite in the output's dtype) or `departure`
+        (the framework's own result differs from its convention).
     first_group : str or None
-        The name of the first such group; None where there is no group to name.
+        The name of the first group of the kind; None where the finding is about the whole tensor.
     group_count : int
-        How many groups are of the kind.
+        The number of groups of the kind.
     consequence : str
-        What comes out for them.
+        The words behind the group's name: what is special, and the result.
     """
 
     kind: str
@@ -75,18 +75,17 @@ def find_degeneracies(
     values : ndarray
         The input.
     statistics : mapping of str to ndarray
-        Those that were normalized with, of `Grid.stats_shape`: each group's own, or the running ones.
+        The statistics that were used, of `Grid.stats_shape`: each group's own, or the running ones.
     normalized : ndarray or None
-        The output, where it may be infinite though the statistics are finite; None where that cannot be, or the
-        output is not known.
+        The output, which is searched for values that are not finite; None: it is not searched.
     inputs : Inputs
-        Whether running statistics were used, and which values count.
+        The running statistics, if they were used, and the selection of values.
     counts : ndarray or None
-        How many values of each group count, of `Grid.stats_shape`; None where all do.
+        The number of unmasked values of each group, of `Grid.stats_shape`; None without a mask.
 
     Notes
     -----
-    Nearly all follows from the statistics; the values are looked at only where these leave a doubt.
+    Most kinds follow from the statistics; the values are read only where the statistics leave a doubt.
     """
     search = _Search(plan, values, inputs.selection)
     with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
@@ -107,7 +106,7 @@ class _Search:
     ----------
     found : list of Degeneracy
     known : ndarray of int
-        The numbers of groups that are not reported again, in order.
+        The numbers of groups that are not reported again, in ascending order.
     """
 
     def __init__(self, plan: Plan, values: NDArray[Any], selection: Selection | None) -> None:
@@ -177,7 +176,7 @@ class _Search:
 
     @property
     def _makes_nan(self) -> bool:
-        """Whether 0 divided by a divisor of 0 is NaN."""
+        """Whether a group whose divisor is 0 becomes NaN, as it is divided by 0 and not by 1."""
         return self.plan.spec.zero_rule is ZeroRule.NAN and not self.plan.spec.eps
 
     def _judge_flat_groups(self, flat: GroupNumbers) -> None:
@@ -223,7 +222,7 @@ class _Search:
             self._report("output", holders, f"has normalized values that are not finite in {normalized.dtype}")
 
     def _describe_few(self, which: str) -> str:
-        """Return the consequence for groups of one value, or of no more than ddof."""
+        """Return the words for groups of one value, or of at most ddof values; `which` follows "value"."""
         ddof, size = self.plan.spec.ddof, self.plan.norm.divisor.size
         if not ddof:
             value = "NaN" if self._makes_nan else "0" if self.plan.norm.centre.statistic else "x"
@@ -234,7 +233,7 @@ class _Search:
         return f"has {held} against ddof {ddof}: its variance is NaN"
 
     def _report(self, kind: str, groups: GroupNumbers, consequence: str, *, once: bool = True) -> None:
-        """Add a kind of degenerate groups, without groups that are reported already; `once` marks them so."""
+        """Add a kind of degenerate groups, without those in `known`; `once` adds the groups to `known`."""
         fresh = np.setdiff1d(groups, self.known, assume_unique=True)
         if fresh.size:
             self._add(kind, int(fresh[0]), fresh.size, consequence)
@@ -242,16 +241,16 @@ class _Search:
             self.known = _unite(self.known, fresh)
 
     def _add(self, kind: str, first: int | None, count: int, consequence: str) -> None:
-        """Add a kind, given the number of its first group (None of no group) and how many are of it."""
+        """Add a kind, with the number of its first group (None: no group to name) and the count of groups."""
         name = None if first is None else self.plan.grid.group_name(first)
         self.found.append(Degeneracy(kind, name, count, consequence))
 
     def _find_holders(
         self, tested: NDArray[Any], test: Test, selection: Selection | None = None
     ) -> GroupNumbers:
-        """Return the numbers of the groups that hold a value that passes a test, in order.
+        """Return the numbers of the groups with a value for which a test is true, in ascending order.
 
-        With a selection, values that may well fail because they do not count are passed over.
+        With a selection, masked values that are allowed to be so are passed over.
         """
         shape, found = self.plan.grid.shape or (1,), [_NO_GROUPS]
         for numbers in find_places(test, tested):
@@ -265,7 +264,7 @@ class _Search:
 
 
 def _find_groups(test: Test, *statistics: Floats) -> GroupNumbers:
-    """Return the numbers of the groups whose statistics pass a test, in order."""
+    """Return the numbers of the groups for whose statistics a test is true, in ascending order."""
     return np.concatenate([_NO_GROUPS, *find_places(test, *statistics)])
 
 
@@ -278,12 +277,12 @@ def _is_zero(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _is_not_finite(*arrays: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where any of some arrays is not finite."""
+    """Return, for each place, whether one of the arrays is not finite there."""
     return np.asarray(~np.logical_and.reduce([np.isfinite(values) for values in arrays]))
 
 
 def _unite(*numbers: GroupNumbers) -> GroupNumbers:
-    """Return numbers in order, each once. Not by `numpy.union1d`, which takes 8 ms to import masked arrays."""
+    """Return all numbers in ascending order, each once; `numpy.union1d` takes 8 ms to import masked arrays."""
     ordered: GroupNumbers = np.sort(np.concatenate(numbers))
     fresh = np.ones(ordered.shape, dtype=bool)
     fresh[1:] = ordered[1:] != ordered[:-1]

@@ -19,18 +19,18 @@ _REFUSALS = (TypeError, ValueError, RuntimeError, BufferError, AttributeError)
 
 
 def read_foreign(x: Any) -> NDArray[Any]:
-    """Return what NumPy reads of an array, whichever library it is of, as an ndarray.
+    """Return an array of any library as a NumPy array.
 
     Parameters
     ----------
     x : array_like
-        Also a tensor of torch that requires a gradient, lies on a GPU or holds bfloat16, an array whose values
-        are copied by `get()` (CuPy) or `numpy()`, and what shares its memory by DLPack alone.
+        Anything that NumPy reads; also a tensor of torch that requires a gradient, lies on a GPU or holds
+        bfloat16, an array whose values are copied by `get()` (CuPy) or `numpy()`, or one with DLPack only.
 
     Raises
     ------
     TypeError, ValueError, RuntimeError, BufferError or AttributeError
-        NumPy's own, where nothing of it can be read.
+        NumPy's own error, if x cannot be read in any of these ways.
 
     Notes
     -----
@@ -73,7 +73,7 @@ def read_foreign(x: Any) -> NDArray[Any]:
 
 
 def _list_ways(x: Any) -> Iterator[Callable[[], Any]]:
-    """Yield what may give an array that NumPy reads, the most direct first."""
+    """Yield functions that may return an array which NumPy can read, the most direct first."""
     if callable(getattr(x, "detach", None)) and callable(getattr(x, "cpu", None)):
         yield lambda: x.detach().cpu()
         yield lambda: _narrow(x, x.detach().cpu().float())
@@ -86,7 +86,7 @@ def _list_ways(x: Any) -> Iterator[Callable[[], Any]]:
 
 
 def _narrow(x: Any, wide: Any) -> Any:
-    """Return float32 values of an array of bfloat16, which NumPy has no name for, as bfloat16."""
+    """Return the float32 copy `wide` of a bfloat16 tensor as bfloat16; raise `TypeError` for other dtypes."""
     name = str(x.dtype).rpartition(".")[2]
     if name != "bfloat16":
         raise TypeError(f"{name} is none of NumPy's dtypes")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _KIND = "departure"
 
 _LOST = 2.0**-10
-"""The part of a variance, or of a divisor, that rounding errors may be before it is said."""
+"""The largest relative rounding error of a variance or a divisor that is not reported."""
 
 
 def find_all_degeneracies(
@@ -35,9 +35,9 @@ def find_all_degeneracies(
     inputs: Inputs = NO_INPUTS,
     counts: Floats | None = None,
 ) -> tuple[Degeneracy, ...]:
-    """Return the kinds of degenerate groups, and where the framework of `--like` gives other values.
+    """Return the kinds of degenerate groups, and those for which the framework of `like` has another result.
 
-    The parameters are those of `find_degeneracies`.
+    The parameters are those of `find_degeneracies`. Departures of the framework have the kind `departure`.
     """
     found = find_degeneracies(plan, values, statistics, normalized, inputs, counts)
     if plan.spec.like is None or inputs.given is not None or not plan.grid.group_count:

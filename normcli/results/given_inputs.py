@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 _SEQUENCES = "LTS"
-"""The letters that axes of words or time steps have: length, time, sequence."""
+"""The letters for axes of words or time steps: length, time, sequence."""
 
 
 class SelectionRequest(NamedTuple):
-    """The values that count, as a caller selects them.
+    """The selection of the values over which statistics are taken, as a caller gives it.
 
     Parameters
     ----------
     mask : ndarray or None
-        True, or 1, where a value counts; of any shape that broadcasts to the tensor's.
+        True, or 1, where a value is selected; of any shape that broadcasts to the tensor's.
     lengths : tuple of int or None
-        The number of positions along the sequence axis that count, for each sample; the rest is padding.
+        The number of positions along the sequence axis that are selected, for each sample; the rest is padding.
     nan : {"propagate", "omit", "raise"} or None
-        What becomes of NaN: its group's statistics are NaN; it does not count; the tensor is refused.
+        The rule for NaN: the statistics of its group are NaN; it is not selected; it is an error.
     fill : {"pass", "zero", "nan", "normalize"} or None
-        What becomes of values that do not count: they are passed through, or normalized with the others'
-        statistics, as Keras and Flax do.
+        The rule for values that are not selected: they are passed through; replaced by 0 or NaN; or normalized
+        with the statistics of the others, as in Keras and Flax.
     """
 
     mask: NDArray[Any] | None = None
@@ -54,7 +54,7 @@ class SelectionRequest(NamedTuple):
 NO_PARAMETERS: Mapping[str, NDArray[Any] | None] = MappingProxyType({})
 
 RUNNING_NAMES = ("running_mean", "running_var")
-"""The names of running statistics in messages, unless the caller gives others."""
+"""The names of running mean and variance in messages, unless the caller gives others."""
 
 
 def fit_inputs(
@@ -76,14 +76,14 @@ def fit_inputs(
     running : Given or None
         Running mean and variance, of any shape that `Plan.fit_running` takes.
     selection : SelectionRequest or None
-        Which values are to count; None for all of them, or those that the plan's convention counts.
+        The values over which statistics are taken; None: all, or all but NaN if the plan's convention omits it.
 
     Raises
     ------
     UsageError
-        If the norm has no such thing, or an option of the selection is unknown or has nothing to be about.
+        If the norm takes no such input, or an option of the selection is unknown or has no effect.
     DataError
-        If something does not fit, or a variance is negative, or there is a NaN where that is an error.
+        If an array does not fit, a variance is negative, or there is a NaN with the rule "raise".
     """
     given = plan.complete_parameters(parameters).items()
     fitted = {name: plan.fit_parameter(name, a) for name, a in given if a is not None}
@@ -99,14 +99,14 @@ def fit_given(plan: Plan, running: Given, names: tuple[str, str] = RUNNING_NAMES
     plan : Plan
     running : Given
     names : tuple of str
-        What mean and variance are called in messages.
+        The names of mean and variance in messages.
 
     Raises
     ------
     UsageError
-        If the norm has none.
+        If the norm has no running statistics.
     DataError
-        If they do not fit, or a variance is negative.
+        If an array does not fit, or a variance is negative.
     """
     mean, var = (plan.fit_running(name, array) for name, array in zip(names, running, strict=True))
     if (var < 0).any():
@@ -115,16 +115,17 @@ def fit_given(plan: Plan, running: Given, names: tuple[str, str] = RUNNING_NAMES
 
 
 def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest | None) -> Selection | None:
-    """Return which values of a tensor count, with the mask at the tensor's rank; None if all do.
+    """Return the selection of a tensor's values, its mask with as many axes as the tensor; None for all values.
 
-    A caller who asks for nothing, None, has what the plan and its convention say.
+    With `asked` None, it is the selection of the plan: its option `over`, or NaN left out by its convention.
 
     Raises
     ------
     UsageError
-        If the lengths have no axis to be along, or an option is unknown or has nothing to be about.
+        If there are lengths and no sequence axis, an option is unknown, or `fill` is given and all values are
+        selected.
     DataError
-        If the mask or the lengths do not fit, or there is a NaN where that is an error.
+        If the mask or the lengths do not fit, or there is a NaN with the rule "raise".
     """
     if asked is None:
         if plan.request.over is None and not plan.spec.omits_nan:
@@ -153,7 +154,7 @@ def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest | None) -> 
 
 
 def _make_slice_mask(plan: Plan, places: tuple[int, int]) -> NDArray[np.bool_]:
-    """Return the mask of some places of the last axis reduced, of length 1 along all others."""
+    """Return the mask of the places from start to stop on the last axis reduced, of length 1 on all others."""
     grid, (start, stop) = plan.grid, places
     if grid.split is not None or not grid.axes:
         raise UsageError("over is of a whole axis that is reduced; leave out groups")
@@ -166,7 +167,7 @@ def _make_slice_mask(plan: Plan, places: tuple[int, int]) -> NDArray[np.bool_]:
 
 
 def make_length_mask(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return the mask of sequences padded at their end, of length 1 along all axes but batch and sequence.
+    """Return the mask that is True within each sample's length, of length 1 but on axes of batch and sequence.
 
     Raises
     ------
@@ -196,7 +197,7 @@ def make_length_mask(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def _to_booleans(mask: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return a mask of 0 and 1 as booleans."""
+    """Return a mask of 0 and 1 as booleans; raise `DataError` for other values."""
     if mask.dtype == np.bool_:
         return mask
     for piece in iterate_pieces(mask):

@@ -1,4 +1,4 @@
-"""The change of dx at every value by dy at one value."""
+"""The values of dx that one value of dy changes."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GradientReach:
-    """dx of a dy that is 1 at one value and 0 elsewhere.
+    """dx for a dy that is 1 at one value and 0 elsewhere.
 
     Parameters
     ----------
     plan : Plan
     at : tuple of int
-        The value.
+        The index of that value.
     group : int
-        Its group.
+        The number of the value's group.
     dx : ndarray
-        Of the group's values, in C order of the view; of a window, of the line along its axis. In the unit of
-        dy over that of x.
+        The derivatives at the group's values, in C order of the view; for norms with windows, along the whole
+        line through the value. In the unit of dy over that of x.
     """
 
     plan: Plan
@@ -44,7 +44,7 @@ class GradientReach:
     dx: NDArray[Any]
 
     def pick(self, indices: Indices) -> NDArray[Any]:
-        """Return dx at some positions along each axis, which broadcast: 0 outside the group."""
+        """Return dx at the indices given for each axis, which broadcast together; 0 outside the group."""
         grid = self.plan.grid
         if grid.reach is None:
             inside, places = grid.locate_groups(indices) == self.group, grid.locate_within_groups(indices)
@@ -59,21 +59,21 @@ class GradientReach:
         return np.where(inside, self.dx[np.where(inside, places, 0)], nothing)
 
     def select(self, indices: Indices) -> Selected:
-        """Return which of these it reaches: a derivative that is NaN is one too."""
+        """Return, for the indices given for each axis, whether dx is not 0 there; NaN counts as not 0."""
         return np.asarray(self.pick(indices) != 0)
 
 
 def find_reach(plan: Plan, values: NDArray[Any], inputs: Inputs, at: tuple[int, ...]) -> GradientReach:
-    """Return which values a dy reaches through its group.
+    """Return dx of the group of one value, for a dy that is 1 at that value and 0 elsewhere.
 
     Parameters
     ----------
     plan : Plan
-        Of a norm that has a derivative.
     values : ndarray
+        The tensor x.
     inputs : Inputs
     at : tuple of int
-        Where dy is 1.
+        The index of the value where dy is 1.
 
     Raises
     ------

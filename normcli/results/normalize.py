@@ -85,101 +85,105 @@ def normalize(
     Parameters
     ----------
     x : array_like
-        Real numbers: integers are what they are, booleans count as 0 and 1. Also a tensor of PyTorch, JAX or
-        another library of the array API, a DataFrame or Series of pandas or polars, a DataArray of xarray.
-        Results of a tensor that requires a gradient are detached: no gradient flows back; see `backward`.
+        Real numbers; booleans count as 0 and 1. Also a tensor of PyTorch, JAX or another library of the array
+        API, a DataFrame or Series of pandas or polars, a DataArray of xarray, or an array of dask. Results of a
+        tensor that requires a gradient are detached: no gradient flows back; see `backward`.
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one.
     axes, keep : str, int or sequence of both, optional
         The axes to reduce, or those to keep, by number or by letter of the layout. The default is the norm's.
     layout : str, optional
-        One letter per axis, or words: `time,lat,lon`. Default: NC, NCL, NCHW, NCDHW by rank; of xarray its
-        dimensions.
+        One letter per axis, or words: `time,lat,lon`. Default: NC, NCL, NCHW, NCDHW by rank; for xarray, the
+        names of its dimensions.
     feature_axes : str, int or sequence of both, optional
         The axes that gamma and beta lie along, instead of the norm's.
     gamma_offset : int, optional
-        Added to gamma: 1 for a scale that is stored as gamma − 1, as of Gemma, DiT and FLUX.
+        The number added to gamma: 1 for models that store gamma − 1, as Gemma, DiT and FLUX.
     rows : str, int or sequence of both, optional
-        Of `sn`: the axes that are the rows of the matrix; the first by default.
+        For `sn`: the axes that are the rows of the matrix; the first by default.
     iterations : int, optional
-        Of `sn`: divide by uᵀXv of so many power iterations from `u` or `v`, exactly, instead of by the largest
-        singular value; 1 by default where one of them is given.
+        For `sn`: the number of power iterations from `u` or `v`; the divisor is then uᵀXv of the last vectors
+        instead of the largest singular value. 1 by default if `u` or `v` is given.
     u, v : array_like of float, optional
-        Of `sn`: what they start from, one number for each row (as `torch.nn.utils.spectral_norm`, Keras and
-        Flax keep it) or column (as `torch.nn.utils.parametrizations.spectral_norm` and Equinox do). If both are
-        given, σ is uᵀXv of them as they are, as in evaluation.
+        For `sn`: the vector from which the power iterations start, with one number for each row (u, as in
+        `torch.nn.utils.spectral_norm`, Keras and Flax) or column (v, as in
+        `torch.nn.utils.parametrizations.spectral_norm` and Equinox). If both are given, there are no
+        iterations: σ is uᵀXv, as in evaluation.
     groups : int, optional
-        The number of groups of channels (`gn`) or of the last axis reduced (`rms`, `lp`); −1 for one for each.
+        The number of groups of channels (`gn`) or of the last axis reduced (`rms`, `lp`); −1 for groups of one
+        channel.
     group_order : {"contiguous", "interleaved"}, optional
-        Group g holds neighbouring channels, or g, g + groups, g + 2·groups and so on.
+        Whether group g holds neighbouring channels, or the channels g, g + groups, g + 2·groups and so on.
     eps : float, optional
     eps_mode : {"inside", "outside"}, optional
         √(var + eps) or √var + eps.
     ddof : int, optional
         The divisor of the variance is n − ddof; 0 by default.
     dtype : {"float16", "bfloat16", "float32", "float64"}, optional
-        Of the output. Default: the input's, or float64 for integers.
+        The dtype of the output. Default: the input's, or float64 for integers.
     gamma, beta : array_like, optional
-        y = gamma · x̂ + beta, of the shape that the table of norms names, or any that broadcasts against `x`: a
-        scale of each sample, (B, 1, D); of each head, (heads, D) or flat; of each group, (groups).
+        The scale and the shift in y = gamma · x̂ + beta. Their shape is the one that the table of norms names,
+        or any that broadcasts against `x`: (B, 1, D) for one of each sample; (heads, D) or flat for one of each
+        head; (groups) for one of each group.
     weight, bias : array_like, optional
         The frameworks' names of gamma and beta.
     p : float, optional
-        Of `lp`: any number, ∞ and −∞ too; 2 by default.
+        For `lp`: the exponent, any number, also ∞ and −∞; 2 by default.
     size, alpha, exponent, k : optional
-        Of `lrn`: x / (k + alpha/size · Σx²)^exponent.
+        For `lrn`: x / (k + alpha/size · Σx²)^exponent.
     range : tuple of float, optional
-        Of `minmax`: from where to where values come to lie; (0, 1) by default.
+        For `minmax`: the least and the largest normalized value; (0, 1) by default.
     quantiles : tuple of float, optional
-        Of `robust`: the range between which values are divided by, in per cent; (25, 75) by default.
+        For `robust`: the two quantiles, in per cent, whose difference is the divisor; (25, 75) by default.
     over : tuple of int or slice, optional
-        Of `ln`, `rms` and `lp`: the places of the last axis reduced that statistics are over; all values are
-        normalized with them.
+        For `ln`, `rms` and `lp`: the places on the last axis reduced from which statistics are taken; all
+        values are normalized with these statistics.
     no_mean, no_scale : bool, optional
-        Of `zscore` and `robust`: leave out the subtraction, or the division.
+        For `zscore` and `robust`: leave out the subtraction, or the division.
     like : str, optional
         The framework whose convention is followed where no option says otherwise: `normcli conventions` lists
-        them.
+        the frameworks.
     residual : array_like, optional
-        Of the shape of `x`: x + residual is normalized, rounded to its dtype first as in frameworks.
+        A tensor of the shape of `x`: x + residual is normalized, rounded to its dtype first as in frameworks.
     residual_sum : {'rounded', 'exact'}, optional
-        `exact` rounds nothing before the norm: sums of floats are of float64, which has to hold them.
+        Whether x + residual is rounded before the norm; `exact` sums are float64, which has to hold them.
     clip : tuple, optional
-        Bring the tensor between two bounds first: numbers, or percentiles of its values, ("0.5%", "99.5%").
+        The bounds to which the tensor is clipped first: numbers, or percentiles, as ("0.5%", "99.5%").
     gate : array_like, optional
-        z, of a shape that broadcasts to that of `x`: the result is norm(x) · act(z), the exact value, rounded
-        once; where `like` rounds x̂ before gamma, of the norm's rounded result.
+        A tensor z of a shape that broadcasts to that of `x`: the result is norm(x) · act(z), rounded once. If
+        `like` rounds x̂ before gamma, norm(x) is rounded before the product.
     gate_act : {"silu", "sigmoid", "gelu", "gelu-tanh", "relu", "tanh", "none"}, optional
-        act; silu by default.
+        The function act of the gate; silu by default.
     gate_order : {"after", "before"}, optional
-        `before`: the result is norm(x · act(z)), whose product is rounded once, to float32, or to float64 where
-        x or z is of it; by default what `like` does, else `after`.
+        Whether the gate multiplies the result or the tensor. `before`: the result is norm(x · act(z)), the
+        product rounded once to float32, or to float64 if x or z holds float64 or integers. By default the order
+        of `like`, or `after`.
     clip_output : tuple of float, optional
-        Bring the result between two bounds last, each rounded to its dtype.
+        The bounds, each rounded to the output's dtype, to which the result is clipped last.
     running_mean, running_var : array_like, optional
-        Both or neither: normalize with these, as evaluation does, instead of its own statistics. They are of
-        the shape (C), of `bn` and `in` alike; `track` updates them, as training does.
+        Both or neither: the statistics to normalize with, as in evaluation, in place of the tensor's own. Their
+        shape is (C), for `bn` as for `in`; `track` updates them, as training does.
     mask : array_like of bool, optional
-        True, or 1, where a value counts; of a shape that broadcasts to that of `x`. The statistics are of what
-        counts alone.
+        True, or 1, where a value counts; of a shape that broadcasts to that of `x`. Statistics are taken over
+        these values only.
     lengths : sequence of int, optional
-        For each sample, how many positions along the layout's L, T or S count; the rest is padding.
+        For each sample, the number of positions along the layout's L, T or S that count; the rest is padding.
     nan : {"propagate", "omit", "raise"}, optional
         Whether NaN makes its group's statistics NaN (the default), does not count, or is an error.
     fill : {"pass", "zero", "nan", "normalize"}, optional
-        What becomes of values that do not count: they are passed through (the default), replaced, or normalized
-        with the statistics of the others, as Keras and Flax do.
+        The rule for values that do not count: they are passed through (the default), replaced, or normalized
+        with the statistics of the others, as in Keras and Flax.
     out : ndarray, optional
-        Where the normalized tensor goes: C-contiguous, of the shape of `x` and the dtype of the output; a
-        tensor of PyTorch too.
+        The array into which the normalized tensor is written: C-contiguous, of the shape of `x` and the dtype
+        of the output. It may be a tensor of PyTorch.
     threads : int, optional
-        At most so many; all processors by default. The result is the same to the bit for any.
+        The most threads to use; all processors by default. The result is the same to the bit for any number.
     statistics : bool, optional
-        False if they are not to be kept, but measured again from `x` when they are asked for. By default they
-        are of `x` as it is now. Of groups so short (rows of 4) that memory for them would take longer than the
-        arithmetic, a copy of `x` is kept, from which they are measured when they are asked for.
+        Whether statistics are kept as they are for `x` now; if False, they are measured again from `x` when
+        they are asked for. For very short groups (rows of 4), where keeping statistics would take longer than
+        the arithmetic, a copy of `x` is kept instead, from which they are measured when they are asked for.
     strict : bool, optional
-        Refuse groups that are degenerate: empty, constant, of one value, or not finite.
+        Whether degenerate groups (empty, constant, of one value, or not finite) are an error.
 
     Returns
     -------
@@ -192,12 +196,12 @@ def normalize(
     DataError
         If `x`, gamma, beta or running statistics hold no real numbers or do not fit; if a variance is negative.
     DegenerateError
-        If a group is degenerate, under `strict`.
+        If a group is degenerate and `strict` is True.
 
     Notes
     -----
-    Statistics are the exact values, rounded once to float64; normalized values those of the output's dtype
-    (`normcli.numerics`).
+    Statistics are the exact values rounded once to float64; normalized values are the exact values rounded once
+    to the output's dtype (`normcli.numerics`).
 
     Examples
     --------
@@ -226,7 +230,19 @@ def normalize(
 def require_options(
     function: str, options: Iterable[str], but: Iterable[str] = (), *, takes_gate: bool = False
 ) -> None:
-    """Raise `UsageError` if another function is given an option that is none of `normalize`'s."""
+    """Raise `UsageError` if an option of `function` is none that it shares with `normalize`.
+
+    Parameters
+    ----------
+    function : str
+        The function's name, for the message.
+    options : iterable of str
+        The names of the options that were given.
+    but : iterable of str
+        Options of `normalize` that the function does not take.
+    takes_gate : bool
+        Whether the function takes the options of a gate.
+    """
     known = normalize.__kwdefaults__ or {}
     own = ("clip_output", "strict", *(() if takes_gate else GATE))  # what follows the norm is seldom of others
     unknown = [name for name in options if name not in known or name in (*but, *own)]

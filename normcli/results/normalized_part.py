@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 SMALL = 1 << 20
-"""The most values of a tensor that is normalized whole, and kept for the next part."""
+"""The most values of a tensor that is normalized as a whole, and kept for the next part."""
 
 
 def normalize_part(result: Result, positions: Sequence[Sequence[int]]) -> NDArray[Any]:
@@ -33,7 +33,7 @@ def normalize_part(result: Result, positions: Sequence[Sequence[int]]) -> NDArra
     Returns
     -------
     ndarray, shape (len(positions[0]), len(positions[1]), …)
-        To the bit what `result.normalized` holds there.
+        The same bits as `result.normalized` has at these positions.
 
     Examples
     --------
@@ -60,8 +60,9 @@ def normalize_one_group(result: Result, group: int) -> NDArray[Any]:
     Parameters
     ----------
     result : Result
-        Of a norm whose values lie in groups, not in windows.
+        The result of a norm with groups, not with windows.
     group : int
+        The number of the group.
     """
     plan = result.plan
     selection = plan.grid.select_group(group)
@@ -82,7 +83,7 @@ def _has_whole(result: Result) -> bool:
 
 
 def _normalize_picked(result: Result, picks: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
-    """Normalize whole groups: what some positions along each axis of the view pick out of it."""
+    """Return the normalized values at some positions along each axis of the view, which hold whole groups."""
     plan = result.plan
     part = result.input.reshape(plan.grid.view_shape)[np.ix_(*picks)]
 

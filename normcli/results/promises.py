@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _SMALLEST_P = 1.0
-"""Below, ‖x‖ₚ is no norm, and rounding single values can change it by any factor."""
+"""The least p that is checked: below it, rounding single values can change ‖x‖ₚ by any factor."""
 
 _ROUNDINGS = 4.0
 """The largest error of a statistic, in ulp of 1.
@@ -49,16 +49,16 @@ class Check(NamedTuple):
     quantity : str
         `mean`, `var`, `ms`, `norm`, `min`, `max`, `median` or `iqr`.
     target : float
-        What the definition makes of it, but for eps.
+        The value that the definition promises without eps.
     lowest, highest : float
-        Over the groups whose statistics are finite; NaN if none is.
+        The least and the largest value over the groups whose statistics are finite; NaN if there is none.
     overall : float
-        Of the finite groups of the normalized tensor as one, with ddof 0; NaN of quantiles, which do not follow
-        from those of the groups.
+        The quantity of all finite groups of the normalized tensor as one group, with ddof 0; NaN for quantiles,
+        which do not follow from those of the groups.
     largest_error : float
-        The largest distance of a group from what its statistics and eps predict.
+        The largest distance of a group's quantity from the value that its statistics and eps predict.
     tolerance : float
-        What rounding to the output's dtype allows for that.
+        The largest error that rounding to the output's dtype explains.
     """
 
     quantity: str
@@ -71,7 +71,7 @@ class Check(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether every finite group is what its statistics predict, to rounding; False where none is."""
+        """Whether every finite group agrees with its prediction to rounding; False if no group is finite."""
         return self.largest_error <= self.tolerance
 
 
@@ -82,25 +82,25 @@ def check_promises(
     effort: Effort = DEFAULT_EFFORT,
     selection: Selection | None = None,
 ) -> tuple[Check, ...]:
-    """Measure a normalized tensor again and hold it against the statistics that made it.
+    """Measure a normalized tensor again, and compare it with the values that the input's statistics predict.
 
     Parameters
     ----------
     plan : Plan
     statistics : mapping of str to ndarray
-        Of the input, of `Grid.stats_shape`.
+        The statistics of the input, of the shape `Grid.stats_shape`.
     normalized : ndarray
-        Before gamma and beta.
+        The normalized tensor, without gamma and beta.
     effort : Effort
-        How it is measured.
+        The number of threads, and the observer of progress.
     selection : Selection or None
-        Which of the normalized values count.
+        The selection of the normalized values that count; None for all.
 
     Returns
     -------
     tuple of Check
-        Empty where the norm promises nothing (a sliding window), where its length is no norm (p < 1), and where
-        there are no values.
+        One for each quantity. Empty for norms that promise nothing (a sliding window), for `lp` with p < 1, and
+        for tensors without groups or values.
     """
     is_no_norm = plan.spec.p is not None and plan.spec.p < _SMALLEST_P
     if is_no_norm or plan.grid.group_count == 0 or plan.grid.group_size == 0:
@@ -119,13 +119,16 @@ def check_promises(
 
 
 def _iterate_groups(statistics: Mapping[str, Floats]) -> Iterator[dict[str, Floats]]:
-    """Yield the statistics of some groups at a time: the statistics of all may not fit into memory."""
+    """Yield the statistics of some groups at a time by name, as those of all may not fit into memory."""
     for pieces in zip(*map(iterate_pieces, statistics.values()), strict=True):
         yield dict(zip(statistics, pieces, strict=True))
 
 
 def _compare(measured: Floats, predictions: Iterator[Floats]) -> tuple[float, float, float]:
-    """Return the lowest and highest statistic of the groups with a finite prediction, and the largest error."""
+    """Return the lowest and highest statistic of groups with a finite prediction, and the largest error.
+
+    All three are NaN if there is no such group.
+    """
     lowest, highest, worst = math.inf, -math.inf, -math.inf
     for mine, predicted in zip(iterate_pieces(measured), predictions, strict=True):
         usable = np.isfinite(predicted)
@@ -138,7 +141,7 @@ def _compare(measured: Floats, predictions: Iterator[Floats]) -> tuple[float, fl
 
 
 def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> Floats:
-    """Return what eps, and what counts as constant, leaves of the promise."""
+    """Return the value that a promise predicts for each group, given eps and the rule for constant groups."""
     predicted, spec = _predict_by_eps(plan, promise, statistics), plan.spec
     is_nan = spec.zero_rule is ZeroRule.NAN
     if spec.flat_rule is None or ("rstd" in statistics and not is_nan):  # which holds it
@@ -150,7 +153,7 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
 
 
 def _predict_by_eps(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> Floats:
-    """Return what eps leaves of the promise: 0 for the mean, v / (v + eps) for the variance, and so on."""
+    """Return the value that a promise predicts for each group with eps, as v / (v + eps) for the variance."""
     name, divisor = promise.statistic, plan.norm.divisor
     assert divisor.spread is not None  # of every divisor that promises anything
     size = statistics[divisor.spread]  # its square may lie beyond float64
@@ -166,7 +169,7 @@ def _predict_by_eps(plan: Plan, promise: Promise, statistics: Mapping[str, Float
 
 
 def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
-    """Return the statistics of all finite groups together, from those of each group; not for quantiles."""
+    """Return the statistics of all finite groups as one, from those of each group; without quantiles."""
     combined = _combine_moments(plan, measured)
     p = plan.spec.p or 0.0
     extremes = {"min": np.min, "max": np.max, **({"norm": np.max} if math.isinf(p) else {})}
@@ -182,7 +185,7 @@ def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _combine_moments(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
-    """Return mean, and mean square or variance, of all finite groups together, exactly from those of each."""
+    """Return mean, mean square and variance of all finite groups as one, those that were measured, exactly."""
     names = [name for name in ("mean", "ms", "var") if name in measured]
     totals = dict.fromkeys(names, NOTHING)
     for groups in _iterate_finite(measured):

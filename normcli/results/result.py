@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Statistic:
-    """A statistic of each group, as an attribute of `Result`; of another norm's, `MissingStatisticError`."""
+    """A statistic of each group as an attribute of `Result`; `MissingStatisticError` if the norm has none."""
 
     def __init__(self, description: str) -> None:
         self.__doc__ = description
@@ -60,20 +60,21 @@ class Result:
     plan : Plan
         Every choice that was made: axes, groups, eps and the rest.
     input : ndarray
-        The tensor that was normalized: the caller's own array where it was one. `check` and `warnings` read it.
+        The tensor that was normalized, not a copy if the caller gave an array. `check` and `warnings` read it.
     statistics : mapping of str to ndarray of float64
-        By the names of `Norm.statistics`: of the shape `Grid.stats_shape`, in the unit of the input, its square
-        (`var`, `ms`) or its inverse (`rstd`).
+        The statistics by the names in `Norm.statistics`, each of the shape `Grid.stats_shape`, in the unit of
+        the input, its square (`var`, `ms`) or its inverse (`rstd`).
     inputs : Inputs
-        Gamma, beta, running statistics and which values count.
+        Gamma, beta, running statistics and the selection of values.
     effort : Effort
-        Threads and progress of what is calculated later: the normalized tensor, and the check.
+        The threads and the observer for everything that is calculated later: the normalized tensor, the check.
     counts : ndarray of float64 or None
-        How many values of each group count, of `Grid.stats_shape`; None where all do, or nothing was measured.
+        The number of values of each group that count, of `Grid.stats_shape`; None where all count, or no
+        statistics were measured.
     give : callable
-        Makes of an array what the caller's own was: a tensor of another library, a table.
+        Converts a NumPy array to the type of the caller's tensor: a tensor of another library, a table.
     is_finite : bool
-        Whether all normalized values are known to be finite; False where they are to be looked at.
+        Whether all normalized values are known to be finite; if False, `warnings` may have to read them.
     """
 
     plan: Plan
@@ -89,21 +90,21 @@ class Result:
     def normalized(self) -> Any:
         """The normalized tensor, of the input's shape, after gamma and beta if they are given.
 
-        A NumPy array, or what `x` was: a tensor of PyTorch or JAX, a table with the same index and columns.
+        A NumPy array, or of the type of `x`: a tensor of PyTorch or JAX, a table with the same columns.
         """
         return self.give(self._y)
 
     @property
     def standardized(self) -> Any:
-        """x̂ in the output's dtype: the normalized tensor without gamma and beta; as `normalized` otherwise.
+        """x̂, the normalized tensor without gamma, beta, gate and bounds, of the type and dtype of `normalized`.
 
-        It is calculated when it is first asked for, from the array that was given: read it before that changes.
+        It is calculated on first use, from the array `input`, which must not have changed since.
         """
         return self.give(self._x_hat)
 
     @property
     def is_normalized(self) -> bool:
-        """Whether the normalized tensor was calculated already, and is kept."""
+        """Whether the normalized tensor is calculated already; otherwise it is calculated on first use."""
         return "_y" in vars(self)
 
     @functools.cached_property
@@ -124,17 +125,17 @@ class Result:
 
     @property
     def beta(self) -> NDArray[Any] | None:
-        """The shift, likewise."""
+        """The shift, of the shape `ParameterShapes.shape`; None without one."""
         return self.inputs.beta
 
     @property
     def running(self) -> Given | None:
-        """The running statistics that it was normalized with; None where each group has its own."""
+        """The running statistics with which x was normalized; None if each group has its own statistics."""
         return self.inputs.given
 
     @property
     def selection(self) -> Selection | None:
-        """The values that count towards statistics; None if all do."""
+        """The selection of values from which statistics are taken; None for all values."""
         return self.inputs.selection
 
     @property
@@ -175,16 +176,17 @@ class Result:
 
     @property
     def u(self) -> NDArray[np.float64]:
-        """For `sn`: the vector u of σ = uᵀXv, of length 1, shape (…, rows): singular, or an estimate.
+        """For `sn`: the vector u in σ = uᵀXv, of length 1 and shape (…, rows), rounded once.
 
-        Rounded once. The largest number of a singular v is positive. As it was given, where u and v both were.
-        NaN of a matrix of zeros, one that is not finite, and one with two largest singular values.
+        It is the singular vector, or with power iterations their last vector; if u and v were both given, the
+        u that was given. The sign is such that the largest number of a singular v is positive. NaN for a matrix
+        of zeros, one that is not finite, and one with two equal largest singular values.
         """
         return self._vectors[0]
 
     @property
     def v(self) -> NDArray[np.float64]:
-        """For `sn`: the vector v of σ = uᵀXv, of length 1, shape (…, columns)."""
+        """For `sn`: the vector v in σ = uᵀXv, of length 1 and shape (…, columns); NaN where `u` is."""
         return self._vectors[1]
 
     @functools.cached_property
@@ -196,7 +198,7 @@ class Result:
 
     @functools.cached_property
     def largest(self) -> NDArray[np.float64]:
-        """For `sn`: the largest singular value, rounded once, also where `sigma` is an estimate."""
+        """For `sn`: the largest singular value, rounded once; `sigma` may be an estimate of it."""
         self._require_matrices("largest singular value")
         if self.plan.spec.iteration is None:
             return self.sigma
@@ -215,7 +217,7 @@ class Result:
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The axes over which there is one statistic each."""
+        """The axes that were not reduced: each index along them has statistics of its own."""
         return self.plan.grid.kept
 
     @property
@@ -230,14 +232,14 @@ class Result:
 
     @functools.cached_property
     def degeneracies(self) -> tuple[Degeneracy, ...]:
-        """The degenerate kinds of groups in the input, each once."""
+        """The kinds of degenerate groups in the input, each with its first group and their number."""
         bounded = self.running is None and not self.inputs.scales and self.plan.norm.divisor.bounded
         output = None if self.is_finite or (bounded and not self._carries_others) else self._y
         return find_all_degeneracies(self.plan, self.input, self.statistics, output, self.inputs, self.counts)
 
     @property
     def _carries_others(self) -> bool:
-        """Whether masked values may exceed the output's dtype."""
+        """Whether the output has masked values that may be too large for its dtype."""
         if self.selection is None or self.selection.fill in (Fill.ZERO, Fill.NAN):
             return False
         return self.selection.fill is Fill.NORMALIZE or not np.can_cast(self.input.dtype, self.dtype)
@@ -249,10 +251,10 @@ class Result:
 
     @functools.cached_property
     def check(self) -> tuple[Check, ...]:
-        """The normalized values measured again, beside the mean and variance that the norm promises.
+        """The normalized values' mean, variance and so on, measured again, beside those that the norm promises.
 
-        Empty for norms that promise neither (a sliding window), for tensors without values, and for running
-        statistics.
+        Empty for running statistics, for norms that promise nothing (a sliding window), for `lp` with p < 1,
+        and for tensors without values.
         """
         if self.running is not None:
             return ()
@@ -263,12 +265,12 @@ class Result:
         return check_promises(self.plan, self.statistics, values, self.effort, selection)
 
     def settle(self, *, check: bool) -> None:
-        """Find the warnings (and the check) now, before the files that they are read from are moved.
+        """Calculate the warnings, and the check if wanted, now: later the files of the tensors may be moved.
 
         Parameters
         ----------
         check : bool
-            Whether the check will be asked for.
+            Whether the check is calculated too.
         """
         _ = self.degeneracies
         if check:

@@ -43,15 +43,15 @@ class Surroundings(NamedTuple):
     Parameters
     ----------
     clip : tuple or None
-        What the tensor is brought between, first of all.
+        The bounds to which the tensor is clipped, first of all.
     gate : ndarray or None
-        Of a shape that broadcasts to the tensor's.
+        The gate, of a shape that broadcasts to the tensor's.
     gate_act : str or None
-        One of `Activation`; `silu` by default.
+        The name of an `Activation`; None: `silu`.
     gate_order : str or None
-        One of `GateOrder`; by default that of the convention, else `after`.
+        The name of a `GateOrder`; None: the convention's, or `after`.
     clip_output : tuple of float or None
-        What the result is brought between, last of all.
+        The bounds to which the result is clipped, last of all.
     """
 
     clip: Bounds | None = None
@@ -61,7 +61,10 @@ class Surroundings(NamedTuple):
     clip_output: tuple[float, float] | None = None
 
     def prepare(self, request: Request, values: NDArray[Any]) -> tuple[Request, NDArray[Any]]:
-        """Return the tensor as it enters the norm, and the request, whose output keeps the tensor's dtype.
+        """Return the request and the tensor as it enters the norm, clipped and multiplied by a gate before it.
+
+        If a gate before the norm widens a tensor of half precision, the request has the tensor's own dtype for
+        its output.
 
         Notes
         -----
@@ -71,7 +74,7 @@ class Surroundings(NamedTuple):
         Raises
         ------
         UsageError
-            If a word is unknown, or belongs to a gate and there is none.
+            If `gate_act` or `gate_order` is unknown, or given without a gate.
         DataError
             If the gate's shape does not broadcast to the tensor's.
         """
@@ -86,14 +89,19 @@ class Surroundings(NamedTuple):
         return request.adopt_dtype(values.dtype.name if is_half(values.dtype) else None), product
 
     def surround(self, inputs: Inputs, plan: Plan, values: NDArray[Any]) -> Inputs:
-        """Return what a calculation is given, with the gate and the bounds behind the norm.
+        """Return the inputs of a calculation with the gate and the bounds added.
 
-        `values` are the tensor as `prepare` takes it: a derivative by it goes through the gate before the norm.
+        Parameters
+        ----------
+        inputs : Inputs
+        plan : Plan
+        values : ndarray
+            The tensor before `prepare`, from which the derivative through a gate before the norm is calculated.
 
         Raises
         ------
         UsageError
-            If each value has a window of its own.
+            If there is a gate or a bound behind a norm with windows.
         DataError
             If the gate's shape does not broadcast to the tensor's.
         """
@@ -133,7 +141,7 @@ class Surroundings(NamedTuple):
 
 
 def find_gate_order(request: Request, given: str | None) -> GateOrder:
-    """Return the order that is given, else the convention's, else `after`."""
+    """Return the order `given`; for None, the convention's; without one, `after`."""
     return GateOrder(given or Choices(request).pick("gate_order") or GateOrder.AFTER)
 
 
@@ -143,7 +151,7 @@ def read_bounds(name: str, given: Any, *, takes_percent: bool) -> Any:
     Raises
     ------
     UsageError
-        If they are no two ascending numbers or percentiles.
+        If `given` is not two ascending numbers or percentiles.
 
     Examples
     --------
@@ -169,9 +177,9 @@ def _is_percent(bound: Any) -> bool:
 
 
 def clip_values(values: NDArray[Any], bounds: Bounds) -> NDArray[Any]:
-    """Return a tensor brought between two bounds, each rounded to its dtype; of integers float64.
+    """Return a tensor clipped to two bounds, each rounded to its dtype; integers become float64.
 
-    Percentiles are of all values but NaN, interpolated linearly as `numpy.percentile` does.
+    Percentiles are taken from all values but NaN, interpolated linearly as `numpy.percentile` does.
     """
     own = values if is_float(values.dtype) else values.astype(np.float64)
     shares = [float(str(one).rstrip("%")) for one in bounds]

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 MOST_BATCHES = 2**63 - 1
-"""The state file counts batches in int64."""
+"""The most batches that the state file can count, in int64."""
 
 
 class State(NamedTuple):
-    """Running statistics, and what evaluation needs beside them.
+    """Running statistics, with the eps of their norm and the number of batches in them.
 
     Parameters
     ----------
@@ -38,15 +38,16 @@ class State(NamedTuple):
     statistics : Given
         The running mean and variance, one for each channel.
     eps : float
-        What training added to the variance, and evaluation has to add.
+        The eps of training, which evaluation has to use too.
     eps_mode : str
-        Where: a value of `EpsMode`.
+        Where eps is added, a value of `EpsMode`.
     batches : int
-        How many batches have entered them.
+        The number of batches that have entered the statistics.
     columns : tuple of str or None
         The names of the channels, where the batches were tables.
     totals : tuple of Fixed or None
-        The exact sums of the batches' means and variances, where the running ones are their plain averages.
+        The exact sums of the batches' means and variances if running statistics are plain averages (momentum
+        "none"); None if they are averaged with a momentum, or no batch has entered.
     """
 
     norm: str
@@ -70,11 +71,11 @@ class State(NamedTuple):
         ----------
         shape : tuple of int
         name : str
-            What the running mean is called.
+            The running mean's name in the message.
         what : str
-            What has the channels.
+            The name of the tensor or layer that has the channels.
         advise : callable, optional
-            Returns what is added to the refusal of a shape.
+            Takes the wrong shape and returns words to end the message with.
         """
         found = self.statistics.mean.shape
         if found != shape:
@@ -92,7 +93,7 @@ class Update(NamedTuple):
     batch : Given
         The batch's mean and variance, the latter with the rule's ddof.
     weights : tuple of float
-        Of the kept and of the batch's statistics.
+        The weights of the statistics before and of the batch's; their sum is 1.
     """
 
     before: State
@@ -104,23 +105,25 @@ class Update(NamedTuple):
 def choose_rule(
     norm: str, like: str | None, momentum: float | str | None, weight_of: str | None, ddof: int | None
 ) -> RunningRule:
-    """Return a framework's rule, with the options given in its place; by default torch's.
+    """Return a framework's rule for running statistics, changed by the options that are not None.
 
     Parameters
     ----------
     norm : str
-        The row's name.
+        The norm's name in the table.
     like : str or None
-        The framework.
+        The framework; None: torch.
     momentum : float, "none" or None
-        None keeps the framework's.
+        The weight from 0 to 1; "none" for the plain average of all batches.
     weight_of : {"new", "old"} or None
+        Whether momentum is the weight of the batch's ("new") or of the kept statistics.
     ddof : int or None
+        The ddof of the variances that enter.
 
     Raises
     ------
     UsageError
-        If the momentum is not from 0 to 1, or the framework keeps no running statistics.
+        If the momentum is not from 0 to 1, ddof is negative, or the framework keeps no running statistics.
     """
     rule = RunningRule()
     if like is not None:
@@ -151,7 +154,12 @@ def begin(plan: Plan, statistics: Given | None = None) -> State:
     ----------
     plan : Plan
     statistics : Given or None
-        To begin with others.
+        The mean and variance to begin with in place of 0 and 1.
+
+    Raises
+    ------
+    DataError
+        If a statistic is not finite.
     """
     shape = plan.grid.running.stats_shape
     first = Given(np.zeros(shape), np.ones(shape)) if statistics is None else statistics
@@ -160,7 +168,7 @@ def begin(plan: Plan, statistics: Given | None = None) -> State:
 
 
 def _find_columns(plan: Plan) -> tuple[str, ...] | None:
-    """Return the names of the channels, where these are the columns of a table."""
+    """Return the names of the channels if they are the columns of a table; otherwise None."""
     running = plan.grid.running
     return running.columns if running.kept == (len(running.shape) - 1,) and running.split is None else None
 
@@ -170,15 +178,15 @@ def _find_eps(plan: Plan) -> tuple[float, str]:
 
 
 def update(state: State, result: Result, rule: RunningRule) -> Update:
-    """Average a batch's statistics into the running ones.
+    """Return the running statistics after a batch has entered them, with those before and the weights.
 
-    Where samples have statistics of their own (instance normalization), those of a batch are their averages.
+    For instance normalization, the statistics of a batch are the averages over its samples.
 
     Parameters
     ----------
     state : State
     result : Result
-        Of the batch, with its own statistics.
+        The batch, normalized with its own statistics.
     rule : RunningRule
 
     Raises
@@ -213,14 +221,17 @@ def update(state: State, result: Result, rule: RunningRule) -> Update:
 
 
 def _mix(rule: RunningRule, kept: Given, new: Given) -> Given:
-    """Return the average of the kept and of the new statistics, with a momentum."""
+    """Return the average of the kept and the new statistics, weighted by the rule's momentum."""
     assert rule.momentum is not None
     pair = (kept, new) if rule.weight_of == "new" else (new, kept)
     return Given(*(mix(a, b, rule.momentum) for a, b in zip(*pair, strict=True)))
 
 
 def _add_to_totals(state: State, batch: Given) -> tuple[Fixed, ...]:
-    """Return the exact sums of the statistics of all batches; of a state without sums by its averages."""
+    """Return the exact sums of the statistics of all batches, the new one included.
+
+    For a state without sums, the sum so far is its average times its number of batches.
+    """
     held = state.totals or [multiply_by_count(values, state.batches) for values in state.statistics]
     totals = tuple(Fixed(total.digits.copy(), total.low) for total in held)
     for total, values in zip(totals, batch, strict=True):
@@ -229,7 +240,7 @@ def _add_to_totals(state: State, batch: Given) -> tuple[Fixed, ...]:
 
 
 def _divide_totals(totals: tuple[Fixed, ...], batches: int, like: Given) -> Given:
-    """Return the averages of a number of batches, in the shape of other statistics."""
+    """Return the sums over the number of batches, rounded to float64, in the shape of `like`."""
     return Given(*(divide_total(total, batches).reshape(like.mean.shape) for total in totals))
 
 
@@ -257,7 +268,8 @@ def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:
 def measure_gap(result: Result, after: State) -> float:
     """Return the largest difference between a batch normalized with its own and with running statistics.
 
-    NaN where either is not finite; 0 for a batch without values.
+    NaN if a difference is NaN, as between two infinities; 0 for a batch without values. Masked values that are
+    NaN do not count.
     """
     inputs = result.inputs._replace(given=after.statistics)
     evaluated, _ = run(result.plan, result.input, inputs, effort=result.effort)
@@ -274,12 +286,12 @@ def measure_gap(result: Result, after: State) -> float:
 
 
 def measure_batch(result: Result, ddof: int) -> Given:
-    """Return a batch's mean and variance of each channel, the variance with a ddof of its own.
+    """Return a batch's mean and variance of each channel, the variance with the ddof given.
 
     Raises
     ------
     DataError
-        If a group has no more values than ddof.
+        If a group has at most as many values as ddof.
     """
     plan = result.plan
     n: Floats | float = float(plan.grid.group_size) if result.counts is None else result.counts
@@ -299,7 +311,7 @@ def measure_batch(result: Result, ddof: int) -> Given:
 
 
 def _average(values: Floats, axes: tuple[int, ...]) -> Floats:
-    """Return the averages along some axes."""
+    """Return the averages along some axes, each rounded once."""
     for axis in axes:
         values = average(list(np.moveaxis(values, axis, 0)))
     return values

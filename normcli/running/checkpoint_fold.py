@@ -35,11 +35,12 @@ class NormedLayer(NamedTuple):
     transposed : bool
         Whether the layer's weight is (in, out, …), as a transposed convolution's is.
     is_open : bool
-        Whether the shape of the weight leaves that open.
+        Whether the weight's shape does not tell if it is transposed: it has more than 2 axes, of which the
+        first two have the same length.
     eps : float or None
-        Of the norm; None where the file keeps none.
+        The norm's eps; None where the file has none.
     groups : int
-        Of the layer, where it is transposed.
+        The number of the layer's groups, which counts only if the layer is transposed.
     """
 
     layer: str
@@ -51,7 +52,7 @@ class NormedLayer(NamedTuple):
 
 
 class FoldedPair(NamedTuple):
-    """A pair, the one layer that replaces both, and the proof of it, as `prove` returns it."""
+    """A pair, the layer that replaces both, and the proof: the largest difference and output (`prove`)."""
 
     pair: NormedLayer
     folded: Layer
@@ -64,18 +65,18 @@ def list_norms(names: Collection[str]) -> list[str]:
 
 
 def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[NormedLayer]:
-    """Return the pairs that names tell: the module before the norm in a `Sequential`, or conv1 of bn1.
+    """Return the pairs of layer and norm that names show: `net.2` and `net.3`, or `conv1` and `bn1`.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
         A state dict.
     is_ordered : bool
-        Whether it has the order of the modules: then a norm that comes before its namesake is not behind it.
+        Whether the state dict has the order of the modules: then a bn1 that comes before conv1 is no pair.
 
     Notes
     -----
-    Where one conv1 does not have the channels of its bn1, no conv1 is taken for the layer before a bn1: in
+    If one conv1 does not fit the channels of its bn1, no conv1 is paired with a bn1 in the whole model: in
     models such as DenseNet, norms stand before their layers.
 
     Raises
@@ -110,12 +111,12 @@ def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[
 
 
 def read_pairs(arrays: Mapping[str, NDArray[Any]], given: Sequence[str]) -> list[NormedLayer]:
-    """Return the pairs that are given as LAYER=NORM, where * stands for one text on both sides.
+    """Return the pairs that are given as LAYER=NORM, where * stands for the same text on both sides.
 
     Raises
     ------
     UsageError
-        If one is no pair of names, names nothing, or its layer and norm do not fit.
+        If a text has another form, names no layer or norm, pairs two that do not fit, or repeats a layer.
     """
     pairs: dict[str, NormedLayer] = {}
     for text in given:
@@ -144,12 +145,16 @@ def read_pairs(arrays: Mapping[str, NDArray[Any]], given: Sequence[str]) -> list
 
 
 def _find_stems(layer: str, norm: str) -> tuple[str, str]:
-    """Return the last parts of two names: conv1 and bn1."""
+    """Return the last parts of two dotted names, as conv1 and bn1."""
     return layer.rpartition(".")[2], norm.rpartition(".")[2]
 
 
 def _list_namesakes(norm: str) -> Iterator[tuple[str, bool]]:
-    """Yield names that the layer before a norm may have, and whether a number tells it."""
+    """Yield (name, is_by_number) for the names that the layer before a norm may have.
+
+    For the norm `net.3` this is (`net.2`, True), for `net.0` nothing; for `net.bn1` it is `net.conv1`,
+    `net.linear1`, `net.fc1` and others, each with False.
+    """
     parent, dot, own = norm.rpartition(".")
     if own.isdecimal():
         if int(own):
@@ -162,7 +167,7 @@ def _list_namesakes(norm: str) -> Iterator[tuple[str, bool]]:
 
 
 def _match(arrays: Mapping[str, NDArray[Any]], layer: str, norm: str) -> NormedLayer | None:
-    """Return a layer and a norm as a pair; None if the norm has not one channel for each that comes out."""
+    """Return a layer and a norm as a pair; None if the norm's channels are not the layer's output channels."""
     shape, channels = arrays[f"{layer}.weight"].shape, arrays[norm + _MEAN].size
     if len(shape) < 2 or channels not in (shape[:1] if len(shape) == 2 else shape[:2]):
         return None
@@ -181,7 +186,7 @@ def fold_checkpoint(
         A state dict.
     pairs : sequence of NormedLayer
     eps : float
-        Of norms whose pair has none.
+        The eps of norms whose pair has None.
     eps_mode : EpsMode
 
     Returns
@@ -193,7 +198,7 @@ def fold_checkpoint(
     Raises
     ------
     DataError
-        If one cannot be folded; the message names its layer.
+        If a norm cannot be folded; the message names the layer.
     """
     folded = []
     for pair in pairs:

@@ -37,20 +37,26 @@ _KERNELS = {
     "keras": _KERAS, "tensorflow": _KERAS, "tensorflow-moments": _KERAS,
     "flax-linen": _FLAX, "flax-nnx": _FLAX, "mlx": _MLX,
 }  # fmt: skip
-"""Framework → the axes of the weight of a layer, and of a transposed one: Keras 3 base_conv.py,
+"""Framework → the axes of the weight of a layer, and of a transposed layer: Keras 3 base_conv.py,
 base_conv_transpose.py and dense.py; Flax linen/linear.py and nnx/nn/linear.py (transpose_kernel=False); MLX
-nn/layers/convolution.py, convolution_transpose.py and linear.py. All others are as torch's."""
+nn/layers/convolution.py, convolution_transpose.py and linear.py. Other frameworks have torch's order."""
 
 
 def find_order(framework: str | None, *, transposed: bool) -> tuple[str, ...]:
-    """Return the axes of a framework's weights: `in`, `out` and `…` for the axes of the kernel."""
+    """Return the order of axes of a framework's weights, as ("out", "in", "…"); `…` are those of the kernel.
+
+    None and unknown frameworks have torch's order.
+    """
     return _KERNELS.get(framework or "", _TORCH)[transposed]
 
 
 def arrange(
     weight: NDArray[Any], order: tuple[str, ...], *, transposed: bool, back: bool = False
 ) -> NDArray[Any]:
-    """Return a weight of some order of axes in that of `Layer`, or one of `Layer` back in its own order."""
+    """Return a weight with its axes moved from `order` to the order of `Layer.weight`, or with `back` reversed.
+
+    A weight of fewer than 2 or more than 5 axes is returned as it is.
+    """
     if not 2 <= weight.ndim <= _MOST_AXES:
         return weight
     places = [order.index(name) for name in _TORCH[transposed][:2]]
@@ -64,10 +70,10 @@ class Layer(NamedTuple):
     Parameters
     ----------
     weight : ndarray
-        (out, in / groups, *kernel) as torch's `Conv1d` to `Conv3d` have it; (out, in) of a linear layer; where
-        transposed, (in, out / groups, *kernel).
+        Of the shape (out, in / groups, *kernel), as in torch's `Conv1d` to `Conv3d`; (out, in) for a linear
+        layer; (in, out / groups, *kernel) if transposed.
     bias : ndarray or None
-        (out).
+        Of the shape (out).
     groups : int
     transposed : bool
     """
@@ -90,12 +96,12 @@ class Affine(NamedTuple):
     Parameters
     ----------
     running : Given
-        Of the shape (channels).
+        Mean and variance, of the shape (channels).
     eps : float
     gamma, beta : ndarray or None
         Of the shape (channels).
     eps_mode : EpsMode
-        √(var + eps) or √var + eps.
+        `INSIDE` for the divisor √(var + eps), `OUTSIDE` for √var + eps.
     """
 
     running: Given
@@ -106,7 +112,7 @@ class Affine(NamedTuple):
 
 
 def fold(layer: Layer, norm: Affine) -> Layer:
-    """Return the layer that does what a layer and then the norm do.
+    """Return one layer whose output is that of a layer followed by the norm.
 
     For each output channel the weight is weight · gamma / divisor, and the bias (bias − mean) · gamma / divisor
     + beta, with the divisor √(var + eps) or √var + eps: the exact values, rounded once to the dtype of the
@@ -120,13 +126,13 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     Returns
     -------
     Layer
-        With a bias.
+        The folded layer; it always has a bias.
 
     Raises
     ------
     DataError
-        If the weight is not of a layer's shape, the statistics are not one for each of its channels, or the
-        folded layer is not finite in the dtype of the weight.
+        If the weight is not of a layer's shape, the statistics are not one for each output channel, a number is
+        not finite, a divisor is 0, or the folded layer is not finite in the dtype of the weight.
 
     Notes
     -----
@@ -153,17 +159,17 @@ def fold(layer: Layer, norm: Affine) -> Layer:
 
 
 def format_outgoing(channels: int) -> str:
-    """Return how many channels come out of a layer."""
+    """Return words for the number of output channels: `3 channels come out`."""
     return f"{format_count(channels, 'channel')} {agree(channels, 'comes', 'come')} out"
 
 
 def format_divisor(norm: Affine) -> str:
-    """Return the divisor of channels as a formula."""
+    """Return the formula of a norm's divisor: `√(var + eps)` or `√var + eps`."""
     return "√(var + eps)" if norm.eps_mode is EpsMode.INSIDE else "√var + eps"
 
 
 def _refuse(wrong: Selected, reason: str) -> None:
-    """Raise `DataError` with a reason if something is wrong with any channel."""
+    """Raise `DataError` with a reason if `wrong` is true for any channel; the message names the first."""
     if wrong.any():
         first, others = int(np.flatnonzero(wrong)[0]), int(wrong.sum()) - 1
         more = f" (and {others} more)" if others else ""
@@ -171,7 +177,7 @@ def _refuse(wrong: Selected, reason: str) -> None:
 
 
 def _find_not_finite(layer: Layer) -> Selected:
-    """Return which output channels have a weight that is not finite."""
+    """Return, for each output channel, whether one of its weights is not finite."""
     wrong = ~np.isfinite(layer.weight)
     rows = wrong.reshape(layer.channels, -1)
     if layer.transposed:
@@ -181,12 +187,14 @@ def _find_not_finite(layer: Layer) -> Selected:
 
 
 def spread(norm: Affine, channels: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return mean, variance, gamma and beta in float64, one for each channel; single numbers serve all.
+    """Return mean, variance, gamma and beta in float64, each of the shape (channels).
+
+    Single numbers are repeated; gamma is 1 and beta 0 if there is none.
 
     Raises
     ------
     DataError
-        If one is of another number of channels, or a variance is negative.
+        If an array has another number of channels, or a variance is negative.
     """
     gamma = np.ones(()) if norm.gamma is None else norm.gamma
     beta = np.zeros(()) if norm.beta is None else norm.beta
@@ -211,7 +219,7 @@ def divide(norm: Affine, channels: int) -> Floats:
 
 
 def _solve(norm: Affine, channels: int) -> Solution:
-    """Return mean and divisor of each channel."""
+    """Return the solution of a norm, with mean and divisor of each channel, shape (channels,)."""
     request = Request(_NORM.name, axes=0, eps=norm.eps, eps_mode=str(norm.eps_mode))
     plan = make_plan(request, (1, channels), np.dtype(np.float64))
     mean, var, _, _ = spread(norm, channels)
@@ -220,7 +228,7 @@ def _solve(norm: Affine, channels: int) -> Solution:
 
 
 def _scale(layer: Layer, dtype: np.dtype[Any], solution: Solution, gamma: Floats) -> NDArray[Any]:
-    """Return the weight, each output channel times gamma and divided by the divisor."""
+    """Return the layer's weight times gamma / divisor of each output channel, rounded once to `dtype`."""
     weight = layer.weight
     along = (-1, *(1,) * (weight.ndim - 1))
     if layer.transposed:
@@ -247,13 +255,13 @@ def require_layer(layer: Layer) -> None:
 
 
 def apply(layer: Layer, x: Floats) -> Floats:
-    """Return a layer's output for a batch, in float64, by its definition: for small tensors.
+    """Return a layer's output for a batch in float64, with stride 1 and no padding; slow for large tensors.
 
     Parameters
     ----------
     layer : Layer
     x : ndarray
-        (samples, in, *positions); stride 1, no padding.
+        The batch, of the shape (samples, in, *positions).
     """
     weight = np.asarray(layer.weight, dtype=np.float64)
     kernel, groups = weight.shape[2:], layer.groups
@@ -272,7 +280,10 @@ def apply(layer: Layer, x: Floats) -> Floats:
 
 
 def _correlate(x: Floats, weight: Floats) -> Floats:
-    """Add up products one after the other, as a matrix product adds them in an order of its own."""
+    """Return the correlation of x (samples, in, *positions) with a weight (out, in, *kernel).
+
+    Products are added one after the other, in a fixed order; a matrix product has an order of its own.
+    """
     kernel = weight.shape[2:]
     positions = tuple(range(2, x.ndim))
     if kernel:
@@ -288,7 +299,7 @@ def _correlate(x: Floats, weight: Floats) -> Floats:
 
 
 def draw_batch(layer: Layer, seed: int = 0) -> Floats:
-    """Return a random input of a layer: four samples, of a few positions."""
+    """Return a random float64 input of a layer: 4 samples, each axis 3 positions longer than the kernel's."""
     weight = layer.weight
     channels = weight.shape[0] if layer.transposed else weight.shape[1] * layer.groups
     shape = (4, channels, *(n + 3 for n in weight.shape[2:]))
@@ -296,11 +307,11 @@ def draw_batch(layer: Layer, seed: int = 0) -> Floats:
 
 
 _ROUNDINGS = 64.0
-"""Differences of at most this many roundings of the largest value count as rounding."""
+"""The largest difference that counts as rounding, in roundings of the largest value times √(summands)."""
 
 
 def is_rounding(folded: Layer, proof: tuple[float, float]) -> bool:
-    """Whether the difference that `prove` found for a folded layer is within rounding."""
+    """Whether the difference in a proof, (largest difference, largest output), is within rounding."""
     largest, size = proof
     summands = folded.weight.size / max(1, folded.channels)
     rounding = get_eps(folded.weight.dtype) * max(size, 1.0) * math.sqrt(max(1.0, summands))
@@ -308,7 +319,7 @@ def is_rounding(folded: Layer, proof: tuple[float, float]) -> bool:
 
 
 def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[float, float]:
-    """Run a random batch through layer and norm, and through what they were folded into.
+    """Run a random batch through layer and norm, and through the folded layer, and compare the outputs.
 
     Returns
     -------

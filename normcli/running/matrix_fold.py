@@ -38,20 +38,21 @@ class FoldedMatrix(NamedTuple):
     Parameters
     ----------
     name : str
-        What the weight is called.
+        The weight's name.
     layer, folded : Layer
+        The layer before and after.
     rows : tuple of int
-        The axes that are the rows of the matrix.
+        The axes of the weight that are the rows of the matrix.
     iteration : Iteration or None
-        What estimates σ; None where it is the largest singular value.
+        The power iteration that estimates σ; None where σ is the largest singular value.
     sigma : float
-        The exact value, rounded once.
+        The exact σ, rounded once.
     largest : float
-        The largest singular value: exact where that is σ, otherwise to ten digits.
+        The largest singular value: σ itself without an iteration, otherwise correct to ten digits.
     weight : ndarray
-        The folded one, with its axes in the order of the weight that was given.
+        The folded weight, with its axes in the order of the weight that was given.
     has_open_rows : bool
-        Whether its shape, u and v go with rows along another axis as well.
+        Whether the weight's shape, u and v fit rows along the other axis as well.
     """
 
     name: str
@@ -70,13 +71,13 @@ class FoldedMatrix(NamedTuple):
         return self.sigma / self.largest - 1.0
 
     def prove(self) -> tuple[float, float]:
-        """Run a random batch through both layers.
+        """Run a random batch through both layers without their biases, and compare the outputs.
 
         Returns
         -------
         tuple of float
-            The largest difference, and the largest magnitude of the output; NaN or infinite where that is
-            beyond float64.
+            The largest difference between the folded layer's output and the layer's over σ, and the largest
+            magnitude of the latter; NaN or infinite where that is beyond float64.
         """
         x = draw_batch(self.layer)
         with np.errstate(all="ignore"):
@@ -96,10 +97,10 @@ def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: st
     Parameters
     ----------
     layer : Layer
-        The weight with its axes in an order of its own.
+        The layer, its weight with the axes in `order`.
     request : Request
-        Rows, iterations, u, v and framework. By default the rows are those of the framework, and of a
-        transposed convolution of torch's the second axis.
+        Rows, iterations, u, v and framework. The default rows are the framework's: for a transposed layer of
+        torch's, the second axis.
     order : tuple of str
         The order of the weight's axes, as `find_order` returns it.
     name : str
@@ -107,9 +108,9 @@ def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: st
     Raises
     ------
     DataError
-        If the weight is not of a layer's shape or not finite, or σ is 0 or negative.
+        If the weight is not of a layer's shape or not finite, σ is 0, or the folded weight is not finite.
     UsageError
-        If u or v is of another length, as `make_plan`.
+        If an option does not fit the weight, as u or v of another length.
 
     Notes
     -----
@@ -144,7 +145,7 @@ def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: st
 class Kept(NamedTuple):
     """The names in a state dict for one spectrally normalized weight, and for the arrays kept with it.
 
-    u and v are empty of a weight of one axis, which `torch.nn.utils.parametrizations.spectral_norm` divides by
+    u and v are "" for a weight of one axis, which `torch.nn.utils.parametrizations.spectral_norm` divides by
     its length (nn/utils/parametrizations.py:494).
     """
 
@@ -159,7 +160,7 @@ _PARAMETRIZED = re.compile(r"((?:.*\.)?)parametrizations\.([^.]+)\.original")
 _ANY_PARAMETRIZED = re.compile(r"((?:.*\.)?)parametrizations\.([^.]+)\..+")
 
 _LEAST_LENGTH = 1e-12
-"""By which torch divides a weight of one axis that is shorter, unless its eps is another."""
+"""torch's eps: the least length by which it divides a weight of one axis."""
 
 
 def find_kept(names: Collection[str], vectors: Collection[str] = ()) -> Iterator[Kept]:
@@ -167,14 +168,21 @@ def find_kept(names: Collection[str], vectors: Collection[str] = ()) -> Iterator
 
     `torch.nn.utils.spectral_norm` keeps `weight_orig`, `weight_u` and `weight_v`, and
     `torch.nn.utils.parametrizations.spectral_norm` keeps `parametrizations.weight.original`,
-    `parametrizations.weight.0._u` and `parametrizations.weight.0._v`; of a weight of one axis, which `vectors`
-    names, it keeps the first alone. Without the norm either is `weight`.
+    `parametrizations.weight.0._u` and `parametrizations.weight.0._v`; for a weight of one axis only the first
+    of these. Without the norm both are called `weight`.
+
+    Parameters
+    ----------
+    names : collection of str
+        The names of all arrays.
+    vectors : collection of str
+        The names of arrays of one axis.
 
     Raises
     ------
     DataError
-        If one of the three is missing, another parametrization goes with it, or the weight is there too, or
-        twice.
+        If one of u and v is missing, the weight has another parametrization too, or `weight` is there already
+        or would be made twice.
 
     Examples
     --------
@@ -197,7 +205,7 @@ def find_kept(names: Collection[str], vectors: Collection[str] = ()) -> Iterator
 
 
 def _refuse_partial(kept: Kept, names: Collection[str]) -> NoReturn:
-    """Raise the error of a weight with one of u and v."""
+    """Raise `DataError` for a weight that has only one of u and v."""
     there, missing = (kept.u, kept.v) if kept.u in names else (kept.v, kept.u)
     if missing == kept.u or _HOOKED.fullmatch(kept.weight) is None:
         raise DataError(f"{kept.weight} has {there} and no {missing}")
@@ -208,7 +216,7 @@ def _refuse_partial(kept: Kept, names: Collection[str]) -> NoReturn:
 
 
 def find_parametrized(names: Collection[str]) -> list[str]:
-    """Return the weights of a state dict of torch's that parametrizations make.
+    """Return the names of the weights that parametrizations make in a state dict of torch's.
 
     Examples
     --------
@@ -252,8 +260,8 @@ def fold_state(
     ----------
     arrays : mapping of str to ndarray
     rows : int
-        The axis of the rows of weights whose shape, u and v go with both: 0, as torch has it of all but
-        transposed convolutions, or 1.
+        The axis of the rows (0 or 1) for weights whose shape, u and v fit both. torch's is 0, and 1 for
+        transposed convolutions.
 
     Returns
     -------
@@ -264,7 +272,7 @@ def fold_state(
     Raises
     ------
     DataError
-        If there is none, or one cannot be folded.
+        If no weight is spectrally normalized, or one cannot be folded.
     """
     vectors = [name for name, values in arrays.items() if values.ndim == 1]
     kept = {each.weight: each for each in find_kept(arrays, vectors)}
@@ -309,10 +317,11 @@ def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> Fol
 
 
 def find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any], rows: int) -> tuple[int, bool]:
-    """Return the axis of the rows, and whether it could be the other one: 1 of a transposed convolution, or 0.
+    """Return the axis of the rows, 0 or 1 (for a transposed convolution), and whether the other fits as well.
 
-    Where both axes have the lengths of u and v, it is the one along which u and v are of one power iteration,
-    as a step of training leaves them until the optimizer moves the weight; otherwise `rows`.
+    If u and v have the lengths for both axes, the axis is the one for which they come from one power iteration
+    of the weight, as a training step leaves them; if that holds for neither or both, it is `rows`. The second
+    value is True only in this last case, if σ differs between the axes. Without u and v that fit, it is 0.
     """
     matrices = {}
     for axis in range(min(weight.ndim, 2)):
@@ -332,7 +341,7 @@ def find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any], rows: int)
 
 
 def _is_iterated(matrix: Floats, u: Floats, v: Floats, eps: float) -> bool:
-    """Whether u is Wv over its length, or v is Wᵀu over its: but for arithmetic in float32 and rounding to eps.
+    """Whether u = Wv/‖Wv‖ or v = Wᵀu/‖Wᵀu‖, within the errors of float32 arithmetic and rounding to eps.
 
     Torch's hook makes v and then u, its parametrization u and then v (nn/utils/spectral_norm.py:97,
     nn/utils/parametrizations.py:480).

@@ -1,9 +1,9 @@
 """The state file: running statistics between calls, in an `.npz` that NumPy reads.
 
 Its members are `schema` ("normcli-state/1"), `norm`, `mean` and `var` (float64, finite, one for each channel),
-`eps` (float64) and `eps_mode` ("inside" or "outside" the root), as the last batch was normalized with, and
-`batches` (int64); where the batches were tables with names, `columns`; where the running statistics are plain
-averages, the exact sums of those of the batches, `mean_sum` and `var_sum`, in digits as of stats files.
+`eps` (float64) and `eps_mode` ("inside" or "outside" the root) of the last batch's norm, and `batches` (int64).
+Where the batches were tables with named columns, `columns` has the names. Where running statistics are plain
+averages, `mean_sum` and `var_sum` are the exact sums of the batches' means and variances, as in stats files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _POLL = 0.02
 """Seconds between two attempts at a lock that another process holds."""
 
 _SILENT = 2.0
-"""Seconds for which to wait without a word."""
+"""Seconds of waiting before the user is told."""
 
 _NEW_FILE = 0o666
 """The permissions of a new file, before the umask."""
@@ -54,7 +54,7 @@ def read_state(path: str, norm: str) -> State | None:
     Raises
     ------
     UsageError
-        If the path is a folder's, or does not end in .npz.
+        If the path is a folder, or does not end in .npz.
     DataError
         If the file cannot be read, is damaged, of another version, or of another norm.
     """
@@ -102,12 +102,12 @@ def require_state_path(path: str) -> None:
 def replace_state(path: str, state: State) -> Iterator[None]:
     """Write a state file that replaces the old one when the block ends, or not at all if the block fails.
 
-    The file is written and synced before the block begins: a full disk fails then.
+    The file is written and synced before the block begins, so that a full disk shows before it.
 
     Raises
     ------
     DataError
-        If writing fails; what stood there before still does.
+        If writing fails; the old file is unchanged.
     """
     columns = {} if state.columns is None else {"columns": np.array(state.columns, dtype=np.str_)}
     sums: dict[str, Any] = {}
@@ -137,20 +137,21 @@ def replace_state(path: str, state: State) -> Iterator[None]:
 def hold(path: str, timeout: float | None = None, notify: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Lock a state file for the block, which reads and then replaces it; other processes wait.
 
-    The lock is on the file itself; where there is none yet, on a file beside it that goes when the block ends.
+    The lock is on the file itself; if there is no file yet, on a file beside it that is removed when the block
+    ends.
 
     Parameters
     ----------
     path : str
     timeout : float or None
-        For how many seconds to wait at most; None is for ever.
+        The most seconds to wait; None waits for ever.
     notify : callable
         Called once, after two seconds of waiting.
 
     Raises
     ------
     DataError
-        If another process still holds it after that time, or it cannot be locked.
+        If another process still holds the lock after `timeout`, or the file cannot be locked.
     """
     target = Path(os.path.realpath(path))
     start, told = time.monotonic(), False
@@ -171,7 +172,7 @@ def hold(path: str, timeout: float | None = None, notify: Callable[[], None] = l
 
 
 def _try_hold(path: str, target: Path) -> Callable[[], None] | None:
-    """Lock a state file, or the place of one; return what ends that, or None if another process is there."""
+    """Lock a state file, or one beside it; return the function that unlocks it, or None if it is locked."""
     try:
         if (
             os.name == "nt"

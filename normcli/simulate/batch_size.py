@@ -1,4 +1,4 @@
-"""The movement of one sample's statistics and output as the batch around it changes."""
+"""How far one sample's statistics and output change with the batch around it."""
 
 from __future__ import annotations
 
@@ -37,23 +37,25 @@ if TYPE_CHECKING:
 
 BATCHES = (1, 2, 4, 8, 32, 128)
 DRAWS = 100
-"""Sizes of batches, and draws of each, by default."""
+"""The default sizes of batches, and the default number of draws of each."""
 
 
 class Movement(NamedTuple):
-    """The movement of a sample by batches of one size, over draws of the batch around it.
+    """The distances of a sample's output and statistics from the population's, over draws of one batch size.
 
     Parameters
     ----------
     size : int
-        Samples in a batch, the watched one among them.
+        The number of samples in a batch, the watched one included.
     output : Quartiles
-        Of the mean of |y − y of the population| over the values of the sample, in the unit of y.
+        The quartiles, over the draws, of the mean of |y − y of the population| over the values of the sample,
+        in the unit of y.
     centre : Quartiles or None
-        Of |centre − that of the population| over the spread of the population, the mean over the groups; None
-        where nothing is subtracted.
+        The quartiles, over the draws, of |centre − centre of the population| / spread of the population, a mean
+        over the groups; None if the norm subtracts nothing.
     spread : Quartiles or None
-        Of |spread / that of the population − 1|, likewise; None where the divisor has none.
+        The quartiles, over the draws, of |spread / spread of the population − 1|, a mean over the groups; None
+        if the norm has no spread.
     """
 
     size: int
@@ -63,16 +65,16 @@ class Movement(NamedTuple):
 
 
 class MovedNorm(NamedTuple):
-    """The movements of one norm's statistics and output, for each batch size.
+    """The distances of one norm's statistics and output from the population's, for each batch size.
 
     Parameters
     ----------
     name : str
-        As it was asked for.
+        The norm's name as the caller gave it.
     plan : Plan
-        Of the whole population.
+        The plan for the whole population.
     movements : tuple of Movement
-        In the order of the sizes.
+        One for each batch size, in the order of the sizes.
     """
 
     name: str
@@ -81,7 +83,7 @@ class MovedNorm(NamedTuple):
 
     @property
     def moves(self) -> bool:
-        """Whether other samples are in the groups of a sample."""
+        """Whether a sample's output depends on other samples of its batch, whose values are in its groups."""
         return depends_on_batch(self.plan)
 
 
@@ -92,10 +94,13 @@ class BatchSizes(NamedTuple):
     ----------
     population : Population
     norms : tuple of MovedNorm
+        One for each norm, in the order given.
     sizes : tuple of int
+        The batch sizes, each once.
     draws, seed : int
+        The number of draws of each size, and the seed.
     change : Change
-        Of the other samples of a batch.
+        Scale and shift, applied to every sample of a batch but the watched one.
     """
 
     population: Population
@@ -107,7 +112,7 @@ class BatchSizes(NamedTuple):
 
     @property
     def is_finite(self) -> bool:
-        """Whether no distance is NaN, as where values of the population are."""
+        """Whether the median distance of the output is finite for all norms and sizes."""
         return all(math.isfinite(one.output.median) for norm in self.norms for one in norm.movements)
 
 
@@ -123,26 +128,26 @@ def simulate_batch_size(
     scale: float = 1.0,
     effort: Effort = DEFAULT_EFFORT,
 ) -> BatchSizes:
-    """Draw batches around one sample of a population, and measure how far it moves.
+    """Draw batches around one sample of a population, and measure how far its output and statistics change.
 
     Parameters
     ----------
     x : array_like, shape (samples, …)
-        The population; a layout's batch axis, or else the first, is that of the samples. It may be a map of a
-        file: of it, the population's statistics are taken in a pass, and then one batch at a time is read.
+        The population. Samples lie along the batch axis of the layout, by default the first axis. It may be a
+        memory map of a file: one pass takes the population's statistics, then one batch at a time is read.
     norms : sequence of str, or mapping of str to Request
-        Names of the table `normcli.NORMS`, or requests by what to call them.
+        Names in the table `normcli.NORMS`, or a mapping of names of the caller's choice to requests.
     batches : sequence of int, optional
-        How many samples are in a batch, the watched one among them; of sizes that are repeated, each once. By
-        default `BATCHES`, with the whole population in place of sizes that are larger.
+        The numbers of samples in a batch, the watched one included; a size that is repeated counts once. By
+        default `BATCHES`, with the size of the population in place of larger ones.
     draws : int
-        How often a batch of each size is drawn; of each, the norms see the same batches.
+        The number of batches drawn of each size; all norms see the same batches.
     seed : int
-        Of NumPy's `default_rng`.
+        The seed for NumPy's `default_rng`.
     sample : int
         The number of the sample that is watched.
     shift, scale : float
-        The other samples of a batch become scale · x + shift: a batch that comes from elsewhere.
+        The other samples of a batch become scale · x + shift, as if they came from other data.
     effort : Effort
 
     Raises
@@ -153,8 +158,8 @@ def simulate_batch_size(
 
     Notes
     -----
-    Where the groups of a norm lie within one sample, as its plan says, nothing is drawn: every distance is 0.
-    This is the story of figure 1 of Wu & He 2018, "Group Normalization", arXiv:1803.08494.
+    For norms whose groups lie within one sample, nothing is drawn: every distance is 0. The effect is that of
+    figure 1 in Wu & He 2018, "Group Normalization", arXiv:1803.08494.
 
     Examples
     --------
@@ -182,17 +187,17 @@ def simulate_batch_size(
 
 
 def _plan(request: Request, values: NDArray[Any]) -> Plan:
-    """Return the plan of a batch, its output in float64: what moves is not hidden by rounding."""
+    """Return the plan for an array with its output in float64, so that rounding hides no small change."""
     return make_plan(request._replace(dtype="float64"), values.shape, values.dtype)
 
 
 def calculate_batch(plan: Plan, batch: NDArray[Any], inputs: Inputs = NO_INPUTS) -> Result:
-    """Return the result of a batch, by a plan's request."""
+    """Return the result of a batch for the request of a plan, in float64."""
     return calculate(_plan(plan.request, batch), batch, inputs)
 
 
 def _move(plan: Plan, asked: BatchSizes, effort: Effort) -> Iterator[Movement]:
-    """Yield how far batches of each size move the watched sample."""
+    """Yield the distances of the watched sample for each batch size, in order."""
     population, _, sizes, draws, seed, change = asked
     if not depends_on_batch(plan):
         centre, spread = _name_statistics(plan)
@@ -216,17 +221,21 @@ def _move(plan: Plan, asked: BatchSizes, effort: Effort) -> Iterator[Movement]:
 
 
 def take_sample(result: Result, axis: int, sample: int) -> Floats:
-    """Return the output of one sample of a batch."""
+    """Return the output of one sample of a batch in float64, without the axis of samples."""
     return np.asarray(result.normalized.take(sample, axis), np.float64)
 
 
 def _name_statistics(plan: Plan) -> tuple[str | None, str | None]:
-    """Return the names of a norm's centre and spread: `mean` and `std`; None where it has none."""
+    """Return the names of a norm's centre and spread, as `mean` and `std`; None for one that it lacks."""
     return plan.norm.centre.statistic, plan.norm.divisor.spread
 
 
 def _compare_statistics(result: Result, whole: Result) -> tuple[float | None, float | None]:
-    """Return how far centre and spread of a batch are from the population's, as `Movement` has them."""
+    """Return the distances of a batch's centre and spread from the population's; None for one that is missing.
+
+    They are the means over the groups of |centre − centre of all| / spread of all and |spread / spread of all
+    − 1|.
+    """
     centre, spread = _name_statistics(whole.plan)
     scale = np.asarray(1.0 if spread is None else whole.statistics[spread])
     with np.errstate(all="ignore"):

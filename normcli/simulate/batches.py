@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MOST_BATCHES = 10_000_000
-"""What is measured of each batch is kept until all are drawn."""
+"""The most batches that are drawn: the distances of each are kept until the end."""
 
 
 class Change(NamedTuple):
@@ -32,13 +32,13 @@ class Change(NamedTuple):
     scale: float = 1.0
 
     def require_finite(self) -> None:
-        """Raise `UsageError` if a number is NaN or infinite: no value would be left."""
+        """Raise `UsageError` if shift or scale is NaN or infinite."""
         for name, number in self._asdict().items():
             if not math.isfinite(number):
                 raise UsageError(f"{name} {number:g} is not a finite number")
 
     def apply(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return changed values, as float64; the array itself where nothing changes."""
+        """Return scale · values + shift in float64; the array itself if scale is 1 and shift 0."""
         return values if self == NO_CHANGE else values.astype(np.float64) * self.scale + self.shift
 
 
@@ -46,16 +46,16 @@ NO_CHANGE = Change()
 
 
 class Population(NamedTuple):
-    """The samples that batches are drawn from, and the one that is in all of them.
+    """The samples from which batches are drawn, and the watched one, which is in every batch.
 
     Parameters
     ----------
     values : ndarray
-        Which may be a map of a file: of it, only the samples of one batch are in memory at a time.
+        All samples. For a memory map of a file, only the samples of one batch are in memory at a time.
     axis : int
-        Along which the samples lie.
+        The axis along which the samples lie.
     sample : int
-        The number of the one that is watched.
+        The number of the watched sample.
     """
 
     values: NDArray[Any]
@@ -68,7 +68,21 @@ class Population(NamedTuple):
         return int(self.values.shape[self.axis])
 
     def require_batches(self, sizes: Sequence[int], option: str = "batches") -> None:
-        """Raise `NormError` unless the watched sample is there, and batches of some sizes can be drawn."""
+        """Raise an error unless the watched sample exists, and batches of all sizes can be drawn.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+        option : str
+            The name of the sizes in messages.
+
+        Raises
+        ------
+        UsageError
+            If there is no such sample, no size, or a size below 1.
+        DataError
+            If a size is larger than the population.
+        """
         if not 0 <= self.sample < self.sample_count:
             raise UsageError(f"sample {self.sample} is none of the {format_count(self.sample_count, 'sample')}")
         if not sizes or min(sizes) < 1:
@@ -78,32 +92,46 @@ class Population(NamedTuple):
             raise DataError(f"{option} of {max(sizes)} take as many samples; the input has {held}")
 
     def take(self, numbers: Sequence[int]) -> NDArray[Any]:
-        """Return some samples as a tensor."""
+        """Return the samples with these numbers as one array in memory."""
         index: tuple[Any, ...] = (*(slice(None),) * self.axis, list(numbers))
         return np.asarray(fetch(self.values[index]))
 
     def draw(self, size: int, rng: np.random.Generator, change: Change = NO_CHANGE) -> NDArray[Any]:
-        """Return a batch whose first sample is the watched one; the others are drawn, without repeats.
+        """Return a batch whose first sample is the watched one; the others are drawn without repeats.
 
         Parameters
         ----------
         size : int
-            Of the batch.
+            The number of samples in the batch.
         rng : numpy.random.Generator
         change : Change
-            Of the others' values.
+            Scale and shift, applied to the values of the other samples.
         """
         drawn = rng.choice(self.sample_count - 1, size - 1, replace=False)
         others = self.take((drawn + (drawn >= self.sample)).tolist())
         return np.concatenate([self.take([self.sample]), change.apply(others)], axis=self.axis)
 
     def follow(self, effort: Effort, sizes: Sequence[int], times: int) -> Callable[[int], None]:
-        """Let an observer expect batches of some sizes, each so often; return what tells it of one.
+        """Tell the observer how many bytes all batches have; return a function to report a finished batch.
+
+        Parameters
+        ----------
+        effort : Effort
+            Its observer, if it has one, is told.
+        sizes : sequence of int
+            The numbers of samples in batches.
+        times : int
+            The number of batches of each size.
+
+        Returns
+        -------
+        callable
+            Takes the number of samples in the batch that is finished.
 
         Raises
         ------
         UsageError
-            If they are more than `MOST_BATCHES`.
+            If there are more than `MOST_BATCHES` batches.
         """
         if len(sizes) * times > MOST_BATCHES:
             raise UsageError(f"{len(sizes) * times:,} batches are drawn; at most {MOST_BATCHES:,} are")
@@ -128,7 +156,7 @@ class Quartiles(NamedTuple):
 
     @classmethod
     def of_all(cls, numbers: Sequence[float | None]) -> Quartiles | None:
-        """Return the quartiles of numbers; None if one of them is None."""
+        """Return the quartiles of one or more numbers; None if one of them is None."""
         known = [number for number in numbers if number is not None]
         return cls.of(known) if len(known) == len(numbers) else None
 

@@ -1,4 +1,4 @@
-"""Training against evaluation, step after step: one sample by its batch's statistics, and by running ones."""
+"""Training against evaluation, step by step: one sample normalized with batch and with running statistics."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 STEPS, BATCH, RUNS = 60, 8, 20
-"""Steps, samples in a batch, and runs with other batches, by default."""
+"""The default numbers of steps, of samples in a batch, and of runs with other batches."""
 
 
 class Step(NamedTuple):
-    """One step: distances of the watched sample and of the running statistics, over the runs.
+    """One step: the distances of the watched sample and of the running statistics, over the runs.
 
     Parameters
     ----------
     number : int
-        From 1.
+        The number of the step, from 1.
     training, evaluation : Quartiles
-        Of the mean of |y − y of the population| over the values of the sample, in the unit of y: with the
-        statistics of the step's batch, and with the running ones after it.
+        The quartiles of the mean of |y − y of the population| over the values of the sample, in the unit of y:
+        with the statistics of the step's batch, and with the running statistics after the step.
     mean, var : Quartiles
-        Of |running mean − that of the population| over the population's deviation, and of |running variance /
-        that of the population − 1|: means over the channels.
+        The quartiles of |running mean − mean of the population| / deviation of the population, and of |running
+        variance / variance of the population − 1|, both means over the channels.
     """
 
     number: int
@@ -61,15 +61,19 @@ class Training(NamedTuple):
     Parameters
     ----------
     name : str
+        The norm's name in the table.
     plan : Plan
-        Of the whole population.
+        The plan for the whole population.
     population : Population
     rule : RunningRule
+        The rule by which batches enter the running statistics.
     steps : tuple of Step
     batch, runs, seed : int
+        The number of samples in a batch, the number of runs, and the seed.
     change : Change
-        Of all values, from step `since` on.
+        Scale and shift, applied to all values from step `since` on.
     since : int
+        The number of the first step with changed values.
     """
 
     name: str
@@ -85,7 +89,7 @@ class Training(NamedTuple):
 
     @property
     def is_finite(self) -> bool:
-        """Whether no distance is NaN, as where values of the population are."""
+        """Whether the median distance of the output in training is finite at all steps."""
         return all(math.isfinite(step.training.median) for step in self.steps)
 
 
@@ -104,33 +108,37 @@ def simulate_training(
     since: int | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Training:
-    """Train on batches around one sample, and hold its output in training and in evaluation against each other.
+    """Update running statistics with batches around a sample; compare training with evaluation at each step.
 
     Parameters
     ----------
     x : array_like, shape (samples, …)
-        The population, as of `simulate_batch_size`.
+        The population. Samples lie along the batch axis of the layout, by default the first axis.
     norm : str or Request
-        One that keeps running statistics. They begin with mean 0 and variance 1.
+        A norm that keeps running statistics. These begin with mean 0 and variance 1.
     batch, steps : int
-        Samples in a batch, and batches.
+        The number of samples in a batch, and that of batches.
     runs : int
-        How often all steps are run, with other batches.
+        The number of times that all steps are run, each time with other batches.
     momentum : float, "none" or None
-        Of the running statistics; None is the convention's, 0.1 of the new batch.
-    seed, sample
-        As of `simulate_batch_size`.
+        The momentum of the running statistics, "none" for a plain average; None: the convention's, in torch 0.1
+        for the new batch.
+    seed : int
+        The seed for NumPy's `default_rng`.
+    sample : int
+        The number of the sample that is watched.
     shift, scale : float
-        From step `since` on, all values become scale · x + shift, the watched sample's too: the data move. The
-        batch's own statistics undo that; the running ones follow.
+        From step `since` on, all values become scale · x + shift, those of the watched sample too. A batch's
+        own statistics undo this at once; running statistics follow slowly.
     since : int, optional
-        One of the steps; by default that after the first half.
+        The number of the first step with changed values; by default the first of the second half.
     effort : Effort
 
     Raises
     ------
     NormError
-        If the norm keeps no running statistics, or as `simulate_batch_size`.
+        If the norm keeps no running statistics, a number is out of range, or a batch is larger than the
+        population.
 
     Examples
     --------
@@ -170,7 +178,7 @@ def simulate_training(
 
 
 def _run(asked: Training, steps: int, whole: Result, rng: np.random.Generator) -> Iterator[list[float]]:
-    """Yield the measurements at each step of one run, in the order of the fields of `Step`."""
+    """Yield the four distances at each step of one run: training, evaluation, mean and var, as in `Step`."""
     population, state = asked.population, begin(asked.plan)
     axis, (mean, var) = population.axis, measure_batch(whole, asked.plan.spec.ddof)
     reference = take_sample(whole, axis, population.sample)

@@ -1,18 +1,18 @@
 """Reading, writing and generating tensors: one file per format. Nothing here knows of norms.
 
-* `files`: the registry of formats: from a name to a tensor, and back
+* `files`: from the name of a file to a tensor
 * `formats`: files that hold arrays
-* `held_files`: files held against what they were when they were opened
+* `held_files`: opening files, and detecting later changes
 * `locks`: locks that end with their process
 * `many`: globs, folders and lists of files
-* `mapped`: arrays that lie in files
-* `pieces`: long arrays and texts piece by piece
+* `mapped`: arrays in files: memory maps, and reads by position
+* `pieces`: long arrays piece by piece
 * `positions`: reading and replacing open files, on Windows too
 * `random`: tensors drawn at random
-* `residual`: a tensor and what is added to it
+* `residual`: the sum of a tensor and its residual
 * `spool`: temporary files without a name
-* `tables`: columns of numbers among others
+* `tables`: tables of columns, some of them numbers
 * `tensor`: a tensor with its source
-* `watched`: the progress of work outside the engine
+* `watched`: the progress of long work outside the engine
 * `written_whole`: files that are written whole or not at all
 """

@@ -1,4 +1,4 @@
-"""From `FILE`, `FILE:KEY` or `-` to a tensor."""
+"""Loading a tensor, given `FILE`, `FILE:KEY` or `-`."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
     Parameters
     ----------
     specification : str
-        `FILE`, `FILE:KEY` for an array of an archive, or `-` for standard input, whose first bytes tell its
-        format (as do those of a pipe such as `<(command)`).
+        `FILE`; `FILE:KEY` for an array of an archive or store; or `-` for standard input. The format is
+        recognized by the suffix; for standard input and pipes such as `<(command)`, by the first bytes.
     options : TableOptions
-        How it is read if it is a table.
+        The options for reading a table.
 
     Raises
     ------
     UsageError
-        If the suffix is unknown, or the key is.
+        If the suffix or the key is unknown, or an option does not fit the file.
     DataError
-        If the file is missing, unreadable or malformed.
+        If the file is missing, unreadable or malformed, or changes meanwhile.
     """
     if specification == STANDARD_STREAM:
         if sys.stdin is None:
@@ -93,7 +93,13 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
 
 
 def split_key(specification: str) -> tuple[Path, str | None]:
-    """Return the file that `FILE` or `FILE:KEY` names, and the key if there is one."""
+    """Return the path and the key of `FILE:KEY`; of `FILE`, and of any existing path, the path and None.
+
+    Raises
+    ------
+    UsageError
+        If there is a key and files of that suffix hold a single array.
+    """
     if os.path.exists(specification):  # noqa: PTH110  # False, not an error, where the name is too long
         return Path(specification), None
     found = _KEYED.fullmatch(specification)
@@ -110,7 +116,7 @@ def split_key(specification: str) -> tuple[Path, str | None]:
 def _load_stream(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions, path: Path | None = None
 ) -> Tensor:
-    """Load a tensor from a stream, which is stored first unless it is a file (`< x.npy`) at its start."""
+    """Load a tensor from a stream: a regular file at its start (`< x.npy`) directly, others stored first."""
     if _is_file_at_start(stream):
         return _load_held(stream, Opened.describe(stream, name, path), key, options)
     with spool(stream, name, lambda head: recognize_format(head[:SNIFFED_BYTES], name)) as whole:
@@ -129,7 +135,10 @@ def _load_held(
     options: TableOptions,
     file_format: FileFormat | None = None,
 ) -> Tensor:
-    """Load a tensor from a file as `_load_whole`; if that fails, and the file changed meanwhile, say that."""
+    """Load a tensor from an open file; raise `DataError` if the file has changed since it was opened.
+
+    Without a format, the first bytes of the file tell it.
+    """
     try:
         tensor = _load_whole(stream, opened.name, key, options, file_format)
     except DataError:
@@ -139,12 +148,12 @@ def _load_held(
 
 
 def _hold_to(tensor: Tensor, opened: Opened) -> Tensor:
-    """Return a tensor that was read from a file, with the file's identity for checks of later reads.
+    """Return a tensor that was read from a file with the state of the file when opened, for later checks.
 
     Raises
     ------
     DataError
-        If the file has changed already.
+        If the file has changed since it was opened.
     """
     opened.require_unchanged()
     if isinstance(tensor.values, Mapped) and not tensor.values.temporary:
@@ -163,9 +172,9 @@ def _is_file_at_start(stream: BinaryIO) -> bool:
 def _load_whole(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions, file_format: FileFormat | None = None
 ) -> Tensor:
-    """Load a tensor from a stream that can be read again: where it lies, or into memory.
+    """Load a tensor from a seekable stream: as a memory map if it is large, else into memory.
 
-    Without a format the first bytes tell it.
+    Without a format, the first bytes of the stream tell it.
     """
     head = stream.read(SNIFFED_BYTES)
     if not head:
@@ -196,7 +205,7 @@ def _load_whole(
 
 
 def _name_columns(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
-    """Return a tensor without names with those that are wanted, if it has as many columns."""
+    """Return a tensor with the wanted column names, and a note, if its last axis fits; else unchanged."""
     if wanted is None or tensor.values.shape[-1:] != (len(wanted),):
         return tensor
     notes = (tensor.note, UNNAMED.format(list_names(wanted)))

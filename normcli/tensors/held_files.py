@@ -1,4 +1,4 @@
-"""Files and stores are opened here; each is held against what it was then, as others may write to it."""
+"""Opening files and stores, and checking later that no other process has changed them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 
 _AT_ONCE = os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0)
-"""Opens a pipe without waiting for who writes to it."""
+"""The flags of `os.open` with which opening a pipe does not wait for a writer."""
 
 FOLLOW = "--follow-links reads what stores link to"
-"""The remedy for a store of which a part lies elsewhere."""
+"""The remedy, for messages, for a store with a part in other files."""
 
 
 class NoFileError(DataError):
-    """The path is a pipe, a socket or a device, and only a regular file can be read."""
+    """The error for a path that is a pipe, a socket or a device, where only a regular file can be read."""
 
 
 class StoreRules(NamedTuple):
-    """What is read of stores.
+    """The rules for reading stores.
 
     Parameters
     ----------
     follows_links : bool
-        Whether a store may refer to files elsewhere.
+        Whether files outside a store are read if the store links to them.
     fills_missing : bool
-        Whether a large array of which the store holds next to nothing is read, as its fill value.
+        Whether a large array is read even if the store holds hardly any of its chunks; the rest is fill value.
     """
 
     follows_links: bool = False
@@ -44,26 +44,28 @@ class StoreRules(NamedTuple):
 
 
 class Stores:
-    """The rules of the whole run."""
+    """The holder of the rules for stores, which are the same in the whole process."""
 
     rules: ClassVar = StoreRules()
 
 
 def open_regular(path: str | Path, store: str | None = None) -> BinaryIO:
-    """Open a regular file for reading: of what else may wait for ever, or never end, none is opened.
+    """Open a regular file for reading; never a pipe or a device, which might block or never end.
 
     Parameters
     ----------
     path : str or Path
     store : str or None
-        The real path of the folder that the file is a part of: links lead out of it only if links are followed.
+        The real path of a folder in which the file must really lie, unless links are followed; None for any.
 
     Raises
     ------
+    NoFileError
+        If the path is a pipe, a socket or a device.
     DataError
-        If it is a pipe, a socket or a device, or lies elsewhere.
+        If the path is a link out of the folder `store`, and links are not followed.
     OSError
-        If it cannot be opened, or is a folder.
+        If the file cannot be opened, or is a folder.
     """
     if store is not None and not Stores.rules.follows_links:
         real = os.path.realpath(path)
@@ -88,17 +90,17 @@ def _require_regular(mode: int, path: str | Path) -> None:
 
 
 class Opened(NamedTuple):
-    """A file as it was when it was opened.
+    """The state of a file when it was opened.
 
     Parameters
     ----------
     name : str
-        What it is called in messages.
+        The file's name in messages.
     place : str or int
-        Its path, absolute; or the descriptor of a file that was opened by the caller of this process.
+        The absolute path; or the descriptor, if the caller of this process opened the file (`< x.npy`).
     version : tuple of int
-        Inode, size, and the times in nanoseconds of the last modification and of the last change, which no
-        program can set back: the same on every machine that shares the disk.
+        Inode, size, and the times in nanoseconds of the last modification and of the last change (0 for a
+        descriptor).
     """
 
     name: str
@@ -107,7 +109,7 @@ class Opened(NamedTuple):
 
     @classmethod
     def describe(cls, stream: BinaryIO, name: str, path: Path | None = None) -> Opened:
-        """Return what an open file is now; without a path it was opened by the caller of this process."""
+        """Return the state of an open file; `path` is None if the caller of this process opened the file."""
         number = stream.fileno()
         place = number if path is None else os.path.abspath(path)  # noqa: PTH100  # resolves no links
         return cls(name, place, _find_version(os.fstat(number), place))
@@ -115,7 +117,7 @@ class Opened(NamedTuple):
     def require_unchanged(self) -> None:
         """Raise `DataError` if the file was written to, replaced or removed since it was opened.
 
-        Called after the last read: what was read before may be of two versions.
+        This is to be called after the last read, as the values read may be from before and after a change.
         """
         try:
             version = _find_version(os.stat(self.place), self.place)  # noqa: PTH116  # a descriptor has no path
@@ -126,16 +128,17 @@ class Opened(NamedTuple):
 
 
 class StoreVersion(NamedTuple):
-    """A Zarr array as it was when it was opened.
+    """The state of a Zarr array's files when the array was opened.
 
     Parameters
     ----------
     name : str
-        What messages call it.
+        The array's name in messages.
     folder : str or None
-        Where the files of its chunks lie, absolute; None of an array elsewhere, of which changes are not seen.
+        The absolute path of the folder with the array's files; None where changes are not to be detected, as
+        for an array at a URL.
     files : bytes or None
-        A hash of what was known of them then.
+        A hash of the paths, inodes, sizes and times of all files in the folder; None without a folder.
     """
 
     name: str
@@ -144,28 +147,28 @@ class StoreVersion(NamedTuple):
 
     @classmethod
     def describe(cls, name: str, folder: str | None) -> StoreVersion:
-        """Return the version of a store: a hash of its folder's files; None for a store without a folder."""
+        """Return the present state of an array's files; `folder` is None if changes are not to be detected."""
         if folder is None:
             return cls(name, None, None)
         place = os.path.abspath(folder)  # noqa: PTH100  # resolves no links
         return cls(name, place, _hash_files(place))
 
     def require_unchanged(self) -> None:
-        """Raise `DataError` if files were written to, replaced, removed or added since it was opened.
+        """Raise `DataError` if files were written to, replaced, removed or added since the array was opened.
 
-        Called after the last read, as of `Opened`: of chunks written in between, some were read before.
+        Nothing is raised for an array without a folder. This is to be called after the last read.
         """
         if self.folder is not None and _hash_files(self.folder) != self.files:
             refuse_changed(self.name)
 
 
 def refuse_changed(name: str) -> NoReturn:
-    """Raise `DataError`: a file is not what it was when it was opened."""
+    """Raise `DataError` with the message that a file changed while it was read."""
     raise DataError(f"{name} changed while it was read; run again once nothing writes to it")
 
 
 def _hash_files(folder: str) -> bytes:
-    """Return a hash of the names of all files in a folder, and in those in it, and of their `_find_version`."""
+    """Return a hash of the paths and versions (`_find_version`) of all files in a folder and its subfolders."""
     import hashlib  # slow to import, and few tensors lie in stores
 
     known = hashlib.blake2b(digest_size=16)

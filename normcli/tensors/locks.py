@@ -8,21 +8,21 @@ import re
 from pathlib import Path
 
 _LEFT = re.compile(r"\.normcli-[0-9a-f]{16}\.(part|lock)")
-"""The names of drafts and locks in a folder."""
+"""The pattern of the names of drafts and locks."""
 
 
 def name_beside(target: Path, kind: str, identity: bytes) -> Path:
-    """Return the name beside a target of a draft (`part`) or a lock (`lock`), made of 8 bytes."""
+    """Return the path of a draft (kind `part`) or a lock (kind `lock`) beside a target, named by 8 bytes."""
     return target.with_name(f".normcli-{identity.hex()}.{kind}")
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file or folder until its descriptor is closed; return False if another process holds it.
+    """Lock an open file or folder until its descriptor is closed; return False if it is locked already.
 
     Raises
     ------
     OSError
-        If the system or the file system has no such locks.
+        If the system (Windows) or the file system has no such locks.
     """
     try:
         import fcntl
@@ -36,7 +36,7 @@ def try_lock(descriptor: int) -> bool:
 
 
 def is_at(descriptor: int, path: Path) -> bool:
-    """Whether an open file or folder still stands at a path: another may have replaced it, or none be left."""
+    """Whether a path still leads to an open file or folder, which may have been replaced, moved or removed."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
@@ -44,9 +44,9 @@ def is_at(descriptor: int, path: Path) -> bool:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the drafts and locks in a folder that processes have left which are no more.
+    """Remove the drafts and locks in a folder that were left by processes that have ended.
 
-    Whatever a living process has there is locked, and stays; so does everything where there are no locks.
+    Those that are locked, by a running process, are kept; where there are no locks, all are kept.
     """
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 class Named(NamedTuple):
-    """A tensor that is yet to be loaded.
+    """A tensor that is still to be loaded.
 
     Parameters
     ----------
     name : str
     load : callable
-        Returns it; the columns of a table in the order of the names that it is given, if any.
+        Takes the wanted column names in order, or None for any, and returns the tensor.
     """
 
     name: str
@@ -47,12 +47,14 @@ class Named(NamedTuple):
 
 
 def expand(arguments: Sequence[str]) -> list[str]:
-    """Return the files that arguments stand for: a folder for those in it with known suffixes, sorted.
+    """Return the names of files for arguments: names as they are, patterns and folders expanded, sorted.
+
+    A folder stands for the files in it that have known suffixes; a store counts as a file.
 
     Raises
     ------
     DataError
-        If a folder holds none, or a pattern fits none.
+        If a folder holds no such file, or no file matches a pattern.
     """
     found: list[str] = []
     for argument in arguments:
@@ -87,7 +89,7 @@ def read_list(path: str) -> list[str]:
     Raises
     ------
     DataError
-        If it cannot be read or lists none.
+        If the list cannot be read, or is empty.
     """
     try:
         data = sys.stdin.buffer.read() if path == STANDARD_STREAM else Path(path).read_bytes()
@@ -101,7 +103,7 @@ def read_list(path: str) -> list[str]:
 
 
 def name_tensors(paths: Sequence[str], options: TableOptions = AS_FOUND) -> Iterator[Named]:
-    """Yield what each path names: every array of an `.npz`, one of any other file."""
+    """Yield the tensors of paths, to be loaded later: every array of an `.npz`, one for any other path."""
     for path in paths:
         if path.lower().endswith(".npz") and os.path.isfile(path):  # noqa: PTH113
             yield from (Named(name, partial(_load, name, options)) for name in _list_members(path))
@@ -115,7 +117,7 @@ def _list_members(path: str) -> list[str]:
 
 
 def list_keys(path: str) -> list[str]:
-    """Return the names of the arrays of an `.npz` or `.safetensors` file; none of a damaged or other one."""
+    """Return the names of the arrays of an `.npz` or `.safetensors` file; `[]` for a damaged or other file."""
     try:
         with Path(path).open("rb") as stream:
             if path.lower().endswith(".safetensors"):
@@ -127,14 +129,14 @@ def list_keys(path: str) -> list[str]:
 
 
 def load_all(path: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an `.npz` or `.safetensors` file, by name; those that are not calculated with too.
+    """Return all arrays of an `.npz` or `.safetensors` file by name, also of dtypes not calculated with.
 
     Raises
     ------
     UsageError
-        If it is of another format.
+        If the file is of another format.
     DataError
-        If it cannot be read, or one of its arrays.
+        If the file, or one of its arrays, cannot be read.
     """
     keys = list_keys(path)
     if not keys:
@@ -157,9 +159,9 @@ def _load_member(path: str, key: str) -> NDArray[Any]:
 
 
 def describe_source(name: str) -> str:
-    """Return the name of a tensor without its folders, with its file's size, or the shape of its Zarr array.
+    """Return a text that identifies a tensor: file name without folders, key, and file size or Zarr shape.
 
-    Where there is no such file nothing is said of its size: loading it says what is wrong.
+    An example is `x.npz:a 1234`; a key or size that there is not is `None`.
     """
     place = find_place(name)
     path, key = split_key(name) if place is None else (Path(place.path), place.key)

@@ -1,4 +1,4 @@
-"""Arrays that lie in files: read, mapped where they are, or made where the disk has room for them."""
+"""Arrays in files: reading them, mapping them into memory, and reserving room for new ones."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ if TYPE_CHECKING:
     from normcli.tensors.held_files import Opened, StoreVersion
 
 SMALLEST_MAPPED = 1 << 26
-"""Arrays of at least this many bytes are mapped, not read into memory, and worked on tile by tile."""
+"""The size in bytes from which on arrays are mapped, not read into memory, and worked on tile by tile."""
 
 _PIECE = 1 << 20
-"""Bytes that are read at a time."""
+"""The number of bytes that are read at a time."""
 
 _NEAR = 1 << 13
-"""Bytes that are read, to be dropped, rather than begin another read behind them."""
+"""The longest gap in bytes that is read and dropped, as this is faster than a separate read behind it."""
 
 _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 _HAS_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Mapped(np.memmap[Any, Any]):
-    """A memory map that keeps its file open, so that it is found without a name, or after another has taken it.
+    """A memory map that keeps its file open, so that the file can be read even if renamed, replaced or removed.
 
     Attributes
     ----------
     descriptor : int or None
-        Of the open file. None of views and copies.
+        The descriptor of the open file; None for views and copies.
     whole : Mapped or None
-        The map that this is a view of. None of that map itself, and of copies.
+        The map that this is a view of; None for that map itself, and for copies.
     temporary : bool
-        Whether the file ends with the process, so that it need never reach the disk.
-    opened : Opened or None
-        What the file was when it was opened, where other processes may write to it. None of copies.
+        Whether the file is removed when the process ends, so that it need never reach the disk.
+    opened : Opened, StoreVersion or None
+        The state of the file or store when opened, to detect changes; None for copies, and for files that no
+        other process can write to.
     has_positions : bool
-        Whether the values lie in the file, and not elsewhere, in chunks of which they are made when they are
-        read (`normcli.tensors.formats.stores`).
+        Whether the values lie in the file; False if they are read from the chunks of a store (`Chunked`).
     """
 
     descriptor: int | None = None
@@ -63,7 +63,7 @@ class Mapped(np.memmap[Any, Any]):
     has_positions: bool = True
 
     def __array_finalize__(self, source: Any) -> None:
-        """Let views know the file too."""
+        """Set `opened` and `whole` of a view."""
         super().__array_finalize__(source)
         if self._mmap is not None and isinstance(source, Mapped):  # type: ignore[attr-defined]  # of views alone
             self.opened = source.opened
@@ -75,7 +75,7 @@ class Mapped(np.memmap[Any, Any]):
         return self.descriptor is not None or self.whole is not None
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a view; a single value, or those that an index array for each axis picks, by position."""
+        """Return a view; for integers or integer arrays along all axes, the values, read from the file."""
         picks = index if isinstance(index, tuple) else (index,)
         if len(picks) != self.ndim or not self.lies_in_file or not all(map(_is_index, picks)):
             return super().__getitem__(index)
@@ -87,7 +87,7 @@ class Mapped(np.memmap[Any, Any]):
         return self._pick(np.asarray(offsets, np.intp))[()]
 
     def _pick(self, offsets: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the values at byte offsets from the first value; neighbours are read together."""
+        """Return the values at byte offsets from this array's first value; those close together in one read."""
         whole, start = self._locate()
         wanted, inverse = np.unique(offsets, return_inverse=True)
         picked = np.empty(wanted.shape, self.dtype)
@@ -105,18 +105,20 @@ class Mapped(np.memmap[Any, Any]):
         return picked[inverse.reshape(offsets.shape)]
 
     def _locate(self) -> tuple[Mapped, int]:
-        """Return the map that this is a view of, and where in its file the first value lies."""
+        """Return the map that this is a view of (or itself), and the file offset of its own first value."""
         whole = self if self.whole is None else self.whole
         start, whole_start = (array.__array_interface__["data"][0] for array in (self, whole))
         return whole, whole.offset + start - whole_start
 
     def read(self) -> NDArray[Any]:
-        """Return what a map or a view of one holds, read by position.
+        """Return the values of a map, or of a view of one, as an array in memory, read by position.
+
+        Axes of stride 0, as from `numpy.broadcast_to`, stay broadcast (and read-only).
 
         Raises
         ------
         DataError
-            If it is no longer there.
+            If the file has become too short.
         """
         repeated = [n > 1 and not stride for n, stride in zip(self.shape, self.strides, strict=True)]
         if any(repeated):  # as `numpy.broadcast_to` does it
@@ -145,7 +147,7 @@ class Mapped(np.memmap[Any, Any]):
         return copy.transpose(np.argsort(order))
 
     def _read_runs(self, runs: NDArray[np.uint8], stride: int, place: int) -> None:
-        """Read runs of bytes at a fixed distance; return an array of shape (runs, bytes)."""
+        """Fill `runs`, shape (runs, bytes), with runs of bytes, `stride` apart, from a file offset on."""
         count, length = runs.shape
         if count == 1:
             self._read_into(runs[0].data, place)
@@ -168,34 +170,34 @@ class Mapped(np.memmap[Any, Any]):
 
 
 def fetch(values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array in memory; one in a file is read by position.
+    """Return an array in memory: itself, or if it lies in a file its values, read by position.
 
-    A page of a file that has become shorter than its map would end the process.
+    Through the map, reading a file that has become shorter would kill the process.
 
     Raises
     ------
     DataError
-        If the file is cut short.
+        If the file has become too short.
     """
     return values.read() if isinstance(values, Mapped) and values.lies_in_file else values
 
 
 def _is_index(part: Any) -> bool:
-    """Whether a part of an index picks places along an axis, and is no slice."""
+    """Whether the index along one axis is an integer or an array of integers."""
     if isinstance(part, np.ndarray):
         return part.dtype.kind in "iu"
     return isinstance(part, int | np.integer) and not isinstance(part, bool)
 
 
 class Region(NamedTuple):
-    """The part of an open file that holds an array.
+    """The place of an array in a file.
 
     Parameters
     ----------
     dtype : numpy.dtype
     shape : tuple of int
     offset : int
-        Where the values start, in bytes.
+        The offset of the first value, in bytes.
     order : {"C", "F"}
         The order of the values in the file.
     """
@@ -212,7 +214,7 @@ class Region(NamedTuple):
 
     @property
     def is_large(self) -> bool:
-        """Whether the array is worked on where it lies."""
+        """Whether the array is large enough to be mapped and not read into memory."""
         return self.byte_count >= SMALLEST_MAPPED
 
     def load(self, stream: BinaryIO, name: str) -> NDArray[Any]:
@@ -236,12 +238,13 @@ class Region(NamedTuple):
         return self.read(stream, name)
 
     def read(self, stream: BinaryIO, name: str) -> NDArray[Any]:
-        """Return the array that follows in a stream, read into memory.
+        """Return the array that begins at a stream's position, read into memory; `offset` is not used.
 
         Raises
         ------
         DataError
-            As `load`; also if the stream ends before the array does.
+            If the stream ends before the array does, the array does not fit into memory, or NumPy has no arrays
+            of its shape; the message begins with `name`.
         """
         try:
             values = np.empty(math.prod(self.shape), self.dtype)
@@ -259,7 +262,7 @@ class Region(NamedTuple):
             raise DataError(f"{name} has the shape {self.shape}, which NumPy cannot hold") from error
 
     def require_exact(self, name: str, available: int) -> None:
-        """Raise `DataError` unless the available bytes are exactly the bytes of the values."""
+        """Raise `DataError` unless the number of available bytes is that of the values."""
         if self.dtype.kind == "O":
             require_real(self.dtype, name)
         if available < self.byte_count:
@@ -271,14 +274,14 @@ class Region(NamedTuple):
             )
 
     def refuse_short(self, name: str, available: int) -> NoReturn:
-        """Raise `DataError`: fewer bytes are available than the values have."""
+        """Raise `DataError` with the message that fewer bytes are available than the values need."""
         raise DataError(
             f"{name} is cut short: its header says {self.shape} {self.dtype}, "
             f"{self.byte_count} bytes; {available} are there"
         )
 
     def map(self, stream: BinaryIO, mode: Literal["r", "r+"] = "r", kind: type[Mapped] | None = None) -> Mapped:
-        """Return the array as a memory map (of a kind); the stream may be closed while it is used."""
+        """Return the array as a memory map of class `kind` (None: `Mapped`), which outlives the stream."""
         mapped = (kind or Mapped)(stream, self.dtype, mode, self.offset, self.shape, self.order)
         mapped.descriptor = os.dup(stream.fileno())
         weakref.finalize(mapped, os.close, mapped.descriptor)
@@ -308,9 +311,9 @@ class Region(NamedTuple):
 
 
 def require_unchanged(*arrays: NDArray[Any] | None) -> None:
-    """Raise `DataError` if one of some arrays lies in a file that has changed since it was opened.
+    """Raise `DataError` if one of the arrays lies in a file that has changed since it was opened.
 
-    Called after the last read, and before anything is said of what was read.
+    This is to be called after the last read, and before results are shown. None is ignored.
     """
     for array in arrays:
         if isinstance(array, Mapped) and array.opened is not None:
@@ -318,14 +321,14 @@ def require_unchanged(*arrays: NDArray[Any] | None) -> None:
 
 
 def require_room(stream: BinaryIO, size: int) -> None:
-    """Raise `OSError` unless the disk of an open file has room for a number of further bytes."""
+    """Raise `OSError` if the disk of an open file has no room for `size` further bytes, as far as is known."""
     free = _measure_free(stream)
     if free is not None and free < size:
         _refuse(errno.ENOSPC, size, free)
 
 
 def _measure_free(stream: BinaryIO) -> int | None:
-    """Return the bytes that this process may still write to a file's disk, or None where that is not said."""
+    """Return the free bytes on an open file's disk that this process may use; None if that is not known."""
     if not hasattr(os, "fstatvfs"):  # Windows
         return None
     disk = os.fstatvfs(stream.fileno())

@@ -1,4 +1,4 @@
-"""Reading piece by piece: long arrays in C order, whose memory is released behind; and the text of a file."""
+"""Reading long arrays piece by piece, in C order, with their memory released; and decoding a file's text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PIECE = 1 << 18
-"""Values in a piece by default."""
+"""The default number of values in a piece."""
 
 
 def iterate_pieces(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[Any]]:
@@ -33,7 +33,14 @@ def iterate_pieces(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[
 
 
 def find_places(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
-    """Yield, piece by piece, the flat indices (C order) of the values that pass a test.
+    """Yield the flat indices (C order) of the values that pass a test, as one array for each piece.
+
+    Parameters
+    ----------
+    test : callable
+        Takes a piece of each array and returns a mask.
+    *arrays : ndarray
+        Arrays of one shape.
 
     Examples
     --------
@@ -47,12 +54,14 @@ def find_places(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -
 
 
 def iterate_blocks(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[Any]]:
-    """Yield consecutive parts of at most `size` values: whole rows, where a row is no longer than that.
+    """Yield consecutive parts of an array, in memory, of at most `size` values each.
+
+    A part is several whole rows along the first axis; if a row is longer than `size`, rows are cut likewise.
 
     Raises
     ------
     DataError
-        If the file that the values lie in is cut short meanwhile.
+        If the array lies in a file that has become too short.
     """
     for index in _cut(values.shape, size):
         yield fetch(values[(*index, ...)])
@@ -74,7 +83,10 @@ def _cut(shape: tuple[int, ...], size: int) -> Iterator[tuple[int | slice, ...]]
 
 
 def cut_boxes(shape: Sequence[int], start: int, stop: int) -> Iterator[tuple[slice, tuple[slice, ...]]]:
-    """Cut a range of flat numbers of a shape into boxes; yield where each lies in either."""
+    """Cut the values from `start` to `stop`, numbered in C order, into boxes of an array.
+
+    Yields (slice of the range, counted from `start`; slices of the box along each axis) of each box.
+    """
     if not shape:
         yield slice(0, 1), ()
         return
@@ -93,10 +105,10 @@ def cut_boxes(shape: Sequence[int], start: int, stop: int) -> Iterator[tuple[sli
 
 
 def forget(values: NDArray[Any]) -> None:
-    """Release the memory that a memory map has read its values into; other arrays are left alone.
+    """Release the memory into which a memory map has read its file; do nothing for other arrays.
 
-    What was written to the map stays in the file. A private map (mode `c`) is left alone: what was written to
-    it is nowhere else.
+    Values written to the map stay in the file. For a private map (mode `c`) nothing is done, as values written
+    to it are in memory only.
     """
     mapping = getattr(values, "_mmap", None)
     if mapping is not None and getattr(values, "mode", "c") != "c":
@@ -107,7 +119,10 @@ def forget(values: NDArray[Any]) -> None:
 
 
 def decode(data: bytes, name: str, kind: str) -> str:
-    """Return the text of a file of a kind, without a byte order mark; `DataError` if it is not UTF-8."""
+    """Return the text of UTF-8 bytes without a byte order mark; raise `DataError` if they are not UTF-8.
+
+    `name` is the file and `kind` its format, for the message.
+    """
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -6,17 +6,17 @@ import os
 import threading
 
 BINARY: int = getattr(os, "O_BINARY", 0)
-"""A flag of `os.open`, without which Windows changes line ends."""
+"""The flag of `os.open` without which Windows changes line ends; 0 on other systems."""
 
 REPLACES_MAPPED = os.name != "nt"
-"""Whether a file that is mapped into memory can be renamed, as results that are written where they lie are."""
+"""Whether a file can be renamed while it is mapped into memory."""
 
 _MOVING = threading.Lock()
-"""Held while a descriptor's own position is moved, which all threads share."""
+"""The lock that is held while a descriptor's position, which all threads share, is moved and used."""
 
 
 def read_at(descriptor: int, buffer: memoryview, place: int) -> int:
-    """Read bytes from a position on into a buffer; return their number, 0 at the end of the file."""
+    """Read bytes at a file offset into a buffer; return their number, 0 at the end of the file."""
     if hasattr(os, "preadv"):
         return os.preadv(descriptor, [buffer], place)
     with _MOVING:
@@ -27,7 +27,7 @@ def read_at(descriptor: int, buffer: memoryview, place: int) -> int:
 
 
 def write_at(descriptor: int, buffer: memoryview, place: int) -> int:
-    """Write bytes of a buffer from a position on; return their number."""
+    """Write bytes of a buffer at a file offset; return the number written, which may be less than all."""
     if hasattr(os, "pwritev"):
         return os.pwritev(descriptor, [buffer], place)
     with _MOVING:

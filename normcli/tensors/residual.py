@@ -1,4 +1,4 @@
-"""The sum of a tensor and its residual, as a block of layers has it before or behind a norm.
+"""The sum of a tensor and its residual, as in a residual block of a network, before or after a norm.
 
 References
 ----------
@@ -25,20 +25,21 @@ _MOST_INTEGER = np.iinfo(np.int64)
 
 
 class ResidualSum(enum.StrEnum):
-    """How x + residual is summed: rounded to its dtype, as frameworks do, or exactly."""
+    """The two ways to add a residual: each sum rounded to the dtype of x + residual, or exact."""
 
     ROUNDED = "rounded"
     EXACT = "exact"
 
 
 class Addends(NamedTuple):
-    """The two addends of a tensor: values and a residual.
+    """The two addends of a tensor that is a sum.
 
     Parameters
     ----------
     values, residual : ndarray
-        Of one shape.
+        Two arrays of the same shape.
     kind : ResidualSum
+        The way in which they are added.
     """
 
     values: NDArray[Any]
@@ -47,32 +48,31 @@ class Addends(NamedTuple):
 
     @property
     def output_dtype(self) -> str | None:
-        """The dtype of the output of exact sums: that of rounded sums; None for the sum's own."""
+        """The name of the dtype that rounded sums have, for exact sums that are wider; None for all others."""
         dtype = find_sum_dtype(self.values.dtype, self.residual.dtype)
         return dtype.name if self.kind is ResidualSum.EXACT and is_short_float(dtype) else None
 
     def add(self) -> NDArray[Any]:
-        """Return the sum; see `add_residual`."""
+        """Return the sum, as `add_residual` does."""
         return add_residual(*self)
 
 
 def add_residual(
     values: NDArray[Any], residual: NDArray[Any], kind: ResidualSum = ResidualSum.ROUNDED
 ) -> NDArray[Any]:
-    """Return x + residual, each sum rounded once to the dtype that frameworks give it, or exactly.
+    """Return x + residual: each sum rounded once to the dtype that frameworks give it, or exact.
 
     Parameters
     ----------
     values, residual : ndarray
-        Of one shape. Either may lie in a file: a long sum then lies in a temporary one, and is made piece by
-        piece.
+        Two arrays of the same shape. If either lies in a file, a long sum lies in a temporary file.
     kind : ResidualSum
 
     Returns
     -------
     ndarray
-        Of the wider float dtype of the two (of float16 and bfloat16 float32, as in torch and JAX), that of the
-        one that is a float, or int64; exact sums of floats are of float64.
+        The sum. Its dtype is the wider float dtype of the two (float32 for float16 and bfloat16, as in torch
+        and JAX), or the only float dtype, or int64 without floats; float64 for exact sums of floats.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def add_residual(
 
 
 def find_sum_dtype(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of a sum: integers and booleans leave a float as it is."""
+    """Return the dtype of rounded sums: the wider float dtype, float32 for two different halves, else int64."""
     floats = [dtype.newbyteorder("=") for dtype in (first, second) if is_float(dtype)]
     if not floats:
         return np.dtype(np.int64)
@@ -125,7 +125,7 @@ def _add(x: NDArray[Any], other: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[
 
 
 def _add_exactly(x: NDArray[Any], other: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return sums in a dtype that holds each of them; what rounding leaves is by Knuth's sum of two numbers."""
+    """Return sums in a dtype; raise `DataError` if one is inexact, which Knuth's two-sum algorithm shows."""
     with np.errstate(over="ignore", invalid="ignore"):
         first, second = x.astype(dtype), other.astype(dtype)
         total = np.asarray(first + second)
@@ -140,6 +140,6 @@ def _add_exactly(x: NDArray[Any], other: NDArray[Any], dtype: np.dtype[Any]) -> 
 
 
 def _may_overflow(x: NDArray[Any], other: NDArray[Any]) -> bool:
-    """Whether a sum of integers may need more than 64 bits."""
+    """Whether a sum of integers may be beyond int64, judged by the largest absolute values."""
     largest = sum(max(abs(int(array.max())), abs(int(array.min()))) for array in (x, other))
     return largest > _MOST_INTEGER.max

@@ -1,4 +1,4 @@
-"""Temporary files for arrays that are too large for memory. They have no name and vanish with the process."""
+"""Temporary files for arrays that are too large for memory; they have no name and end with the process."""
 
 from __future__ import annotations
 
@@ -23,21 +23,29 @@ if TYPE_CHECKING:
 _PIECE = 1 << 20
 
 SMALLEST_SCRATCH = 1 << 23
-"""Results of at least this many bytes go to a temporary file if the input is a file."""
+"""The size in bytes from which on results, and numbers collected from text, go to a temporary file."""
 
 
 def spool(stream: BinaryIO, name: str, tell_format: Callable[[bytes], str]) -> BinaryIO:
-    """Read a stream to its end, into memory or, if it is large and of a known format, into a temporary file.
+    """Read a stream to its end: into memory, or into a temporary file if it is large.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+    name : str
+        The stream's name in messages.
+    tell_format : callable
+        Takes the first bytes of a large stream, and raises `DataError` if their format is unknown.
 
     Returns
     -------
     BinaryIO
-        Positioned at its start: an `io.BytesIO`, or a file in the folder that `TMPDIR` names.
+        An `io.BytesIO`, or a file in the folder that `TMPDIR` names, positioned at the start.
 
     Raises
     ------
     DataError
-        If the temporary folder has no room, or the first bytes are of no format.
+        If the temporary folder has no room, or the format of a large stream is unknown.
     """
     head = stream.read(mapped.SMALLEST_MAPPED + 1)
     if len(head) <= mapped.SMALLEST_MAPPED:
@@ -54,15 +62,15 @@ def spool(stream: BinaryIO, name: str, tell_format: Callable[[bytes], str]) -> B
 
 
 def store(stream: BinaryIO, region: mapped.Region, name: str) -> mapped.Mapped:
-    """Return the array that follows in a stream, from a temporary file.
+    """Copy the array at a stream's position to a temporary file; return the array as a map of that file.
 
     Parameters
     ----------
     stream : BinaryIO
     region : Region
-        Of which dtype, shape and order are used.
+        The array's dtype, shape and order; its offset is not used.
     name : str
-        For messages, which begin with it.
+        The array's name, with which messages begin.
 
     Raises
     ------
@@ -90,7 +98,7 @@ def store(stream: BinaryIO, region: mapped.Region, name: str) -> mapped.Mapped:
 
 
 def keep_open(stream: BinaryIO, owner: object) -> BinaryIO:
-    """Return a stream of the same bytes that stays open as long as its owner lives."""
+    """Return another stream of a stream's bytes, which is closed when `owner` is no longer used."""
     if isinstance(stream, io.BytesIO):
         return io.BytesIO(stream.getvalue())  # which shares its bytes
     kept = os.fdopen(os.dup(stream.fileno()), "rb")
@@ -123,7 +131,7 @@ def open_outgoing(target: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an array of zeros, which lies in a temporary file if it is large.
+    """Return a writable array of zeros, which lies in a temporary file if it is large.
 
     Raises
     ------
@@ -140,12 +148,12 @@ def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 class Collected:
-    """Blocks of values that are joined: in memory, or in a temporary file if they are many.
+    """A collector that joins blocks of values: in memory, or in a temporary file if they are large.
 
     Parameters
     ----------
     name : str
-        Of the file that they come from, for messages.
+        The name of the file that the values are from, for messages.
     """
 
     def __init__(self, name: str) -> None:
@@ -179,7 +187,10 @@ class Collected:
             self._size = 0
 
     def finish(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return all values in a shape, of which one length may be -1."""
+        """Return all values as one array of a shape; one length of it may be -1 and is then calculated.
+
+        In a temporary file, the array is a read-only map, and `dtype` is the dtype of the blocks.
+        """
         if self._stream is None:
             joined = np.concatenate(self._blocks) if self._blocks else np.empty(0, dtype)
             return joined.reshape(shape)

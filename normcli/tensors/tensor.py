@@ -1,4 +1,4 @@
-"""A tensor with its source, and how one is asked for by name: `-`, or the key of an archive."""
+"""A tensor with its source, and the choice of an array in an archive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STANDARD_STREAM = "-"
 
 
 STREAMED = ("npy", "csv", "tsv", "json", "jsonl", "parquet")
-"""The formats of a tensor on standard output; the first is the usual one of what is no table."""
+"""The formats in which a tensor can be written to standard output; the first is the default without a table."""
 
 
 class GroupingColumns(NamedTuple):
@@ -35,10 +35,12 @@ class GroupingColumns(NamedTuple):
     Parameters
     ----------
     names : tuple of str
+        The names of the columns.
     read : callable
-        Yields the cells of each row of the file: None where one is missing, numbers by `name_value`.
+        Yields, for each row of the file, the tuple of its cells in these columns, None for a missing one: the
+        texts of a delimited file, or names of values as by `name_value`.
     numerals : Numerals or None
-        How cells that are texts write numbers; None where cells have types, and texts are no numbers.
+        The notation of numbers in the texts of a delimited file; None for files whose cells have types.
     rows : slice
         The rows of the file that are in the tensor.
     """
@@ -50,31 +52,30 @@ class GroupingColumns(NamedTuple):
 
 
 class Tensor(NamedTuple):
-    """A tensor: its values, and the name that messages give it.
+    """A tensor: its values, and their origin.
 
     Parameters
     ----------
     values : ndarray
-        Of an integer, boolean or float dtype.
+        The values, of an integer, boolean or float dtype.
     source : str
-        Where they came from, as a person would say it: `x.npy`, `standard input`, `randint [0, 10), ...`.
+        The origin of the values, for messages: `x.npy`, `standard input`, `randint [0, 10), ...`.
     columns : tuple of str or None
-        The names of the last axis, where the source had some (the header row of a CSV file).
+        The names of the places along the last axis (such as the header of a CSV file); None without names.
     note : str or None
-        What was done to get them that a person should know of.
+        A note for the user on how the values were read; None without one.
     table : FileTable or None
-        The table that they are columns of: a result is written among its other columns.
+        The table whose columns the values are; a result is written among its other columns.
     has_no_dtype : bool
-        Whether the source was text or a table, whose whole numbers are of no dtype: of another file they may be
-        others.
+        Whether the source is text or a table, in which the dtype of whole numbers depends on the values.
     opened : Opened, StoreVersion or None
-        What its file was when it was opened, where other processes may write to it.
+        The state of the file or store when it was opened, to detect changes.
     stored : Stored or None
-        The array of a store that it was read from.
+        The array of a store that the values were read from.
     addends : Addends or None
-        What it is the sum of, where a residual was added.
+        The two addends, if a residual was added; the values are their sum.
     by : GroupingColumns or None
-        The columns that its rows are grouped by, where they are.
+        The columns by which the rows are grouped; None if they are not.
     """
 
     values: NDArray[Any]
@@ -90,7 +91,7 @@ class Tensor(NamedTuple):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype that tensors of one kind share: of text and tables float64, even if all are whole."""
+        """The dtype of the values; float64 for whole numbers from text or a table."""
         import numpy as np  # the command line needs the names of this module, and not always that
 
         whole = self.has_no_dtype and self.values.dtype.kind in "biu"
@@ -98,29 +99,31 @@ class Tensor(NamedTuple):
 
     @property
     def output_dtype(self) -> str | None:
-        """The dtype that what is made of it has where none is asked for; None where its own says."""
+        """The name of the default dtype of results, if a residual was added exactly; None for the usual one."""
         return None if self.addends is None else self.addends.output_dtype
 
     @property
     def dimensions(self) -> tuple[str, ...] | None:
-        """The names that a store has for the axes; None where it has none."""
+        """The names of the axes in the store that the values are from; None without names or store."""
         return None if self.stored is None else self.stored.dimensions
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Notes on how the values were read, for the person who calculates with them."""
+        """The notes for the user on how the values were read or will be rounded."""
         notes = [self.note]
         if is_long_float(self.values.dtype):
             notes.append(f"{self.values.dtype} is calculated with as float64, to which its values are rounded")
         return tuple(note for note in notes if note is not None)
 
     def arrange(self, wanted: tuple[str, ...] | None) -> NDArray[Any]:
-        """Return the values, their columns in the order of the wanted names; as they stand if they share none.
+        """Return the values with their columns in the order of the wanted names.
+
+        They are unchanged if `wanted` is None, or the tensor has no column names or none of the wanted ones.
 
         Raises
         ------
         DataError
-            If they share some and not all.
+            If the tensor has some of the wanted names, but not exactly those.
         """
         if wanted is None or self.columns is None or not set(wanted) & set(self.columns):
             return self.values
@@ -129,14 +132,14 @@ class Tensor(NamedTuple):
 
 
 def choose_key(names: Collection[str], archive: str, key: str | None) -> str:
-    """Return the name of the array that is meant: `key`, or the only one.
+    """Return the name of the chosen array of an archive: `key`, or if that is None the only one.
 
     Raises
     ------
     UsageError
-        If there are several arrays and no key, or none of that name.
+        If there are several arrays and no key, or no array called `key`.
     DataError
-        If there are none.
+        If there are no arrays.
     """
     if not names:
         raise DataError(f"{archive} holds no arrays")

@@ -1,4 +1,4 @@
-"""Long work that no engine does (unpacking, formatting) tells the observer of the run how far it is."""
+"""Progress of long work outside the engine, such as unpacking and formatting, for the run's observer."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _LEAST = 1 << 26
-"""Bytes of work that nobody waits for."""
+"""The size of work, in bytes, below which no progress is reported."""
 
 
 class Watch:
-    """The observer of the run's progress (`normcli.engine.walk.Observer`); None in most runs."""
+    """The holder of the run's progress observer (`normcli.engine.walk.Observer`), None in most runs."""
 
     observer: ClassVar[Any] = None
 
 
 def expect(byte_count: int) -> Callable[[int], None]:
-    """Let the observer expect work on so many bytes, if they are many; return what tells it of a part."""
+    """Announce work on a number of bytes; return a function that takes the bytes done since its last call.
+
+    Without an observer, or for little work, nothing is announced, and the function does nothing.
+    """
     observer = Watch.observer
     if observer is None or byte_count < _LEAST:
         return lambda count: None

@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all."""
+"""Writing of files and folders, whole or not at all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPEN_FILES = "/proc/self/fd"
 """The folder in which Linux lists a process's open files by descriptor, nameless files included."""
 
 _REMOVALS, _BETWEEN = 20, 0.1
-"""The tries to remove a folder to which others still write, and the seconds between them."""
+"""The number of tries to remove a folder to which others still write, and the seconds between two tries."""
 
 _NEW_FILE = 0o666
 """The permissions of a new file, before the umask."""
@@ -43,7 +43,10 @@ def require_writable(path: str, option: str) -> None:
 
 
 class Draft(NamedTuple):
-    """A file that is written and synced: `place` gives it its name, `at_end` closes or removes it."""
+    """A file that is complete and synced: calling `place` renames it to its target, `at_end` closes it.
+
+    If it is closed without being placed, it is removed.
+    """
 
     place: Callable[[], None]
     at_end: contextlib.ExitStack
@@ -65,10 +68,10 @@ def open_whole(
 ) -> Iterator[BinaryIO]:
     """Open a file that replaces `path` when the block ends without an error, and is removed otherwise.
 
-    The data go to a file without a name, which ends with its last descriptor, so that a process that is killed
-    leaves nothing behind; on systems that have none, to a temporary file beside the target. It is then synced
-    and renamed, and keeps the permissions of what it replaces. A pipe or a device is written to directly. What
-    other processes left in the folder as they were killed is removed.
+    The data go to a file without a name, of which nothing is left if the process is killed; on systems without
+    such files, to a draft beside the target. It is then synced and renamed, and takes the permissions of the
+    file that it replaces. A pipe or a device is written to directly. Drafts that killed processes left in the
+    folder are removed.
 
     Parameters
     ----------
@@ -76,14 +79,14 @@ def open_whole(
     least : int
         The least number of bytes that will be written: without room for them, the block is not entered.
     seeks : bool
-        Whether the block writes in any order: what goes to a pipe or a device is then stored first.
+        Whether the block writes in any order; data for a pipe or a device are then stored first.
     later : list or None
-        To this the file is added when the block ends, instead of being renamed.
+        The list to which the finished file is appended as a `Draft`; None to rename it at once.
 
     Raises
     ------
     DataError
-        If writing fails; what stood at `path` before still does.
+        If writing fails; the file that was at `path` before is unchanged.
     """
     target = Path(os.path.realpath(path))
     with _explain(path):
@@ -137,12 +140,15 @@ def open_whole(
 
 @functools.cache
 def _clean_once(folder: Path) -> None:
-    """Remove what processes that were killed have left in a folder; of many files, the first one alone."""
+    """Remove the drafts that killed processes left in a folder, once for each folder and process."""
     remove_leftovers(folder)
 
 
 def _lock_draft(descriptor: int, draft: Path | None = None) -> bool:
-    """Lock a draft until it is closed, so that no process takes it for left behind; return False if one has."""
+    """Lock a draft until it is closed, so that no other process removes it as left over.
+
+    Returns False if another process has locked or removed it; True also where there are no locks.
+    """
     try:
         return try_lock(descriptor) and (draft is None or is_at(descriptor, draft))
     except OSError:  # where there are no locks, nothing is removed either
@@ -150,7 +156,7 @@ def _lock_draft(descriptor: int, draft: Path | None = None) -> bool:
 
 
 def _open_named(target: Path, at_end: contextlib.ExitStack) -> tuple[Path, BinaryIO]:
-    """Open a draft beside a target, to be closed and removed at the end; return its name too."""
+    """Open a draft beside a target; return its path and stream. `at_end` closes and removes it."""
     while True:
         draft = name_beside(target, "part", os.urandom(8))
         at_end.callback(draft.unlink, missing_ok=True)  # unless it has replaced the target
@@ -160,7 +166,7 @@ def _open_named(target: Path, at_end: contextlib.ExitStack) -> tuple[Path, Binar
 
 
 def _make_draft_folder(target: Path, at_end: contextlib.ExitStack) -> Path:
-    """Make a folder beside a target, locked until the end."""
+    """Make a draft folder beside a target, locked until `at_end` is closed; return its path."""
     while True:
         draft = name_beside(target, "part", os.urandom(8))
         draft.mkdir()
@@ -180,7 +186,7 @@ def _open_descriptor(folder: Path) -> int | None:
 
 
 def _open_nameless(folder: Path) -> BinaryIO | None:
-    """Open a new file in a folder without a name there, or return None where the system has none."""
+    """Open a new file without a name in a folder; return None if the system has no such files."""
     flag = getattr(os, "O_TMPFILE", None)
     if flag is None or not os.path.isdir(_OPEN_FILES):  # noqa: PTH112
         return None
@@ -192,7 +198,10 @@ def _open_nameless(folder: Path) -> BinaryIO | None:
 
 
 def require_new_folder(path: str, option: str, *, replaces: bool = False) -> None:
-    """Raise `UsageError` unless a folder can be made at `path`, or one that is empty or replaced is there."""
+    """Raise `UsageError` unless a folder can be written at `path`: a quick check before any work.
+
+    The path must be free or an empty folder; if `replaces`, any folder.
+    """
     target = Path(path)
     parent = Path(os.path.realpath(path)).parent
     if os.path.lexists(path) and not target.is_dir():
@@ -207,21 +216,21 @@ def require_new_folder(path: str, option: str, *, replaces: bool = False) -> Non
 
 @contextlib.contextmanager
 def open_folder(path: str, *, replaces: bool = False) -> Iterator[Path]:
-    """Make a folder that is moved to `path` when the block ends without an error, and removed otherwise.
+    """Make a draft folder that is moved to `path` when the block ends without an error, and removed otherwise.
 
-    A process that is killed leaves it behind; the next that writes there removes it.
+    If the process is killed, the draft is left; the next process that writes beside it removes it.
 
     Parameters
     ----------
     path : str
-        Where there is nothing, or an empty folder.
+        The target: a free path, or an empty folder.
     replaces : bool
-        Whether a folder that is not empty may be there, which is removed once the new one has its place.
+        Whether the target may be a folder that is not empty; it is removed once the new one is in its place.
 
     Raises
     ------
     DataError
-        If writing fails.
+        If writing fails, or another process has written to the target meanwhile.
     """
     target = Path(os.path.realpath(path))
     with _explain(path):
@@ -245,7 +254,7 @@ def open_folder(path: str, *, replaces: bool = False) -> Iterator[Path]:
 
 
 def _remove(draft: Path) -> None:
-    """Remove a folder to which other threads and processes, whose work is cancelled, may still be writing."""
+    """Remove a folder, with several tries, as threads and processes that end may still write to it."""
     import shutil  # slow to import, and only a failure needs it
 
     for _ in range(_REMOVALS):
@@ -273,7 +282,7 @@ def _fill_place(draft: Path, target: Path) -> None:
 
 
 def _exchange(draft: Path, target: Path) -> None:
-    """Put a folder in the place of another, and remove that: at no moment is there neither of them."""
+    """Put a folder in the place of another and remove the other: atomically on Linux, else by two renames."""
     import shutil
 
     if not _swap(draft, target):
@@ -285,7 +294,7 @@ def _exchange(draft: Path, target: Path) -> None:
 
 
 def _swap(first: Path, other: Path) -> bool:
-    """Exchange the names of two folders at once; return False where the system cannot."""
+    """Exchange the names of two folders atomically; return False if the system cannot."""
     import ctypes
 
     try:

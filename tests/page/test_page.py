@@ -214,6 +214,33 @@ def test_every_name_in_the_arithmetic_has_a_value(norm):
     assert {"divisor", "y"} <= known
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("parameters", [{}, {"gamma": 2.0}], ids=["bare", "scaled"])
+def test_a_gate_behind_the_norm_is_a_part_of_the_arithmetic(parameters, dtype):
+    values, gate = normal(*SHAPE, dtype=dtype), normal(SHAPE[-1])
+    page = make(values, "rms", gate=gate, **parameters)
+    shown = describe(page)["results"][0]
+    assert shown["formula"][-1] == [" · silu(z)", []]
+    factor = shown["factor"]
+    assert (factor["name"], factor["label"]) == ("act(z)", "silu(z)")
+    named = {
+        each["name"]: each["formula"]
+        for each in shown["valueArithmetic"]
+        if each.get("name") and "formula" in each
+    }
+    before = "norm(x)" if parameters else "x̂"
+    assert named["y"] == ["product", before, "act(z)"]
+    (result,) = page.results
+    bare = np.array(shown["standardized"]) * parameters.get("gamma", 1.0)
+    assert bare * np.array(factor["values"]) == pytest.approx(result.normalized.reshape(-1), rel=1e-6)
+
+
+def test_a_gate_before_the_norm_makes_the_tensor_of_a_page():
+    shown = describe(make(normal(*SHAPE), "rms", gate=normal(*SHAPE), gate_order="before"))["results"][0]
+    assert shown["formula"][-1] == [" of x · silu(z)", []]
+    assert shown["factor"] is None
+
+
 def names_in(tree):
     """Return the names that a tree is made of; the label of a part that is worked out is none."""
     if isinstance(tree, list):

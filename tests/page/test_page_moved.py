@@ -122,6 +122,19 @@ def test_all_that_depends_on_an_edited_value_follows(norm, read):
     np.testing.assert_array_equal(reader.values("x"), values.reshape(-1))
 
 
+@pytest.mark.parametrize("affine", [{}, {"gamma": 0.75}], ids=["bare", "scaled"])
+def test_a_gate_follows_an_edited_value(affine, read):
+    values, gate = normal(2, 4, 3), normal(3)
+    reader = read(make(values, "ln", at=(0, 1, 1), gate=gate, gate_act="gelu", **affine))
+    np.testing.assert_array_equal(reader.values("y"), reader.results[0].normalized.reshape(-1))
+    assert "gelu(z)" in reader.text("#story")
+    reader.move("x", 7.25)
+    values[0, 1, 1] = 7.25
+    expected = calculate(values, "ln", gate=gate, gate_act="gelu", **affine)
+    np.testing.assert_allclose(reader.values("y"), expected.normalized.reshape(-1), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(reader.values("z"), expected.standardized.reshape(-1), rtol=1e-13, atol=1e-15)
+
+
 @pytest.mark.parametrize("options", [{"p": 0}, {"p": 1}, {"p": 3}, {"p": np.inf}, {"p": -np.inf}], ids=str)
 def test_a_length_of_any_p_follows(options, read):
     values = normal(3, 4)

@@ -75,6 +75,65 @@ def test_the_chain_rule_leads_to_the_exact_dx(norm, options):
     require_same(*explain(*draw(), norm, **options))
 
 
+GATED = {"gate": draw(5)[1], "gamma": [1, -2, 3, 0.5][:3]}
+
+
+@pytest.mark.parametrize("order", ["after", "before"])
+@pytest.mark.parametrize(
+    ("norm", "options"),
+    [
+        ("rms", {"gate": GATED["gate"]}),
+        ("ln", {**GATED, "beta": [1.0, 2.0, 4.0]}),
+        ("rms", {**GATED, "gate_act": "gelu"}),
+        ("ln", {"gate": GATED["gate"][0, 0], "gate_act": "none", "axes": (1, 2)}),
+        ("gn", {"gate": GATED["gate"][:, :1], "gate_act": "tanh", "groups": 2, "gamma": [1, 2, 3, 4]}),
+        ("bn", {"running_mean": [1, 2, 3, 4], "running_var": [1, 2, 3, 4], "gate": GATED["gate"]}),
+        ("lp", {"gate": GATED["gate"], "p": 3}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_chain_rule_leads_through_a_gate_to_the_exact_dx(norm, options, order):
+    story, found = explain(*draw(), norm, gate_order=order, **options)
+    require_same(story, found)
+    gate = np.asarray(options["gate"])
+    whole = {**options, "gate": np.broadcast_to(gate, SHAPE)}
+    exact = backward(*draw(), norm, gate_order=order, **whole).dgate[AT]
+    assert find_numbers(story, "dgate") == [pytest.approx(exact, rel=1e-15)]
+
+
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_a_gate_beside_a_long_group(order):
+    rng = np.random.default_rng(3)
+    x, dy, z = rng.normal(size=(3, 2, 40))
+    require_same(*explain(x, dy, "ln", (1, 33), gate=z, gate_order=order, eps=0.5), (1, 33))
+
+
+def test_the_steps_of_a_gate_behind_the_norm():
+    story, _ = explain(*draw(), "ln", gate_act="gelu", **GATED)
+    steps = {step.name: step for step in story.steps}
+    assert build_equation(steps["norm(x)"]).text.startswith("∂L/∂norm(x) = dy · gelu(z) ≈ ")
+    assert build_equation(steps["x̂"]).text.startswith("∂L/∂x̂ = ∂L/∂norm(x) · γ")
+    assert steps["dgamma"].sentence.startswith("What the value adds to dgamma, which is Σ dy · gelu(z) · x̂")
+    assert build_equation(steps["dgate"]).text.startswith("its part of dgate = dy · norm(x) · gelu′(z) ≈ ")
+    assert steps["dgate"].sentence == (
+        "What the value adds to dgate: through the activation and the norm's result."
+    )
+
+
+def test_the_steps_of_a_gate_before_the_norm():
+    story, _ = explain(*draw(), "ln", gate_order="before", **GATED)
+    steps = {step.name: step for step in story.steps}
+    assert build_equation(steps["product"]).text.startswith("∂L/∂x = ∂L/∂x̂ / d")
+    assert build_equation(steps["dx"]).text.startswith("dx = ∂L/∂x · silu(z) ≈ ")
+    assert build_equation(steps["dgate"]).text.startswith("its part of dgate = ∂L/∂x · x₀ · silu′(z) ≈ ")
+    assert steps["dgate"].sentence == "What the value adds to dgate: through the activation and the product."
+
+
+def test_a_gate_that_is_not_finite_has_no_derivative():
+    story, _ = explain(*draw(), "ln", gate=np.full(SHAPE, np.nan))
+    assert "has a gate that is not finite: there is no derivative." in story.steps[-2].sentence
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("framework", "norm"),

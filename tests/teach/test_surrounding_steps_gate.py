@@ -75,9 +75,32 @@ def test_a_gate_that_is_not_finite_has_no_arithmetic(normcli):
         assert next(step["value"] for step in steps if step["step"] == "gate") is None
 
 
-def test_no_story_is_told_of_gradients_and_no_page_is_made(normcli, tmp_path):
-    asked = ("explain", "rms", "--data", X, "--gate", Z)
-    for more in (("--backward",), ("-o", tmp_path / "page.html")):
-        ran = normcli(*asked, *more)
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_the_story_of_a_gradient_goes_through_the_gate(normcli, order):
+    dy, at = "[[1,0,-1,2]]", ("--at", "0,2")
+    asked = ("rms", "--data", X, "--gate", Z, "--gate-order", order, "--dy", dy)
+    steps = {
+        step["step"]: step for step in normcli("explain", *asked, *at, "--backward", "-fjson").json["steps"]
+    }
+    found = normcli("backward", *asked, "-fjson").json
+    assert steps["result"]["value"] == found["dx"][0][2]
+    assert steps["dgate"]["value"] == pytest.approx(found["dgate"][0][2], rel=1e-14)
+    assert steps["activation"]["value"] == pytest.approx(SILU[2.0], rel=1e-15)
+
+
+@pytest.mark.parametrize("more", [(), ("--backward",)], ids=["forward", "backward"])
+def test_a_page_has_the_gate(normcli, tmp_path, more):
+    page = tmp_path / "page.html"
+    for verb in ([], ["explain"])[1 if more else 0 :]:
+        ran = normcli(*verb, "rms", "--data", X, "--gate", Z, *more, "-o", page)
+        page_text = page.read_text() if page.exists() else ran.err
+        assert "silu(z)" in page_text
+        page.unlink()
+
+
+def test_a_page_does_not_show_a_convention_that_rounds_before_the_gate(normcli, tmp_path):
+    asked = ("--data", X, "--gate", Z, "--like", "qwen3-next", "-o", tmp_path / "page.html")
+    for verb in ([], ["explain"]):
+        ran = normcli(*verb, "rms", *asked)
         assert (ran.code, ran.out) == (2, "")
-        assert "--gate" in ran.err
+        assert "what --like rounds before a gate" in ran.err

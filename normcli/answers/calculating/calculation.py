@@ -164,15 +164,8 @@ class Answer:
         return {**own, "normalized": self.result.normalized}
 
     def page(self) -> Page:
-        """Return the page of the one result.
-
-        Raises
-        ------
-        UsageError
-            If not all values count: a page would not show which.
-        """
-        if self.result.selection is not None:
-            raise UsageError("a page does not show which values count; leave out the mask, lengths or nan omit")
+        """Return the page of the one result; raise as `require_page`."""
+        require_page(self.result)
         norm = self.result.plan.norm
         return Page(f"{norm.name} · {norm.title}", (self.result,), self.tensor)
 
@@ -307,3 +300,11 @@ def _format_check(check: Check, plan: Plan) -> str:
         f"{check.quantity} {measured} rather than {check.target:g}, "
         f"as the statistics{' and eps' if plan.spec.eps else ''} predict{failed}"
     )
+
+
+def require_page(result: Result) -> None:
+    """Raise `UsageError` where a page would not show which values count, or what is rounded before a gate."""
+    if result.selection is not None:
+        raise UsageError("a page does not show which values count; leave out the mask, lengths or nan omit")
+    if result.inputs.gate is not None and result.plan.spec.rounds_before_gamma:
+        raise UsageError("a page does not show what --like rounds before a gate; leave out --gate or --like")

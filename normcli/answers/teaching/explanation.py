@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from normcli.answers.calculating.calculation import require_page
 from normcli.documents.document import Formulas, LongList, Page, RecordDocument, Table, TableRow
 from normcli.documents.excerpt import cut_beyond, format_hidden
 from normcli.documents.notation import MOST_SHOWN, build_equation, format_code, format_number
@@ -133,8 +134,7 @@ class Explanation(RecordDocument):
     def page(self) -> Page:
         """Return the result as a page, open at the value asked for, or the first; its gradients below."""
         result = self.calculate()
-        if result.inputs.gate is not None or result.inputs.gated_input is not None:
-            raise UsageError("--gate is left out of a page, whose arithmetic is that of the norm alone")
+        require_page(result)
         shape = self.story.plan.grid.shape
         at = (0,) * len(shape) if self.story.at is None and 0 not in shape else self.story.at
         page = Page(self._title(), [result], self.tensor, at)

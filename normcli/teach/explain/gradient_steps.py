@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.rules import ZeroRule
+from normcli.numerics.deciding import PRECISIONS
+from normcli.numerics.elements.activation import Activation
 from normcli.numerics.rounding import widen
 from normcli.teach.explain.story import (
     ABOUT_MEAN,
@@ -23,8 +25,11 @@ from normcli.teach.explain.story import (
     enumerate_words,
     name_length,
 )
+from normcli.teach.explain.surrounding_steps import list_activation, name_factor, name_gate
 from normcli.teach.explain.value_steps import StepList, name_group
 from normcli.teach.formulas.chain_rule import Chain, name_slope, rename, substitute
+from normcli.teach.formulas.definitions import FACTOR, UNGATED
+from normcli.teach.formulas.derivative import make_product
 from normcli.teach.formulas.exact_numbers import Numbers
 from normcli.teach.formulas.expression import (
     MOST_TERMS,
@@ -51,7 +56,7 @@ if TYPE_CHECKING:
 WORDS = {
     "mean": "the mean", "var": "the variance", "√var": "its root", "ms": "the mean square", "√ms": "its root",
     "‖x‖": "the length", "Σx²": "the sum of squares", "base": "the base of the power", "divisor": "the divisor",
-    "x̂": "x̂", "y": "y",
+    "x̂": "x̂", "y": "y", "norm(x)": "the norm's result", "x": "the product",
 }  # fmt: skip
 """The names of the definitions' symbols in sentences."""
 
@@ -64,11 +69,14 @@ SYMBOLS = {
     "beta": Symbol("β", r"\beta", "beta"), "n": Symbol("n", "n"), "eps": Symbol("ε", r"\varepsilon"),
     "k": Symbol("k", "k"), "u": Symbol("u", "u"), "v": Symbol("v", "v"),
     "alpha": Symbol("α", r"\alpha"), "exponent": Symbol("exponent", r"\mathrm{exponent}"),
+    "norm(x)": Symbol("norm(x)", r"\mathrm{norm}(x)"), "x₀": Symbol("x₀", "x_0", "x0"),
     "size": Symbol("size", r"\mathrm{size}"), "share": Symbol("share", r"\mathrm{share}", "share"),
 }  # fmt: skip
 """The symbols of the definitions in formulas."""
 
 _DX = Symbol("dx", "dx")
+_SLOPE = Symbol("act′(z)")
+_DIGITS = PRECISIONS["float64"].bits
 
 
 class BackwardSteps(StepList):
@@ -77,24 +85,26 @@ class BackwardSteps(StepList):
     chain: Chain
     numbers: Numbers
     links: list[Link]
+    _by_product: dict[str, Constant]  # the derivative by the product of a gate and a value
 
     def build(self) -> tuple[StoryStep, ...]:
         """Return all steps."""
         self._introduce()
+        self._by_product = {}
         ready, outcomes = False, self.group.outcomes
         with contextlib.suppress(NoNumberError):
             self._require_finite()
             self._require_finite_gradients()
             self._measure()
             if len(outcomes) == 1:
-                self._scale_gradient(outcomes[0])
+                self._lead_to_norm(outcomes[0])
             self._go_back()
             ready = True
         for outcome in outcomes:
             if ready:
                 with contextlib.suppress(NoNumberError):
                     if len(outcomes) > 1:
-                        self._scale_gradient(outcome)
+                        self._lead_to_norm(outcome)
                     self._differentiate(outcome)
             self._add_dx(outcome)
             if ready:
@@ -118,15 +128,32 @@ class BackwardSteps(StepList):
             self._stop(StoryStep("zero", "There is no derivative by values that 0 stands for."))
         group, dy = self.group, self.group.gradients
         assert dy is not None
-        self.chain = Chain(self.plan, tuple(group.parameters), given=self.running, fixed=is_fixed)
+        place = None if group.gate is None else "behind" if group.gate.times is None else "before"
+        self.chain = Chain(self.plan, tuple(group.parameters), given=self.running, fixed=is_fixed, gate=place)
         known = {"eps": Fraction(self.spec.eps or 0.0)}
         for each in self.chain.shared:
             if each.formula is None:
                 name = each.name or ""
                 statistic = self.chain.aliases.get(name, name)
                 known[statistic] = known[name] = Fraction(group.statistics[statistic])
-        arrays = {"x": group.values.reshape(-1), "dy": dy.reshape(-1), **group.parameters}
+        arrays = {"x": group.values.reshape(-1), "dy": dy.reshape(-1), **group.parameters, **self._list_gates()}
         self.numbers = self._make_numbers(arrays, known)
+
+    def _list_gates(self) -> Mapping[str, NDArray[Any]]:
+        """Return what a gate multiplies with, its slope, and what it multiplies before the norm."""
+        gate = self.group.gate
+        if gate is None:
+            return {}
+        factors: dict[str, NDArray[Any]] = {} if gate.times is None else {UNGATED.text: gate.times}
+        for name, is_slope in ((FACTOR.text, False), (_SLOPE.text, True)):
+            (hi, lo), _ = gate._replace(times=None, is_slope=is_slope).evaluate(_DIGITS).bound()
+            if not np.isfinite(hi).all():
+                whose = name_group(self.group.name)
+                sentence = f"{whose} has a gate that is not finite: there is no derivative."
+                self._stop(StoryStep("not finite", sentence))
+            parts = zip(hi.tolist(), lo.tolist(), strict=True)
+            factors[name] = np.array([Fraction(a) + Fraction(b) for a, b in parts], object)
+        return factors
 
     def _make_numbers(self, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, Fraction]) -> Numbers:
         return Numbers(self.chain, arrays, known)
@@ -146,7 +173,9 @@ class BackwardSteps(StepList):
                     StoryStep("slope", f"The loss does not change with {words}{self._say_why(link)}.")
                 )
                 continue
-            through = enumerate_words(["every value" if n in {"y", "x̂"} else WORDS[n] for n in link.through])
+            through = enumerate_words(
+                ["every value" if n in {"y", *self.chain.between} else WORDS[n] for n in link.through]
+            )
             found = self._add_link(
                 StoryStep("slope", f"How the loss changes with {words}: through {through}."), link
             )
@@ -157,12 +186,15 @@ class BackwardSteps(StepList):
         floored = any(isinstance(each.formula, Maximum) for each in self.chain.shared) and self.spec.eps
         return ", as eps is the larger" if floored else ""
 
-    def _scale_gradient(self, outcome: Outcome) -> None:
-        """Add how the loss changes with x̂, where that is multiplied by gamma."""
-        if self.chain.scales:
-            link = self.chain.link_value("x̂", [], self.numbers.work_out)
-            step = StoryStep("x̂", "How the loss changes with x̂ of the value: through y.", outcome=outcome)
-            self._add_link(step, link, self.numbers.take(outcome.place))
+    def _lead_to_norm(self, outcome: Outcome) -> None:
+        """Add how the loss changes with what lies between x and y: the result before its gate, and x̂."""
+        if outcome.gate is not None:
+            self.steps += list_activation(outcome.gate, outcome)
+        for name in reversed(self.chain.between):
+            link = self.chain.link_value(name, [], self.numbers.work_out)
+            through = WORDS[link.through[0]]
+            sentence = f"How the loss changes with {WORDS[name]} of the value: through {through}."
+            self._add_link(StoryStep(name, sentence, outcome=outcome), link, self.numbers.take(outcome.place))
 
     def _differentiate(self, outcome: Outcome) -> None:
         """Add how the loss changes with one value."""
@@ -172,7 +204,15 @@ class BackwardSteps(StepList):
         link = self.chain.link_value("x", self.links, self.numbers.work_out)
         through = enumerate_words(["itself", *(WORDS[name] for name in link.through[1:])])
         step = StoryStep("dx", f"How the loss changes with the value: through {through}.", _DX, outcome=outcome)
-        self._add_link(step, link, own)
+        if UNGATED.text not in own:
+            self._add_link(step, link, own)
+            return
+        step = step._replace(sentence=f"How the loss changes with the product: through {through}.")
+        found = self._add_link(step._replace(name="product", symbol=self._symbols[name_slope("x")]), link, own)
+        self._by_product = {name_slope("x"): found}
+        link = self.chain.link_value(UNGATED.text, [], self.numbers.work_out)
+        sentence = "How the loss changes with the value before the gate: through the product."
+        self._add_link(StoryStep("dx", sentence, _DX, outcome=outcome), link, own | self._by_product)
 
     def _share_out(self, outcome: Outcome) -> None:
         """Add the terms of dgamma and dbeta that come from one value."""
@@ -180,11 +220,23 @@ class BackwardSteps(StepList):
         if not all(math.isfinite(number.value) for number in own.values()):
             return
         for name in self.group.parameters:
-            of = "" if name == "beta" else " · x̂"
+            gate = self.group.gate
+            by = "" if gate is None or gate.times is not None else f" · {name_factor(gate)}"
+            of = by if name == "beta" else f"{by} · x̂"
             sentence = f"What the value adds to d{name}, which is Σ dy{of}{self._name_spread()}."
-            symbol = Symbol(f"its part of d{name}", rf"\mathrm{{its\ part\ of\ d}}\{name}")
+            symbol = _name_part(name, rf"\{name}")
             link = self.chain.link_value(name, [], self.numbers.work_out)
             self._add_link(StoryStep(f"d{name}", sentence, symbol, outcome=outcome), link, own)
+        if self.group.gate is not None:
+            link = self.chain.link_value(FACTOR.text, [], self.numbers.work_out)
+            through = "the norm's result" if self.group.gate.times is None else "the product"
+            if self.group.gate.activation is not Activation.NONE:
+                link = link._replace(formula=make_product(link.formula, _SLOPE))
+                through = f"the activation and {through}"
+            sentence = f"What the value adds to dgate: through {through}."
+            symbol = _name_part("gate", r"\mathrm{gate}")
+            step = StoryStep("dgate", sentence, symbol, outcome=outcome)
+            self._add_link(step, link, own | self._by_product)
 
     def _name_spread(self) -> str:
         """Return over which axes the derivatives by gamma and beta are summed, for a sentence."""
@@ -202,11 +254,8 @@ class BackwardSteps(StepList):
         """Add a derivative, as a formula and in numbers; return its exact number."""
         assert link.formula is not None
         own = dict(own or {})
-        if self.chain.scales and own and step.name != "x̂":
-            own |= {
-                name_slope("x̂"): Constant(self.numbers.work_out(Symbol(name_slope("x̂")), own)),
-                "x̂": Constant(self.numbers.work_out(self.chain.scaled, own)),
-            }
+        if own:
+            own |= self._find_between(own, step.name)
         try:
             exact = self.numbers.work_out(link.formula, own)
             shown = self._show(link.formula, own)
@@ -219,6 +268,17 @@ class BackwardSteps(StepList):
         self._add(step._replace(symbol=symbol, formula=formula), *chain, value=exact)
         return Constant(exact)
 
+    def _find_between(self, own: Mapping[str, Constant], name: str = "x") -> dict[str, Constant]:
+        """Return the numbers of what lies between x and y of a value, but for derivatives from a name on."""
+        found: dict[str, Constant] = {}
+        for each in reversed(self.chain.between):
+            if each == name:
+                return found
+            found[name_slope(each)] = Constant(self.numbers.work_out(Symbol(name_slope(each)), own))
+        for each, formula in self.chain.between.items():
+            found[each] = Constant(self.numbers.work_out(formula, {**own, **found}))
+        return found
+
     @functools.cached_property
     def _symbols(self) -> Mapping[str, Symbol]:
         """The symbols of all names, and of the derivatives by them, in formulas."""
@@ -227,6 +287,8 @@ class BackwardSteps(StepList):
             symbols |= dict.fromkeys(("‖x‖", "norm"), name_length(self.spec.p))
         if self.spec.rows is not None:
             symbols["divisor"] = SIGMA
+        if self.group.gate is not None:
+            symbols |= name_gate(self.group.gate, FACTOR.text, _SLOPE.text)
         slopes = {
             name_slope(name): Symbol(f"∂L/∂{s.text}", rf"\frac{{\partial L}}{{\partial {s.latex}}}")
             for name, s in symbols.items()
@@ -258,10 +320,7 @@ class BackwardSteps(StepList):
 
     def _show_term(self, each: Expression, place: int) -> Expression:
         own = self.numbers.take(place)
-        if self.chain.scales:
-            gradient = Symbol(name_slope("x̂"))
-            own[gradient.text] = Constant(self.numbers.work_out(gradient, own))
-        return self._show(each, own)
+        return self._show(each, own | self._find_between(own))
 
     def _round_off(self, number: Constant) -> Constant:
         """Return an exact number as it is shown: the nearest double, or a whole number."""
@@ -282,3 +341,8 @@ class BackwardSteps(StepList):
             case Single() | BinaryOperation():
                 return rebuild(expression, self._work)
         return expression
+
+
+def _name_part(name: str, latex: str) -> Symbol:
+    """Return the symbol of what one value adds to the derivative by a name."""
+    return Symbol(f"its part of d{name}", rf"\mathrm{{its\ part\ of\ d}}{latex}")

@@ -83,6 +83,8 @@ class MeasuredGroup:
         gamma and beta of each value, in the order of `values`, as far as they are given.
     addends : tuple of ndarray
         x and the residual of each value, in the order of `values`; empty if x is no sum.
+    gate : Gated or None
+        In a backward pass, the gate of each value, in the order of `values`; its `times` are x before the gate.
     """
 
     plan: Plan
@@ -95,6 +97,7 @@ class MeasuredGroup:
     gradients: NDArray[Any] | None = None
     parameters: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     addends: tuple[NDArray[Any], ...] = ()
+    gate: Gated | None = None
 
     @property
     def name(self) -> str:
@@ -210,8 +213,13 @@ def add_gradients(
         for name, parameter in inputs.parameters.items()
     }
     of_group = {name: array[grid.select_group(group.number)].reshape(-1) for name, array in spread.items()}
+    gate = inputs.gate or inputs.gated_input
+    if gate is not None:
+        gate = gate.map(
+            lambda a: fetch(grid.take_group(np.broadcast_to(a, grid.shape), group.number)).reshape(-1)
+        )
     gradients = grid.take_group(dy, group.number)
-    return replace(group, outcomes=outcomes, gradients=gradients, parameters=of_group)
+    return replace(group, outcomes=outcomes, gradients=gradients, parameters=of_group, gate=gate)
 
 
 def _list_numbers(place: int, *arrays: NDArray[Any]) -> list[float]:

@@ -80,14 +80,22 @@ def name_factor(gate: Gated) -> str:
     return "z" if gate.activation is Activation.NONE else f"{gate.activation}(z)"
 
 
+def name_gate(gate: Gated, factor: str, slope: str) -> dict[str, Symbol]:
+    """Return the symbols of what a gate multiplies with, and of its slope, by the names of formulas."""
+    name, act = name_factor(gate), gate.activation
+    if act is Activation.NONE:
+        return {factor: Symbol("z", "z"), slope: Symbol("1", "1")}
+    latex = rf"\operatorname{{{act}}}"
+    return {factor: Symbol(name, f"{latex}(z)"), slope: Symbol(f"{act}′(z)", f"{latex}'(z)")}
+
+
 def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
     """Return the steps from a value's gate to what it multiplies with, and no number that is not finite."""
     z, factor = float(gate.values), float(gate.activate())
-    name = name_factor(gate)
     steps = [StoryStep("gate", "The gate of the value.", Symbol("z", "z"), value=_tell(z), outcome=outcome)]
     if gate.activation is not Activation.NONE:
         sentence = f"Its activation, {_DEFINITIONS[gate.activation]}."
-        symbol = Symbol(name, rf"\operatorname{{{gate.activation}}}(z)")
+        symbol = name_gate(gate, "", "slope")[""]
         exact = gate.activation is Activation.RELU
         steps.append(
             StoryStep("activation", sentence, symbol, value=_tell(factor, exact=exact), outcome=outcome)

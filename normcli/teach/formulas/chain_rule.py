@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     MakeSum = Callable[[Expression], Expression]
 
 
-_UNSCALED = 2
-"""The definitions that a value has where x̂ is y: of x and of y."""
-
-
 class Link(NamedTuple):
     """The derivative of the loss by a name.
 
@@ -63,13 +59,23 @@ class Chain:
         Whether mean and variance are given: they are constants then.
     fixed : bool
         Whether the divisor is a constant too, as it was 0.
+    gate : {"before", "behind"} or None
+        Where a gate multiplies.
     """
 
-    def __init__(self, plan: Plan, parameters: Sequence[str], *, given: bool, fixed: bool = False) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        parameters: Sequence[str],
+        *,
+        given: bool,
+        fixed: bool = False,
+        gate: str | None = None,
+    ) -> None:
         self.plan, self.is_window = plan, plan.groups_overlap
         defined = define_group(plan, given=given, beyond=False)
         self.shared = [each for each in defined if each.name is not None and each.when is None]
-        self.own = [each for each in define_value(plan, parameters, "float64") if each.name is not None]
+        self.own = [each for each in define_value(plan, parameters, "float64", gate) if each.name is not None]
         self.fixed = fixed
         if self.is_window:  # whose formulas go by the sum of squares: the mean square is shown beside it
             squares = self.shared[0].formula
@@ -77,26 +83,22 @@ class Chain:
             self.shared[0] = Definition("Σx²", squares.left)
 
     def unfold(self, expression: Expression) -> Expression:
-        """Return an expression with what gives the derivative by x̂ of each value in its place."""
-        return replace(expression, {Symbol(name_slope("x̂")): self._gradient}) if self.scales else expression
-
-    @property
-    def scales(self) -> bool:
-        """Whether x̂ is multiplied by gamma, or moved by beta."""
-        return len(self.own) > _UNSCALED
-
-    @property
-    def scaled(self) -> Expression:
-        """The definition that gives x̂, in a chain that scales."""
-        formula = self.own[1].formula
-        assert formula is not None
-        return formula
+        """Return an expression with what gives the derivatives by `between` of each value in their places."""
+        return replace(expression, self._gradients) if self._gradients else expression
 
     @functools.cached_property
-    def _gradient(self) -> Expression:
-        formula = self.link_value("x̂", [], lambda _: Fraction(0)).formula
-        assert formula is not None
-        return formula
+    def between(self) -> dict[str, Expression]:
+        """The formulas of a value's names between x and y: of x̂, and of the result that a gate multiplies."""
+        return {each.name: each.formula for each in self.own[1:-1] if each.name and each.formula}
+
+    @functools.cached_property
+    def _gradients(self) -> Mapping[Expression, Expression]:
+        found: dict[Expression, Expression] = {}
+        for name in reversed(self.between):
+            formula = self.link_value(name, [], lambda _: Fraction(0)).formula
+            assert formula is not None
+            found[Symbol(name_slope(name))] = replace(formula, found)
+        return found
 
     @functools.cached_property
     def aliases(self) -> Mapping[str, str]:

@@ -208,7 +208,13 @@ def _define_by_order(plan: Plan) -> Iterator[Definition]:
             yield Definition(name, combine(row.combination, left, right), value=Symbol(row.name))
 
 
-def define_value(plan: Plan, parameters: Container[str], dtype: str) -> Iterator[Definition]:
+BARE, UNGATED, FACTOR = Symbol("norm(x)"), Symbol("x₀"), Symbol("act(z)")
+"""What a gate multiplies, behind the norm and before it, and the factor."""
+
+
+def define_value(
+    plan: Plan, parameters: Container[str], dtype: str, gate: str | None = None
+) -> Iterator[Definition]:
     """Yield the definitions of one value, from `x` by the group's centre and `divisor` to `y`.
 
     Parameters
@@ -218,9 +224,11 @@ def define_value(plan: Plan, parameters: Container[str], dtype: str) -> Iterator
         `gamma`, `beta`, both or none: the parameters that are given.
     dtype : str
         The dtype of the output. x̂ is called `rounded` if it is rounded before gamma.
+    gate : {"before", "behind"} or None
+        Where a gate multiplies.
     """
     centre = plan.norm.centre.statistic
-    yield Definition("x")
+    yield Definition("x", Product(UNGATED, FACTOR) if gate == "before" else None)
     if centre is not None and plan.norm.divisor.divides:
         yield Definition(None, Difference(_X, Symbol(centre)))
     gamma, beta = (Symbol(name) if name in parameters else None for name in ("gamma", "beta"))
@@ -228,8 +236,12 @@ def define_value(plan: Plan, parameters: Container[str], dtype: str) -> Iterator
     difference = _X if centre is None else Difference(_X, Symbol(centre))
     quotient = Quotient(_less(centre), _DIVISOR) if plan.norm.divisor.divides else difference
     scales, rounds = affine is not _X_HAT, dtype != "float64"
-    if scales or rounds:
+    if scales or rounds or gate == "behind":
         yield Definition("x̂", quotient)
+    if gate == "behind":
+        if scales:
+            yield Definition(BARE.text, affine)
+        affine, scales = Product(BARE if scales else _X_HAT, FACTOR), True
     if not rounds:
         yield Definition("y", affine if scales else quotient)
         return

@@ -51,7 +51,8 @@ class Numbers:
     ----------
     chain : Chain
     arrays : mapping of str to ndarray
-        `x` of the group's values as a vector, and `dy`, `gamma`, `beta` as far as they are given.
+        `x` of the group's values as a vector, and `dy`, `gamma`, `beta` and what a gate gives, as far as they
+        are given; the latter in fractions.
     known : mapping of str to Fraction
         The numbers that have no formula: eps, options, running statistics.
 
@@ -85,7 +86,7 @@ class Numbers:
 
     def take(self, place: int) -> dict[str, Constant]:
         """Return the numbers of one value of the group by name."""
-        own = {name: Constant(array[place].item()) for name, array in self.arrays.items()}
+        own = {name: Constant(array.item(place)) for name, array in self.arrays.items()}
         if math.isinf(self.chain.plan.spec.p or 0.0):
             is_peak = abs(Fraction(own["x"].value)) == self.shared["norm"].value
             own["share"] = Constant(1 / self._ties if is_peak else Fraction(0))
@@ -105,7 +106,7 @@ class Numbers:
         shared = {name: _split(Fraction(number.value)) for name, number in self.shared.items()}
         total = Fraction(0)
         for start in range(0, self.count, _PIECE):
-            own = {name: widen_to_pair(array[start : start + _PIECE]) for name, array in self.arrays.items()}
+            own = {name: _widen(array[start : start + _PIECE]) for name, array in self.arrays.items()}
             with np.errstate(all="ignore"):
                 found = _work_out_pairs(each, {**shared, **own})
             terms = [part for half in found for part in np.broadcast_to(half, own["x"].hi.shape).tolist()]
@@ -114,6 +115,14 @@ class Numbers:
                 raise ArithmeticError("a term is beyond float64")
             total += Fraction(rounded) + Fraction(math.fsum([*terms, -rounded]))
         return total
+
+
+def _widen(values: NDArray[Any]) -> Pair:
+    """Return numbers as pairs; an array of objects holds fractions."""
+    if values.dtype != object:
+        return widen_to_pair(values)
+    hi = values.astype(np.float64)
+    return Pair(hi, (values - np.array([*map(Fraction, hi.tolist())], object)).astype(np.float64))
 
 
 def _split(number: Fraction) -> Pair:

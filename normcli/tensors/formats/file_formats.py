@@ -63,9 +63,9 @@ class Saved(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the tensor's columns; None unless it has two axes and names, or stands in a table.
+        """The names of the tensor's columns; None unless it has two axes and its columns have names.
 
-        In a table with other columns but without names, a column's name is its number from 0.
+        In a table that has other columns and no names, the name of a column is its number from 0.
         """
         if self.columns is None and self.table is not None and self.table.has_others:
             return tuple(map(str, self.table.chosen))

@@ -2,7 +2,7 @@
 
 * `box_muller`: normal values as torch makes them
 * `generate`: a tensor from its recipe
-* `mersenne_jump`: skips of any length
+* `mersenne_jump`: skips of any length in torch's stream
 * `recipe`: distribution, stream, bounds and dtype
 * `torch_stream`: torch's random numbers
 """

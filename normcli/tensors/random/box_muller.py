@@ -1,9 +1,8 @@
 """Box–Muller as torch computes it on the CPU: standard normal values from uniform ones, in blocks of 16.
 
-For float32 torch has a logarithm, sine and cosine of its own where the CPU has AVX2, whose products and sums
-are fused (`NormalFill16` of ATen/native/cpu/DistributionTemplates.h). They are followed here operation by
-operation, on whatever CPU this runs. Their polynomials are those of Moshier's Cephes library (`logf`, `sinf`,
-`cosf`).
+For float32 on CPUs with AVX2, torch has its own logarithm, sine and cosine, with fused multiply-adds
+(`NormalFill16` of ATen/native/cpu/DistributionTemplates.h). They are reproduced here operation by operation, on
+any CPU. The polynomials are from Moshier's Cephes library (`logf`, `sinf`, `cosf`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     Singles = NDArray[np.float32]
 
 BLOCK = 16
-"""The first 8 of a block give the lengths, the last 8 the angles."""
+"""The number of values in a block: the first 8 determine the lengths, the last 8 the angles."""
 
 _LOG = np.array(
     [
@@ -29,30 +28,31 @@ _LOG = np.array(
     ],
     dtype=np.float32,
 )  # fmt: skip
-"""log(1 + x) = x − x²/2 + x³ · polynomial(x), for 1 + x from √½ to √2; the highest power first."""
+"""The polynomial of log(1 + x) = x − x²/2 + x³ · polynomial(x), √½ ≤ 1 + x < √2; the highest power first."""
 
 _LOG_2 = np.array([0.693359375, -2.12194440e-4], dtype=np.float32)
-"""log 2 in two parts, of which the first has 9 bits: its product with an exponent is exact."""
+"""log 2 as a sum of two numbers; the first has 9 bits, so that its product with an exponent is exact."""
 
 _COS = np.array([2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2], dtype=np.float32)
-"""cos x = 1 − x²/2 + x⁴ · polynomial(x²), for |x| up to π/4."""
+"""The polynomial of cos x = 1 − x²/2 + x⁴ · polynomial(x²), |x| ≤ π/4; the highest power first."""
 
 _SIN = np.array([-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1], dtype=np.float32)
-"""sin x = x + x³ · polynomial(x²), for |x| up to π/4."""
+"""The polynomial of sin x = x + x³ · polynomial(x²), |x| ≤ π/4; the highest power first."""
 
 _QUARTER_TURN = np.array([1.5703125, 4.837512969970703125e-4, 7.54978995489188216e-8], dtype=np.float32)
-"""π/2 in three parts, of which the first two have 8 and 11 bits: their products with 0 … 4 are exact."""
+"""π/2 as a sum of three numbers; the first two have 8 and 11 bits: their products with 0 … 4 are exact."""
 
 _HALF_QUARTER_TURNS = np.float32(4 / np.pi)
 
 
 def fill_blocks(values: NDArray[Any]) -> None:
-    """Turn uniform values of [0, 1) into standard normal ones, in place.
+    """Turn uniform values from [0, 1) into standard normal ones, in place.
 
     Parameters
     ----------
     values : ndarray of float32 or float64, one axis
-        Contiguous, with 24 or 53 bits each; as many as some blocks have.
+        A contiguous array whose length is a multiple of 16; each value is a multiple of 2⁻²⁴ (float32) or 2⁻⁵³
+        (float64).
     """
     halves = values.reshape(-1, 2, BLOCK // 2)
     uniform: NDArray[Any] = 1 - halves[:, 0]
@@ -68,7 +68,7 @@ def fill_blocks(values: NDArray[Any]) -> None:
 
 
 def _take_log(values: Singles) -> Singles:
-    """Take the natural logarithm of normal numbers up to 1."""
+    """Return the natural logarithm of positive float32 values up to 1, none of them subnormal."""
     mantissa, powers = np.frexp(values)
     is_small = mantissa < np.float32(np.sqrt(0.5))
     x = np.where(is_small, 2 * mantissa, mantissa) - 1
@@ -81,7 +81,7 @@ def _take_log(values: Singles) -> Singles:
 
 
 def _turn(angle: Singles) -> tuple[Singles, Singles]:
-    """Return cosine and sine of angles from 0 to 2π."""
+    """Return the cosine and the sine of float32 angles from 0 to 2π."""
     quarters = ((angle * _HALF_QUARTER_TURNS).astype(np.int32) + 1) >> 1
     turns = quarters.astype(np.float32)
     x = angle - turns * _QUARTER_TURN[0] - turns * _QUARTER_TURN[1]
@@ -97,7 +97,7 @@ def _turn(angle: Singles) -> tuple[Singles, Singles]:
 
 
 def _evaluate(coefficients: Iterable[np.float32], x: Singles) -> Singles:
-    """Evaluate a polynomial by Horner's rule, each step of it fused."""
+    """Evaluate a polynomial (highest power first) by Horner's rule, with a fused multiply-add for each step."""
     highest, *others = coefficients
     wide = x.astype(np.float64)
     value = np.full_like(x, highest)

@@ -1,4 +1,4 @@
-"""Tensors drawn from seeded streams of random numbers, NumPy's two and torch's; and gamma and beta likewise."""
+"""Tensors, and gamma and beta, drawn from seeded random streams: two of NumPy's, and torch's."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _LARGEST_LEGACY_SEED = 2**32 - 1
 
 
 class NumpyStream:
-    """`numpy.random.default_rng(seed)` or `numpy.random.RandomState(seed)`: float64, later rounded to a dtype.
+    """A random stream of NumPy: `numpy.random.default_rng(seed)` or `numpy.random.RandomState(seed)`.
 
-    bfloat16 is reached by way of float32, as `ml_dtypes` does.
+    It draws float64 values, which are then rounded to a dtype; to bfloat16 through float32, as in `ml_dtypes`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class NumpyStream:
         self._generator = np.random.RandomState(seed) if legacy else np.random.default_rng(seed)
 
     def advance(self, count: int) -> None:
-        """Skip a number of uniform values of `default_rng`: one step of PCG64 for each."""
+        """Skip a number of uniform values of `default_rng`, each one step of PCG64; not for `RandomState`."""
         self._generator.bit_generator.advance(count)  # type: ignore[union-attr]  # not every one has it
 
     def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:
@@ -63,17 +63,17 @@ class NumpyStream:
         return self._generator.standard_normal(count).astype(find_type(dtype or "float64"), copy=False)
 
     def uniform(self, low: float, high: float, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw from low (included) to high (not included); float64, whatever the dtype will be."""
+        """Draw uniform float64 values from low (included) to high (not included); `dtype` is ignored."""
         return self._generator.uniform(low, high, count)
 
 
 def make_stream(rng: str, seed: int) -> NumpyStream | TorchStream:
-    """Return the stream of that name at its start; each draw takes up where the one before stopped.
+    """Return a new random stream: `numpy`, `numpy-legacy` or `torch`, started with a seed.
 
     Raises
     ------
     UsageError
-        If there is no such stream, or it takes no such seed.
+        If the name is unknown, or the seed out of the stream's range.
     """
     if rng not in RNGS:
         raise UsageError(f"rng {rng!r} is none of {', '.join(RNGS)}")
@@ -85,12 +85,12 @@ def make_stream(rng: str, seed: int) -> NumpyStream | TorchStream:
 
 
 def generate(recipe: Recipe) -> Tensor:
-    """Make the tensor of a recipe.
+    """Return the tensor of a recipe, whose source is the recipe as text.
 
     Raises
     ------
     UsageError
-        If the recipe contradicts itself, or its dtype has no number between the bounds.
+        If the recipe is invalid (see `check_recipe`), or its dtype has no number between the bounds.
     DataError
         If the tensor does not fit into this machine's memory.
 
@@ -114,23 +114,25 @@ def generate(recipe: Recipe) -> Tensor:
 def draw_affine(
     rng: str, seed: int, shape: tuple[int, ...], names: Sequence[str], dtype: str | None
 ) -> dict[str, NDArray[Any]]:
-    """Draw gamma, then beta, standard normal, from one stream.
+    """Draw standard normal parameters (gamma, then beta) from one new stream; return name → array.
 
     Parameters
     ----------
     rng, seed
-        The stream.
+        The stream's name and seed.
     shape : tuple of int
-        Of each parameter.
+        The shape of each parameter.
     names : sequence of str
-        What to draw, in this order.
+        The names of the parameters, in the order in which they are drawn.
     dtype : str or None
-        Default: what the stream makes.
+        The dtype of the parameters; None for the stream's own: float64, from torch float32.
 
     Raises
     ------
+    UsageError
+        If the stream's name is unknown, or it does not take the seed or dtype.
     DataError
-        If they do not fit into this machine's memory.
+        If the parameters do not fit into this machine's memory.
     """
     count = math.prod(shape)
     check_memory(count * len(names), f"{' and '.join(names)} of the shape {shape}")
@@ -166,7 +168,10 @@ def _draw_from(stream: NumpyStream | TorchStream, recipe: Recipe, count: int) ->
 
 
 def _round(values: NDArray[Any], dtype: np.dtype[Any], low: float | None, high: float | None) -> NDArray[Any]:
-    """Return drawn values in a dtype: as near as it goes, from low on and below high."""
+    """Return drawn values rounded to a dtype, but to no number below `low`, nor to one of `high` or above.
+
+    Raises `UsageError` if the dtype has no number between the bounds.
+    """
     with np.errstate(over="ignore"):
         rounded = values.astype(dtype, copy=False)
     if rounded is values or low is None or high is None or low == high:

@@ -1,8 +1,9 @@
-"""The Mersenne Twister of 19937 bits passes over any number of words at once, by polynomials modulo 2.
+"""Jumps of the Mersenne Twister MT19937 over any number of words, by polynomials modulo 2.
 
-The words of MT19937, before they are tempered, obey one linear recurrence whose polynomial is p (Matsumoto &
-Nishimura 1998, appendix A). The word J words further is the sum of those i words further, over the powers i of
-x^J mod p (Haramoto, Matsumoto, Nishimura, Panneton & L'Ecuyer 2008). Polynomials are integers, a bit a power.
+The words of MT19937 before tempering obey a linear recurrence with a polynomial p (Matsumoto & Nishimura 1998,
+appendix A). If x^J mod p is the sum of x^i over some i, then word n + J is the sum (XOR) of the words n + i
+(Haramoto, Matsumoto, Nishimura, Panneton & L'Ecuyer 2008). A polynomial is an integer: bit i is the
+coefficient of x^i.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from typing import Any
 import numpy as np
 
 _STATE, _MIDDLE, _REST = 624, 397, 31
-"""Words of a state; of which word the recurrence takes the last bits; and of how many bits that is."""
+"""The words of a state (n), the recurrence's middle word (m), and the bit at which it splits words (r)."""
 
 _TWIST = 0x9908B0DF
 
 _DEGREE = 19937
 
 _WORTH_IT = 1 << 21
-"""Words that are drawn in about the time that a jump takes."""
+"""The number of words from which a jump is faster than drawing them."""
 
 _SPREAD = [sum((byte >> bit & 1) << 2 * bit for bit in range(8)) for byte in range(256)]
 _LOW = bytes(spread & 255 for spread in _SPREAD)
 _HIGH = bytes(spread >> 8 for spread in _SPREAD)
-"""The bytes of a byte's square."""
+"""The low and the high byte of the square of each byte, as a polynomial modulo 2."""
 
 
 def advance(engine: np.random.RandomState, count: int) -> None:
@@ -60,7 +61,7 @@ def _drop(engine: np.random.RandomState, count: int) -> None:
 
 
 def _list_words(engine: np.random.RandomState, key: Any) -> Any:
-    """Return the words of a state and of those behind it, not tempered; the engine goes on meanwhile."""
+    """Return the untempered words of a state and those that follow, 20561 or more; the engine advances."""
     states = [key.copy()]
     while len(states) * _STATE < _DEGREE + _STATE:
         _drop(engine, _STATE)
@@ -71,7 +72,7 @@ def _list_words(engine: np.random.RandomState, key: Any) -> Any:
 
 @functools.cache
 def _find_polynomial() -> tuple[int, tuple[int, ...]]:
-    """Return p, and its powers but for the highest."""
+    """Return p, and the powers of x in p except the highest."""
     whole, rest = (1 << _STATE) | (1 << _MIDDLE), (1 << _STATE - 1) | (1 << _MIDDLE - 1)
     total = 1  # what the powers of `rest` are multiplied by, by Horner's rule
     for bit in range(_REST):
@@ -81,7 +82,7 @@ def _find_polynomial() -> tuple[int, tuple[int, ...]]:
 
 
 def _multiply(long: int, short: int) -> int:
-    """Return a product, of which one factor has few powers."""
+    """Return the product of two polynomials, of which `short` should have few powers."""
     product = 0
     for power in range(short.bit_length()):
         if short >> power & 1:
@@ -109,7 +110,7 @@ def _square(value: int) -> int:
 
 
 def _reduce(value: int, powers: tuple[int, ...]) -> int:
-    """Return what a division by p leaves."""
+    """Return the remainder of a polynomial divided by p, given the powers of p except the highest."""
     while high := value >> _DEGREE:
         value ^= functools.reduce(int.__xor__, (high << power for power in powers), high << _DEGREE)
     return value

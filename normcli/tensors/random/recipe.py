@@ -1,4 +1,4 @@
-"""Recipes for generated tensors: distribution, random stream, bounds and dtype, and all checks of them."""
+"""Recipes of generated tensors (distribution, random stream, bounds, dtype), and their checks."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _BOUNDS: dict[str, tuple[float | None, float | None]] = {
     "uniform": (0.0, 1.0),
     "arange": (0, None),
 }
-"""Default low and high of each distribution; None where it has no such bound."""
+"""Distribution → default (low, high); None for a bound that it does not have."""
 
 DISTRIBUTIONS = tuple(_BOUNDS)
 
 ITEM_BYTES = 8
 
 _MOST_SKIPPED = 10**10
-"""Values that are drawn one by one to be dropped, which takes minutes."""
+"""The most values that are skipped by drawing and dropping them, which takes minutes."""
 
 _LARGEST_BOUND = 1e38
-"""Within float32, and so that high − low is finite in float64."""
+"""The largest absolute value of a bound; float32 holds it."""
 
 
 class Recipe(NamedTuple):
@@ -41,14 +41,14 @@ class Recipe(NamedTuple):
     shape : tuple of int
     dist : {"randint", "normal", "uniform", "arange"}
     low, high : float or None
-        Bounds of `randint` and `uniform`, low included and high not; `low` is where `arange` starts. None
-        means the distribution's own.
+        The bounds of `randint` and `uniform`, low included and high not; `low` is the first value of `arange`.
+        None means the distribution's default.
     seed : int
     rng : {"numpy", "numpy-legacy", "torch"}
     skip : int
-        How many values to draw and drop first, at one time.
+        The number of values to skip first, as if one call had drawn them; for `arange`, added to `low`.
     dtype : str or None
-        Of the tensor. Default: int64 for integers, else what the stream makes (float32 for torch).
+        The tensor's dtype. None: int64 for integers, else the stream's own (float64, from torch float32).
     """
 
     shape: tuple[int, ...]
@@ -62,13 +62,13 @@ class Recipe(NamedTuple):
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """`low` and `high` with the distribution's defaults."""
+        """`low` and `high`, with the distribution's defaults for None."""
         low, high = _BOUNDS[self.dist]
         return low if self.low is None else self.low, high if self.high is None else self.high
 
     @property
     def advances(self) -> bool:
-        """Whether the stream passes over any number of values at once, as each takes as many steps of it."""
+        """Whether any number of values can be skipped at once, without drawing them."""
         return self.dist == "arange" or self.rng == "torch" or (self.dist, self.rng) == ("uniform", "numpy")
 
     def __str__(self) -> str:
@@ -81,12 +81,14 @@ class Recipe(NamedTuple):
 
 
 def check_recipe(recipe: Recipe) -> None:
-    """Check that a recipe makes sense, and that its tensor fits into the memory of this machine.
+    """Check that a recipe is valid, and that its tensor fits into this machine's memory.
+
+    The stream's name and the seed are checked by `make_stream`.
 
     Raises
     ------
     UsageError
-        If it contradicts itself.
+        If the distribution is unknown, or shape, skip or bounds are out of range, or beyond those of the dtype.
     DataError
         If the tensor does not fit into memory.
     """
@@ -130,7 +132,7 @@ def _check_bounds(recipe: Recipe) -> None:
 
 
 def _check_range(recipe: Recipe) -> None:
-    """Raise `UsageError` if the dtype would make infinities of some values that may be drawn."""
+    """Raise `UsageError` if some values that may be drawn are beyond the largest number of the dtype."""
     low, high = recipe.bounds
     if recipe.dtype is None or low is None:
         return

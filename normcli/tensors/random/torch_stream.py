@@ -1,7 +1,7 @@
 """torch's CPU random stream, without torch.
 
-The rules are those of ATen/core/DistributionsHelper.h, ATen/core/MT19937RNGEngine.h and
-ATen/native/cpu/DistributionTemplates.h, and are held against torch 2.13 in the tests.
+It follows ATen/core/DistributionsHelper.h, ATen/core/MT19937RNGEngine.h and
+ATen/native/cpu/DistributionTemplates.h; tests compare it with torch 2.13.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _DOUBLE_BITS = 53
 _WORD_MASK = 2**32 - 1
 
 _WIDE_RANGE = 2**28
-"""From this range of integers on, torch takes 64 bits for each (2.13; older releases: from 2³² on)."""
+"""The range of integers from which on torch draws 64 bits for each (2.13; in older releases 2³²)."""
 
 _AT_ONCE = 1 << 14
-"""Normal values made at once: few enough for intermediate arrays to stay in the L2 cache."""
+"""The number of normal values made at once; intermediate arrays then stay in the L2 cache."""
 
 _LARGEST_SEED = 2**64 - 1
 _SMALLEST_SEED = -(2**63)
@@ -38,17 +38,22 @@ class TorchStream:
     Parameters
     ----------
     seed : int
-        As torch, −2⁶³ to 2⁶⁴ − 1; the engine uses its low 32 bits.
+        A seed from −2⁶³ to 2⁶⁴ − 1, as in torch; the engine uses its low 32 bits.
+
+    Raises
+    ------
+    UsageError
+        If the seed is out of range.
 
     Notes
     -----
-    Integers, uniform values and fewer than 16 normal values are torch's to the bit. 16 and more float32 normal
-    values are those of x86 CPUs with AVX2 or AVX-512, to the bit, on whatever CPU this runs. On ARM, Apple
-    silicon and x86 without AVX2 torch calls the C library and rounds angles otherwise: some 60 % of its
-    values are the same, the others differ by up to 3e-6. On POWER it has polynomials of yet another library.
+    Integers, uniform values and fewer than 16 normal values equal torch's to the bit. 16 or more float32 normal
+    values equal, to the bit, those of torch on x86 CPUs with AVX2 or AVX-512, whatever the CPU here. On ARM,
+    Apple silicon and x86 without AVX2, torch calls the C library and rounds angles differently: about 60 % of
+    its values equal those made here, the others differ by up to 3e-6. On POWER, torch uses another library.
 
-    16 and more float64 normal values are torch's to the bit where NumPy's logarithm is the C library's. Where
-    the CPU has AVX-512 it is NumPy's own, and 0.2 % of the values differ, by 1 or 2 ulp.
+    16 or more float64 normal values equal torch's to the bit if NumPy calls the C library's logarithm. On CPUs
+    with AVX-512, NumPy has its own, and 0.2 % of the values differ, by 1 or 2 ulp.
 
     Examples
     --------
@@ -63,16 +68,16 @@ class TorchStream:
         self._leftover: float | None = None
 
     def pass_over(self, count: int, dist: str, span: float, dtype: str | None) -> None:
-        """Skip a number of values of a distribution that would be drawn in one call.
+        """Skip a number of values of a distribution, as if one call had drawn them.
 
         Parameters
         ----------
         count : int
         dist : {"randint", "uniform", "normal"}
         span : float
-            From the lowest value to the bound above, of integers.
+            high − low, which counts for `randint` only.
         dtype : str or None
-            As of the method that draws.
+            The dtype of the values, float32 or float64; None for float32.
         """
         if dist == "normal" and count < BLOCK:
             self.normal(count, dtype)
@@ -82,14 +87,14 @@ class TorchStream:
         advance(self._engine, 2 * drawn if takes_two else drawn)
 
     def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:
-        """Draw as `torch.randint(low, high, (count,))`."""
+        """Draw integers as `torch.randint(low, high, (count,))` does."""
         span = high - low
         bits = self._draw_words(count).astype(np.uint64) if span < _WIDE_RANGE else self._draw_wide(count)
         # Unsigned arithmetic wraps round as torch's does, so that every 64-bit low and high is right.
         return (bits % np.uint64(span) + np.uint64(low & (2**64 - 1))).astype(np.int64)
 
     def uniform(self, low: float, high: float, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw as `torch.empty(count, dtype=dtype).uniform_(low, high)`; float32 if `dtype` is None."""
+        """Draw values as `torch.empty(count, dtype=dtype).uniform_(low, high)`; float32 if `dtype` is None."""
         kind = _check_dtype(dtype)
         bounds = np.array([low, high], dtype=kind)
         span, start = float(bounds[1] - bounds[0]), float(bounds[0])
@@ -99,13 +104,13 @@ class TorchStream:
         return values
 
     def normal(self, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw as `torch.randn(count, dtype=dtype)`; float32 if `dtype` is None."""
+        """Draw values as `torch.randn(count, dtype=dtype)` does; float32 if `dtype` is None."""
         kind = _check_dtype(dtype)
         values = self._draw_few(count) if count < BLOCK else self._draw_blocks(count, kind)
         return values.astype(kind, copy=False)
 
     def _draw_few(self, count: int) -> NDArray[np.float64]:
-        """Box–Muller in float64, two values at a time; an odd one is left over for the next draw."""
+        """Draw normal values by Box–Muller in float64, in pairs; an odd one is kept for the next draw."""
         values = [] if self._leftover is None else [self._leftover]
         while len(values) < count:
             first, second = self._draw_unit(2, np.dtype(np.float64)).tolist()
@@ -116,7 +121,10 @@ class TorchStream:
         return np.array(values, dtype=np.float64)
 
     def _draw_blocks(self, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
-        """Box–Muller within blocks of 16; if the count is no multiple, 16 fresh ones make the last 16."""
+        """Draw 16 or more normal values by Box–Muller in blocks of 16.
+
+        If the count is no multiple of 16, the last 16 values are made from 16 further uniform ones.
+        """
         values = np.empty(count, dtype=kind)
         whole = count - count % BLOCK
         for start in range(0, whole, _AT_ONCE):
@@ -131,7 +139,7 @@ class TorchStream:
         fill_blocks(values)
 
     def _draw_unit(self, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
-        """Uniform values of [0, 1) with all the bits of `kind`."""
+        """Draw uniform values from [0, 1): multiples of 2⁻²⁴ (float32) or 2⁻⁵³ (float64)."""
         bits: NDArray[Any]
         if kind == np.float32:
             bits, precision = self._draw_words(count), _FLOAT_BITS

@@ -2,16 +2,16 @@
 
 * `arrow`: large delimited files, faster
 * `cells`: texts as numbers
-* `column_choice`: which columns are worked on
+* `column_choice`: the columns that are worked on
 * `column_names`: names of columns, matched and listed
 * `delimited`: CSV and its relatives, read
 * `delimited_writing`: CSV and its relatives, written
 * `json_records`: JSON records and JSON Lines
 * `line_records`: the lines of a delimited file, or several of a quoted cell
-* `numerals`: how cells write numbers, and what is missing
+* `numerals`: notations of numbers and of missing values in cells
 * `parquet`: Parquet files, read
 * `parquet_writing`: Parquet files, written
-* `rows`: rows on their way into a file
-* `tables`: columns that are numbers, and others that pass through
-* `text_columns`: columns that are no plain numbers: read otherwise, refused, doubted
+* `rows`: rows of text written to a file
+* `tables`: columns that are numbers, and others that are written again unchanged
+* `text_columns`: columns that are not plain numbers: read in another notation, refused, or doubted
 """

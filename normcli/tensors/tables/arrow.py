@@ -1,4 +1,4 @@
-"""Large delimited files by pyarrow (the extra `tables`): the same results as without it, faster."""
+"""Large delimited files read and written by pyarrow (the extra `tables`): the results of slower code."""
 
 from __future__ import annotations
 
@@ -23,36 +23,38 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 LEAST_BYTES = 4 << 20
-"""The least bytes of text that pyarrow reads: importing it takes as long as reading some MiB without it."""
+"""The least size of text for which pyarrow is used: its import takes as long as reading some MiB without it."""
 
 LEAST_VALUES = LEAST_BYTES // 16
-"""The fewest numbers that pyarrow writes."""
+"""The least number of values for which pyarrow is used to write."""
 
 _DELIMITERS = ",;\t|"
 
 _MOST_COLUMNS = 256
-"""With more, a block has so few rows that pyarrow's work for each column takes longer than the parsing."""
+"""The most columns for which pyarrow is used: more mean short blocks, for which its cost a column is high."""
 
 _AT_ONCE = 2
-"""Blocks that are worked on at a time, each in a thread."""
+"""The number of threads, each of which works on a block."""
 
 _LEAST_FRACTION, _LEAST_POWER = 1e-4, 1e10
-"""Between these, pyarrow writes fractions as Python does; others, and whole numbers, in another way."""
+"""From the first up to below the second, pyarrow writes numbers that are not whole as Python does."""
 
 
 def find_parser(size: int, width: int, chosen: Sequence[int], delimiter: str, decimal: str) -> Parser | None:
-    """Return a function that parses lines with pyarrow, or None where that is missing or gains nothing.
+    """Return a function that parses lines with pyarrow; None if pyarrow is missing or would not be faster.
 
-    It takes lines without quotes and returns the numbers of the chosen columns, shape (rows, columns); or None
-    where a cell may be no number, missing in unusual words, or a whole number that float64 may have rounded.
+    The function takes the bytes of lines without quotes and returns the numbers of the chosen columns as
+    float64, shape (rows, columns). It returns None if a cell may be no number, an unusual word for a missing
+    value, or a whole number that float64 rounds.
 
     Parameters
     ----------
     size : int
-        Of the whole text in bytes.
+        The size of the whole text in bytes.
     width : int
-        How many columns it has.
+        The number of columns of the text.
     chosen : sequence of int
+        The places of the columns to return.
     delimiter, decimal : str
     """
     if size < LEAST_BYTES or not 1 < width <= _MOST_COLUMNS:
@@ -78,16 +80,18 @@ def find_parser(size: int, width: int, chosen: Sequence[int], delimiter: str, de
 def find_splitter(
     width: int, chosen: Sequence[int], delimiter: str, kind: str, decimal: str = "."
 ) -> Callable[[bytes], Any] | None:
-    """Return a function that gives columns of lines as a table of pyarrow's; None where pyarrow is missing.
+    """Return a function that splits lines into columns with pyarrow; None if pyarrow is missing or cannot.
 
-    It takes lines without quotes, and returns None where one has another number of cells, or a cell is of
-    another type. Only numbers may be missing.
+    The function takes the bytes of lines without quotes and returns a `pyarrow.Table` of the chosen columns. It
+    returns None if a line has another number of cells, or a cell is not of the type. Missing values are null in
+    columns of numbers, and texts in columns of strings.
 
     Parameters
     ----------
     width : int
-        How many columns the lines have.
+        The number of columns of the lines.
     chosen : sequence of int
+        The places of the columns to return.
     delimiter : str
     kind : str
         The name of pyarrow's type, `float64` or `string`.
@@ -125,9 +129,9 @@ def find_splitter(
 
 
 def _copy_column(chunks: Sequence[Any], column: NDArray[np.float64]) -> None:
-    """Copy the numbers of pyarrow's arrays; missing values become NaN.
+    """Copy the numbers of pyarrow's arrays into a column, missing ones as NaN.
 
-    From their buffers: pyarrow's own way to NumPy imports pandas where that is installed.
+    They are read from the arrays' buffers, as pyarrow's own conversion to NumPy imports pandas if it can.
     """
     start = 0
     for chunk in chunks:
@@ -140,7 +144,7 @@ def _copy_column(chunks: Sequence[Any], column: NDArray[np.float64]) -> None:
 
 
 def find_numbers(array: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the numbers of an array of pyarrow's, where they lie; anything where one is missing."""
+    """Return the numbers of a pyarrow array, missing ones being arbitrary; without a copy but for bool."""
     numbers, end = array.buffers()[1], array.offset + len(array)
     if dtype == np.bool_:
         return _find_bits(numbers, array).astype(np.bool_)
@@ -149,7 +153,7 @@ def find_numbers(array: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def find_missing(array: Any) -> NDArray[np.bool_] | None:
-    """Return which values of an array of pyarrow's are missing; None where none is."""
+    """Return a mask of the values of a pyarrow array that are missing; None if none is."""
     if not array.null_count:
         return None
     bits = array.buffers()[0]
@@ -158,21 +162,22 @@ def find_missing(array: Any) -> NDArray[np.bool_] | None:
 
 
 def _find_bits(bits: Any, array: Any) -> NDArray[np.uint8]:
-    """Return the bits that an array of pyarrow's has of each value."""
+    """Return the bits of a buffer of a pyarrow array, one for each value, as 0 and 1."""
     end = array.offset + len(array)
     return np.unpackbits(np.frombuffer(bits or b"", np.uint8), count=end, bitorder="little")[array.offset :]
 
 
 def find_formatter(values: NDArray[Any], delimiter: str, format_rows: Formatter) -> Formatter | None:
-    """Return a function that formats rows with pyarrow, or None where that is missing or gains nothing.
+    """Return a function that formats rows with pyarrow; None if pyarrow is missing or would not be faster.
 
     Parameters
     ----------
     values : ndarray
-        All that is to be written.
+        All values that are to be written, shape (rows, columns).
     delimiter : str
     format_rows : callable
-        Formats those rows that pyarrow would write in another way; what is returned gives the same text.
+        Takes rows and returns their text, slowly. The function that is returned takes the same rows and returns
+        the same text; it calls `format_rows` for rows that pyarrow would write in another way.
     """
     if values.size < LEAST_VALUES or values.dtype.kind != "f" or values.shape[1] > _MOST_COLUMNS:
         return None
@@ -212,7 +217,7 @@ def find_formatter(values: NDArray[Any], delimiter: str, format_rows: Formatter)
 
 
 def map_ahead(function: Callable[[T], Result], items: Iterable[T]) -> Iterator[tuple[T, Result]]:
-    """Yield each item with what a parser or formatter makes of it; threads go on with those behind it."""
+    """Yield (item, function(item)) in order, while threads call the function for the next items."""
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and small files need none
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -23,24 +23,26 @@ SPELLED_MISSING = {
     for word in (*MISSING, "NaN")
     for spelled in (word, word.lower(), word.upper(), word.capitalize())
 }
-"""The usual spellings of missing values, and of NaN in Python."""
+"""The usual spellings of missing values and of NaN → `nan`."""
 
 _WHOLE = re.compile(r"[-+]?[0-9]+")
 
 
 def list_text_dtypes(chosen: Sequence[int]) -> Sequence[type[np.generic]]:
-    """Return the dtypes that numbers in text are read in, whichever columns they are of."""
+    """Return the dtypes to try, in order, for numbers in text: float64, int64, uint64, for any columns."""
     return np.float64, np.int64, np.uint64
 
 
 class CellReader:
-    """Read cells one by one: slow, with exact messages about wrong ones.
+    """A reader of cells one by one: slow, but with exact messages about wrong ones.
 
     Parameters
     ----------
     rows : TextRows
     chosen : sequence of int
+        The places of the columns to read.
     dtype : type
+        The dtype of the numbers: float64, int64 or uint64.
     """
 
     def __init__(self, rows: TextRows, chosen: Sequence[int], dtype: type[np.generic]) -> None:
@@ -49,14 +51,19 @@ class CellReader:
         self._rounded: str | None = None
 
     def read(self, texts: Iterable[tuple[str, Sequence[str]]]) -> Block:
-        """Return rows as a block, of which each stands in a line or a record that is named for messages.
+        """Return the chosen cells of rows as a block of numbers.
+
+        Parameters
+        ----------
+        texts : iterable of (str, sequence of str)
+            For each row, its place for messages (`line 3`, `record 3`) and the texts of all its cells.
 
         Raises
         ------
         TextError
-            If a chosen cell is not a number.
+            If a chosen cell is not a number, and the dtype is float64.
         NotWholeError
-            If it is no whole number that the dtype can hold.
+            If a chosen cell is no whole number that the integer dtype can hold.
         """
         for where, cells in texts:
             if self._dtype is np.float64:
@@ -81,7 +88,7 @@ class CellReader:
         return numbers
 
     def _is_rounded(self, cell: str, number: float) -> bool:
-        """Whether a cell holds a whole number, and another than the float64 that it is read as."""
+        """Whether a cell holds a whole number that differs from `number`, the float64 that is read."""
         text = self._numerals.simplify(cell)
         return _WHOLE.fullmatch(text) is not None and len(text) < 400 and int(text) != number
 

@@ -18,29 +18,33 @@ if TYPE_CHECKING:
 
 
 _NAMED = re.compile(r"""\s*(?:("(?:[^"]|"")*")|([^,"][^,]*))\s*(?:,|$)""")
-"""A name in a list of names: in quotes where it holds a comma."""
+"""A name in a list of names separated by commas, in quotes if it contains a comma."""
 
 _LIST_OF_NAMES = re.compile(rf"(?:{_NAMED.pattern})+")
 
 _PLACES = re.compile(r"([0-9]+)(?:-([0-9]+))?")
-"""A column by its number, or a range of them."""
+"""A column's number, or a range of numbers: `2-5`."""
 
 _LISTED = 12
 """The most columns that a message lists."""
 
 UNNAMED = "its columns have no names: they are taken to be {}"
-"""What there is to know of a table or an array without names, where names are wanted."""
+"""The note on a table or an array without column names, where names are wanted."""
 
 
 def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], str | None]:
-    """Return the places of the columns that are the tensor, and a note where they have no names to go by.
+    """Return the places of the columns that make up the tensor, and a note, or None.
+
+    The note says that columns are wanted by name and the table has no names. `rows.is_picked` is set to whether
+    the caller named the columns.
 
     Raises
     ------
     UsageError
-        If a column that is named is not there, or none is left.
+        If an option names a column that does not exist, both `columns` and `exclude` are given, or no column is
+        left.
     DataError
-        If the columns are not those that are wanted.
+        If the columns' names are not the wanted ones, or a name has characters that no file can keep.
     """
     for name in rows.names or ():
         if "\0" in name or (not name.isprintable() and name.encode(errors="replace").decode() != name):
@@ -67,7 +71,13 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
 
 
 def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
-    """Return the places of the columns that rows are grouped by, or raise `UsageError` if one is not there."""
+    """Return the places of the columns that rows are grouped by, given their names in one text.
+
+    Raises
+    ------
+    UsageError
+        If a column does not exist, or is named twice.
+    """
     names = rows.names or ()
     wanted = [text] if text in names else [name.strip() for name in split_names(text, "--by")]
     for name in wanted or [text]:
@@ -81,7 +91,15 @@ def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
 def match_columns(
     rows: Rows, chosen: tuple[int, ...], wanted: tuple[str, ...]
 ) -> tuple[tuple[int, ...], str | None]:
-    """Return the chosen columns in the order in which their names are wanted."""
+    """Return the chosen columns in the order of the wanted names, and None.
+
+    In a table without names, they are returned unchanged, and with a note.
+
+    Raises
+    ------
+    DataError
+        If the names are not the wanted ones, or a table without names has another number of chosen columns.
+    """
     if rows.names is None:
         listed = list_names(wanted)
         if len(chosen) != len(wanted):
@@ -100,7 +118,10 @@ def match_columns(
 
 
 def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
-    """Return the places of the columns that an option names, each once, in its order."""
+    """Return the places of the columns that an option names, each once, in the option's order.
+
+    Raises `UsageError` if a column does not exist, or none is named.
+    """
     found: dict[int, None] = {}
     for part in split_names(text, option):
         named = [place for place, name in enumerate(rows.names or ()) if name == part.strip()]
@@ -124,7 +145,7 @@ def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
 
 
 def split_names(text: str, option: str) -> list[str]:
-    """Return the names or numbers of columns in an option's list."""
+    """Return the names and numbers in an option's list of columns; raise `UsageError` if it is no list."""
     if text.strip() and _LIST_OF_NAMES.fullmatch(text) is None:
         raise UsageError(
             f"{option} {shorten(text)!r} is no list of names; quotes go around a name with a comma"
@@ -133,31 +154,31 @@ def split_names(text: str, option: str) -> list[str]:
 
 
 def name_column(rows: Rows, place: int) -> str:
-    """Return what a column is called in messages and options: its name, or its number from 0."""
+    """Return the name of a column for messages and options; its number, from 0, in a table without names."""
     return str(place) if rows.names is None else shorten(rows.names[place])
 
 
 def join_names(columns: Sequence[str]) -> str:
-    """Return names as --columns and --exclude take them: in quotes where they hold a comma."""
+    """Return names as a list for --columns and --exclude, each in quotes if it contains a comma."""
     return ",".join(f'"{name}"' if "," in name else name for name in columns)
 
 
 def name_all(names: Sequence[str], table: FileTable | None, kind: str) -> Sequence[str]:
-    """Return the names of all columns of a file in which each has a name of its own.
+    """Return the names of all columns of a file that is written, which must differ.
 
     Parameters
     ----------
     names : sequence of str
-        Of a tensor's columns.
+        The names of a tensor's columns.
     table : FileTable or None
-        Among whose other columns they are written.
+        The table among whose other columns the tensor's are written; None without others.
     kind : str
-        What the file is, for the message.
+        The kind of file, for the message.
 
     Raises
     ------
     UsageError
-        If two are equal.
+        If two names are equal.
     """
     if table is not None:
         chosen = dict(zip(table.chosen, names, strict=True))

@@ -15,12 +15,13 @@ _LISTED = 12
 
 
 def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
-    """Return the positions of the wanted column names among the names of a source.
+    """Return the position of each wanted column name among the names of a source.
 
     Raises
     ------
     DataError
-        If there are others, or two are equal and not all stand in the wanted order already.
+        If a wanted name is missing, there are other names, or two names are equal; never if the names are the
+        wanted ones in the same order.
     """
     if tuple(names) == tuple(wanted):
         return list(range(len(names)))
@@ -39,6 +40,6 @@ def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> lis
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Return names for a message: the first ones, and how many more there are."""
+    """Return names for a message: the first 12, and the number of further ones."""
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(map(shorten, names[:_LISTED])) + more

@@ -1,4 +1,4 @@
-"""CSV and its relatives: lines of cells, with a delimiter between them and quotes around what needs them."""
+"""Reading CSV and its relatives: lines of cells with a delimiter between them, and quotes where needed."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from normcli.tensors.tables.tables import TableOptions
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
-"""What may stand between cells, by name; the first that splits all of the first lines alike is taken."""
+"""Name → delimiter; the first that splits all of the first records into equally many cells is used."""
 
 _GUESSED_FROM = 20
-"""Records that are read to find the delimiter."""
+"""The number of records from which the delimiter is guessed."""
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 """A number as JSON writes it."""
 
 
 class Lines:
-    """The rows of a delimited text file; see `tables.Rows`.
+    """The rows of a delimited text file, as `tables.TextRows`.
 
-    A record is a line, or several where a quoted cell holds line ends. A line with nothing in it is no row,
-    unless the table has one column: there it is an empty cell, but at the end of the file.
+    A record is a line, or several lines if a quoted cell contains line ends. Blank lines are skipped, unless
+    the table has one column: there a blank line is an empty cell, except at the end of the file.
     """
 
     is_picked = False
@@ -81,7 +81,15 @@ class Lines:
     settle_text = settle_text
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
-        """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
+        """Yield the numbers of some columns, some rows at a time.
+
+        Raises
+        ------
+        TextError
+            If a cell is no number, and the dtype is float64.
+        NotWholeError
+            If a cell is no number that an integer dtype can hold.
+        """
         for records, values in self._convert(chosen, dtype):
             if values is not None:
                 yield Block(values)
@@ -92,7 +100,7 @@ class Lines:
     def _convert(
         self, chosen: Sequence[int], dtype: type[np.generic]
     ) -> Iterator[tuple[LineRecords, NDArray[Any] | None]]:
-        """Yield the records, and their numbers where pyarrow gives what is read here otherwise."""
+        """Yield (records, numbers): numbers that pyarrow has parsed, or None where it is not used or cannot."""
         parse = None
         if dtype is np.float64:
             size = self._stream.seek(0, io.SEEK_END)
@@ -102,7 +110,10 @@ class Lines:
         return map_ahead(lambda records: parse(records.data) if records.data else None, self._read_data())
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells: as they stand in the file, if the delimiter is its own."""
+        """Yield the texts of each row's cells, quoted for a file with a delimiter, or as JSON if that is None.
+
+        If the delimiter is the file's own, the texts are as they are in the file.
+        """
         for records in self._read_data():
             rows: Iterator[list[str]] = map(methodcaller("split", self.delimiter), records.texts)
             if not self._is_plain(records):
@@ -114,13 +125,16 @@ class Lines:
             yield from rows
 
     def _is_plain(self, records: LineRecords) -> bool:
-        """Whether records have no quotes, and each the right number of cells."""
+        """Whether records have no quotes, and each has the right number of cells."""
         if records.data is None and any('"' in text for text in records.texts):
             return False
         return set(map(methodcaller("count", self.delimiter), records.texts)) == {self.width - 1}
 
     def _guess_delimiter(self, usual: str) -> str:
-        """Return the first delimiter that splits the first records alike, into several cells, or the usual."""
+        """Return the first delimiter that splits the first records into equally many cells, at least two.
+
+        The usual delimiter is tried first, and returned if none does. The decimal point is no delimiter.
+        """
         for delimiter in dict.fromkeys((usual, *DELIMITERS.values())):
             self.delimiter = delimiter
             filled = [record for record in self._read_first() if not _is_blank(record, delimiter)]
@@ -130,14 +144,14 @@ class Lines:
         return usual
 
     def _read_first(self) -> list[str]:
-        """Return the first records, as the delimiter splits them."""
+        """Return the texts of the first records."""
         return list(islice((record for records in self._iterate() for record in records.texts), _GUESSED_FROM))
 
     def _iterate(self) -> Iterator[LineRecords]:
         return iterate_records(self._stream, self.name, self.delimiter)
 
     def _read_data(self) -> Iterator[LineRecords]:
-        """Yield the records behind the header, without the blank ones at the end of a single column."""
+        """Yield the records behind the header; in a table of one column, without blank ones at the end."""
         skipped, blank = self._skipped, 0
         for records in self._iterate():
             if skipped:
@@ -154,7 +168,7 @@ class Lines:
                 yield records
 
     def _iterate_rows(self, records: LineRecords) -> Iterator[tuple[int, str]]:
-        """Yield the rows among records, each with its line."""
+        """Yield (number of its first line, text) of each record that is a row."""
         line = records.line
         for record in records.texts:
             if self.width == 1 or not _is_blank(record, self.delimiter):
@@ -164,7 +178,7 @@ class Lines:
     def _parse_quickly(
         self, records: LineRecords, chosen: Sequence[int], dtype: type[np.generic]
     ) -> Block | None:
-        """Return the numbers of records, or None where anything may be wrong."""
+        """Return the numbers of records as a block; None if any cell may need to be read one by one."""
         if not self._is_plain(records):
             rows = self._split_quoted(records) if dtype is np.float64 else None
             return None if rows is None else self._parse_columns(list(zip(*rows, strict=True)), chosen)
@@ -196,7 +210,7 @@ class Lines:
         return [cells[place :: self.width] for place in range(self.width)]
 
     def _parse_columns(self, columns: Sequence[Sequence[str]], chosen: Sequence[int]) -> Block | None:
-        """Return the numbers of columns of text, some perhaps missing; None where anything may be wrong."""
+        """Return the chosen columns of text as a block, with NaN for missing values; None in case of doubt."""
         columns = [[SPELLED_MISSING.get(cell, cell) for cell in columns[place]] for place in chosen]
         text = "".join(chain.from_iterable(columns))
         if "_" in text or not text.isascii():  # Python would read 1_000 as a number
@@ -207,7 +221,10 @@ class Lines:
             return None
 
     def _split_quoted(self, records: LineRecords) -> list[list[str]] | None:
-        """Return the cells of each row without quotes, all at once; None where a quote stands inside a cell."""
+        """Return the cells of each row, quotes removed, by Python's `csv`; None where that might differ.
+
+        It might where a quote stands inside a cell, the decimal point is a comma, or a row has another width.
+        """
         texts = [text for text in records.texts if self.width == 1 or not _is_blank(text, self.delimiter)]
         beside = rf'[^\n"{re.escape(self.delimiter)}]'
         if self.numerals.decimal != "." or re.search(f'"(?={beside})(?<={beside}")', "\n".join(texts)):
@@ -219,12 +236,12 @@ class Lines:
         return rows if set(map(len, rows)) == {self.width} else None
 
     def _make_block(self, values: NDArray[Any]) -> Block | None:
-        """Return numbers as a block, or None if one may have been rounded."""
+        """Return numbers as a block; None if float64 may have rounded one."""
         is_large = values.dtype == np.float64 and bool((np.abs(values) >= LARGEST_EXACT).any())
         return None if is_large else Block(values)
 
     def read_columns(self, places: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield the texts of some columns, of some rows at a time, without quotes."""
+        """Yield the texts of some columns, quotes removed, some rows at a time: lists, or pyarrow arrays."""
         split = find_splitter(self.width, places, self.delimiter, "string") if self.width > 1 else None
         for records in self._read_data():
             if split is not None and records.data and (table := split(records.data)) is not None:
@@ -238,13 +255,13 @@ class Lines:
             yield [columns[place] for place in places]
 
     def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
-        """Yield each row's cells of some columns; an empty one is missing."""
+        """Yield each row's cells of some columns as texts, an empty cell as None."""
         for columns in self.read_columns(places):
             lists = (column if isinstance(column, list) else column.to_pylist() for column in columns)
             yield from zip(*([cell or None for cell in cells] for cells in lists), strict=True)
 
     def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield the texts of each row's cells, and the line where the row begins."""
+        """Yield the place (`line 3`) and the texts of the cells, quotes removed, of each row."""
         return chain.from_iterable(map(self._split_rows, self._read_data()))
 
     def _split_rows(self, records: LineRecords) -> Iterator[tuple[str, list[str]]]:
@@ -252,7 +269,7 @@ class Lines:
             yield f"line {line}", self._split_unquoted(record, line)
 
     def _split(self, record: str, line: int = 0) -> list[str]:
-        """Return the cells of a record as they stand there."""
+        """Return the cells of a record with their quotes; raise `DataError` for a wrong number of them."""
         cells = record.split(self.delimiter) if '"' not in record else split_raw(record, self.delimiter)
         width = getattr(self, "width", len(cells))
         if len(cells) != width:
@@ -267,23 +284,23 @@ class Lines:
 def read_delimited(
     stream: BinaryIO, name: str, options: TableOptions, usual: str
 ) -> tuple[FileTable, str | None]:
-    """Return the table that a text file holds, and a note of how its columns were found.
+    """Return the table of a text file, and a note on doubts about its column names, or None.
 
     Parameters
     ----------
     stream : BinaryIO
-        Seekable; it is read again whenever rows are asked for.
+        A seekable stream, which is read anew for each pass over the rows.
     name : str
     options : TableOptions
     usual : str
-        The delimiter of such files, where several would do.
+        The delimiter that is tried first, such as `,` for `.csv`.
 
     Raises
     ------
     DataError
-        If the file is empty, or its columns are not those that are wanted.
+        If the file is empty or no text table, or its columns are not the wanted ones.
     UsageError
-        If the options name a column that is not there.
+        If the options name a column that does not exist, or contradict each other.
     """
     lines = Lines(stream, name, options, usual)
     chosen, note = choose_columns(lines, options)
@@ -294,12 +311,12 @@ def read_delimited(
 
 
 def find_delimiter(word: str) -> str:
-    """Return the delimiter that an option names: one character, or its name.
+    """Return the delimiter for an option's value: a name in `DELIMITERS`, or one character.
 
     Raises
     ------
     UsageError
-        If it is neither.
+        If the value is neither, or the character is a letter, a digit, a quote or a line end.
     """
     if word.lower() in DELIMITERS:
         return DELIMITERS[word.lower()]
@@ -312,14 +329,14 @@ def find_delimiter(word: str) -> str:
 
 
 def quote(cell: str, delimiter: str) -> str:
-    """Return a cell as it is written: in quotes, where it would otherwise be read as another."""
+    """Return a cell as it is written to a file: in quotes if it would be read back differently without."""
     if any(character in cell for character in (delimiter, '"', "\n", "\r")) or cell != cell.strip():
         return '"' + cell.replace('"', '""') + '"'
     return cell
 
 
 def _unquote(cell: str) -> str:
-    """Return what a cell holds."""
+    """Return the text of a cell without its quotes."""
     if not cell.startswith('"'):
         return cell
     inside, _, behind = cell[1:].rpartition('"')
@@ -331,17 +348,17 @@ def _to_json(text: str) -> str:
 
 
 def _is_blank(record: str, delimiter: str) -> bool:
-    """Whether a record has nothing in it, not even cells that are empty."""
+    """Whether a record is blank, without any delimiter."""
     return not record.strip() and delimiter not in record
 
 
 def _read_name(cell: str) -> str:
-    """Return the name that a cell of a header holds; around quotes spaces are part of nothing."""
+    """Return the name in a cell of a header: without its quotes, or else without spaces around it."""
     return _unquote(cell) if cell.startswith('"') else cell.strip()
 
 
 def reads_as_header(names: Sequence[str]) -> bool:
-    """Whether a row of names is taken for a header when it is read back."""
+    """Whether a row of names would be recognized as a header when it is read back."""
     return _looks_like_header(names, AS_PYTHON)
 
 
@@ -350,7 +367,7 @@ def _holds_text(cells: Sequence[str], numerals: Numerals) -> bool:
 
 
 def _looks_like_header(cells: Sequence[str], numerals: Numerals) -> bool:
-    """Whether no cell is a number, and at least one is no missing value either."""
+    """Whether no cell is a number, and at least one is not a missing value."""
     if any(map(is_number_otherwise, cells)):
         return False
     numbers = [numerals.read(cell) for cell in cells]

@@ -1,4 +1,4 @@
-"""Numbers and the cells beside them, written as CSV and its relatives."""
+"""Writing CSV and its relatives: numbers, among the other cells of a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def write_delimited(
     stream: BinaryIO, values: NDArray[Any], names: Sequence[str] | None, table: FileTable | None, delimiter: str
 ) -> None:
-    """Write a tensor of two axes, with the names of its columns if it has any.
+    """Write a tensor of two axes, with a header if its columns have names.
 
     Parameters
     ----------
@@ -30,12 +30,12 @@ def write_delimited(
     values : ndarray
         Shape (rows, columns).
     names : sequence of str or None
-        Of the values' columns.
+        The names of the values' columns.
     table : FileTable or None
-        Where the values came from: they are written in their places among its other columns, as it is
-        delimited itself.
+        The table that the values came from: they are written in their places among its other columns, with its
+        names, and with its delimiter and decimal point unless either delimiter is a tab.
     delimiter : str
-        Otherwise.
+        The delimiter in all other cases.
     """
     decimal = "."
     if table is not None:
@@ -64,7 +64,7 @@ def write_delimited(
 
 
 def _format_blocks(values: NDArray[Any], delimiter: str, decimal: str) -> Iterator[str]:
-    """Yield the lines of a tensor of two axes, some at a time."""
+    """Yield the text of some rows at a time, each row a line."""
 
     def format_block(rows: NDArray[Any]) -> str:
         return "".join(f"{line}\n" for line in _format_rows(rows, delimiter, decimal))
@@ -82,9 +82,9 @@ def _format_blocks(values: NDArray[Any], delimiter: str, decimal: str) -> Iterat
 
 
 def _format_rows(rows: NDArray[Any], delimiter: str, decimal: str) -> list[str]:
-    """Return the numbers of each row, in full precision, with a delimiter between them; booleans as 0 and 1.
+    """Return the text of each row: its numbers in full precision, delimiters between; booleans as 0 and 1.
 
-    They are formatted all at once, in a list's own text, which is faster than one by one.
+    All rows are formatted at once, as the text of a nested list, which is faster than one by one.
     """
     numbers = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
     text = repr(numbers.tolist())[2:-2].replace(".", decimal)
@@ -92,5 +92,5 @@ def _format_rows(rows: NDArray[Any], delimiter: str, decimal: str) -> list[str]:
 
 
 def to_cell(value: float | bool) -> str:
-    """Return a number as CSV and `--print` have it: in full precision, booleans as 0 and 1."""
+    """Return the text of a number in CSV and for `--print`: in full precision, booleans as 0 and 1."""
     return repr(int(value)) if isinstance(value, bool) else repr(value)

@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 _NUMBERS = {int, float, bool, type(None)}
 
 _HALF = re.compile("[\ud800-\udfff]")
-"""Half of a surrogate pair, which JSON can escape and UTF-8 has not."""
+"""Half of a surrogate pair, which JSON can escape and UTF-8 cannot encode."""
 
 
 class Records:
-    """The rows of a file of JSON objects, all with the same names; see `tables.Rows`.
+    """The rows of a file of JSON objects with equal names, as `tables.TextRows`.
 
     Parameters
     ----------
     stream : BinaryIO
-        Seekable; it is read again whenever rows are asked for.
+        A seekable stream, which is read anew for each pass over the rows.
     name : str
     is_lines : bool
-        Whether it is JSON Lines, and not one array.
+        Whether the file is JSON Lines; otherwise it is one array.
     """
 
     is_picked = False
@@ -72,14 +72,22 @@ class Records:
     settle_text = settle_text
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
-        """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
+        """Yield the numbers of some columns, some rows at a time.
+
+        Raises
+        ------
+        TextError
+            If a cell is no number, and the dtype is float64.
+        NotWholeError
+            If a cell is no number that an integer dtype can hold.
+        """
         choose = _get_all_of(chosen)
         for first, rows in self._read_rows(AS_NUMBERS):
             block = _convert_quickly(list(map(choose, rows)), dtype)
             yield block or CellReader(self, chosen, dtype).read(_name_texts(rows, first))
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
+        """Yield the texts of each row's cells, for a file with a delimiter or, if that is None, for JSON."""
         for _, rows in self._read_rows(AS_WRITTEN):
             for cells in rows:
                 if delimiter is None:
@@ -88,12 +96,15 @@ class Records:
                     yield [quote(self._require_text(_to_text(cell)), delimiter) for cell in cells]
 
     def read_columns(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
-        """Yield some columns as JSON has their values, of some rows at a time."""
+        """Yield some columns, some rows at a time, each value as its JSON text."""
         for _, rows in self._read_rows(AS_WRITTEN):
             yield [[_encode(cells[place]) for cells in rows] for place in places]
 
     def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
-        """Yield some members of each record: null and NaN are missing, and texts are no numbers."""
+        """Yield the names of some members of each record, None for null and NaN.
+
+        All spellings of a number have one name; a text is its own name, and never a number.
+        """
         choose = _get_all_of(places)
         for _, rows in self._read_rows(AS_WRITTEN):
             yield from (tuple(map(self._name, choose(cells))) for cells in rows)
@@ -104,7 +115,7 @@ class Records:
         return self._require_text(_to_text(cell))
 
     def _require_text(self, text: str) -> str:
-        """Return a text, or raise an error if UTF-8 has it not."""
+        """Return a text; raise `DataError` if UTF-8 cannot encode it."""
         if not text.isascii() and _HALF.search(text) is not None:
             raise DataError(f"{self.name} holds half a surrogate pair, which a text file cannot hold")
         return text
@@ -113,7 +124,10 @@ class Records:
         return (read_lines if self._is_lines else read_array)(self._stream, self.name, decoders)
 
     def _read_rows(self, decoders: Decoders) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
-        """Yield some records at a time: the number of the first, and their cells in the order of its names."""
+        """Yield some records at a time: the first one's number, and the cells of each in the order of `names`.
+
+        Raises `DataError` if a record has other names than the first.
+        """
         get_cells, number = _get_all_of(self._keys), 1
         for items in self._read_items(decoders):
             try:
@@ -127,7 +141,7 @@ class Records:
             number += len(rows)
 
     def _refuse(self, items: Sequence[Any], number: int) -> NoReturn:
-        """Raise an error with the first item that is no record of all the names and no others."""
+        """Raise `DataError` about the first item that is no object with the names of the first record."""
         names = set(self._keys)
         number, item = next(
             (number, item)
@@ -141,7 +155,7 @@ class Records:
         raise DataError(f"{self.name}, record {number} {what}; all records have the names of the first")
 
     def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield the texts of each record's cells, and the record's number."""
+        """Yield the place (`record 3`) and the texts of the cells of each record."""
         for first, rows in self._read_rows(AS_NUMBERS):
             yield from _name_texts(rows, first)
 
@@ -149,14 +163,14 @@ class Records:
 def read_records(
     stream: BinaryIO, name: str, options: TableOptions, *, is_lines: bool
 ) -> tuple[FileTable, str | None]:
-    """Return the table that JSON records are, and a note of how its columns were found.
+    """Return the table of JSON records, and a note on its columns, or None.
 
     Raises
     ------
     DataError
-        If the file is empty or malformed, or its columns are not those that are wanted.
+        If the file is empty or malformed, or its columns are not the wanted ones.
     UsageError
-        If the options name a column that is not there.
+        If the options name a column that does not exist, or contradict each other.
     """
     records = Records(stream, name, is_lines=is_lines)
     chosen, note = choose_columns(records, options)
@@ -164,12 +178,12 @@ def read_records(
 
 
 def read_lists(stream: BinaryIO, name: str) -> Parsed:
-    """Return the tensor whose items along the first axis stand in JSON Lines, one a line.
+    """Return the tensor of JSON Lines, in which each line is an item along the first axis: a number or list.
 
     Raises
     ------
     DataError
-        If the lines are no such items.
+        If a line is no JSON, or the items do not form a rectangular array of numbers.
     """
     return to_array(list(chain.from_iterable(read_lines(stream, name, AS_NUMBERS))), name)
 
@@ -177,7 +191,7 @@ def read_lists(stream: BinaryIO, name: str) -> Parsed:
 def write_records(
     stream: BinaryIO, values: NDArray[Any], names: Sequence[str], table: FileTable | None, *, is_lines: bool
 ) -> None:
-    """Write a tensor of two axes as records, a line each; without `is_lines`, as one array.
+    """Write a tensor of two axes as JSON records, one on each line.
 
     Parameters
     ----------
@@ -185,10 +199,16 @@ def write_records(
     values : ndarray
         Shape (rows, columns).
     names : sequence of str
-        Of the values' columns.
+        The names of the values' columns.
     table : FileTable or None
-        Where the values came from: they are written in their places among its other columns.
+        The table that the values came from: they are written in their places among its other columns.
     is_lines : bool
+        Whether the file is JSON Lines; otherwise the records are in one array.
+
+    Raises
+    ------
+    UsageError
+        If two columns have the same name.
     """
     names = name_all(names, table, "JSON records")
     keys = [json.dumps(name, ensure_ascii=False) for name in names]
@@ -204,20 +224,24 @@ def write_records(
 
 
 def write_lists(stream: BinaryIO, values: NDArray[Any]) -> None:
-    """Write the items of a tensor's first axis as JSON, one a line."""
+    """Write the items along a tensor's first axis as JSON Lines, one on each line."""
     for item in values:
         stream.writelines(piece.encode() for piece in NestedLists(item).format_json())
         stream.write(b"\n")
 
 
 def starts_like_records(head: bytes) -> bool:
-    """Whether a JSON text begins as an array of objects."""
+    """Whether a JSON text begins like an array of objects: `[{`."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     return text[:1] == b"[" and text[1:].lstrip()[:1] == b"{"
 
 
 def starts_like_lines(text: bytes) -> bool:
-    """Whether a text begins with a line of JSON, a record or a list, and then another of its kind or none."""
+    """Whether a text looks like JSON Lines, judged by its first line, which must be complete JSON.
+
+    The next text that is not blank must begin with the same character; or there is none, and the line is an
+    object without `normalized`.
+    """
     first, _, behind = text.partition(b"\n")
     try:
         value = json.loads(first)
@@ -229,7 +253,7 @@ def starts_like_lines(text: bytes) -> bool:
 
 
 def _encode(value: Any) -> str:
-    """Return a parsed value as the text of strict JSON, its numbers as they stood."""
+    """Return a parsed value as the text of strict JSON, its numbers with the digits of the input."""
     if isinstance(value, Digits):
         return value
     if isinstance(value, list):
@@ -243,14 +267,14 @@ def _encode(value: Any) -> str:
 
 
 def _get_all_of(keys: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that takes an object and returns its values under some keys."""
+    """Return a function that takes an object and returns the tuple of its values under some keys."""
     if len(keys) > 1:
         return itemgetter(*keys)
     return lambda found: tuple(found[key] for key in keys)
 
 
 def _convert_quickly(rows: Sequence[tuple[Any, ...]], dtype: type[np.generic]) -> Block | None:
-    """Return records of plain numbers as a block, or None where a cell is anything else, or large."""
+    """Return records of plain numbers as a float64 block; None if a cell is anything else, or very large."""
     if dtype is not np.float64 or not set(map(type, chain.from_iterable(rows))) <= _NUMBERS:
         return None
     try:
@@ -266,14 +290,14 @@ def _name_texts(rows: Sequence[tuple[Any, ...]], first: int) -> Iterator[tuple[s
 
 
 def _to_text(cell: Any) -> str:
-    """Return what a cell of a delimited file has for a value."""
+    """Return a value as the text of a cell in a delimited file; null becomes an empty text."""
     if cell is None:
         return ""
     return cell if isinstance(cell, str) else json.dumps(cell) if isinstance(cell, float) else _encode(cell)
 
 
 def _format_rows(rows: NDArray[Any]) -> list[list[str]]:
-    """Return the numbers of each row as JSON has them."""
+    """Return the JSON texts of each row's numbers."""
     if rows.dtype.kind in "iuf" and np.isfinite(rows).all():  # as a list's own text has them
         return [line.split(", ") for line in repr(rows.tolist())[2:-2].split("], [")]
     return [

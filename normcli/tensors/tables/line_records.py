@@ -1,4 +1,4 @@
-"""The records of a delimited file: lines, or several of them where a quoted cell holds line ends."""
+"""The records of a delimited file: a line each, or several lines if a quoted cell contains line ends."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BYTES_AT_ONCE = 1 << 20
-"""Bytes read at a time."""
+"""The number of bytes read at a time."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _LONGEST_RECORD = 1 << 20
-"""Characters that a record with line ends in quotes may have."""
+"""The most characters of a record with line ends in quotes."""
 
 
 class LineRecords:
-    """Consecutive records of a file, which are taken apart when they are asked for.
+    """Consecutive records of a file, which are split into texts only on demand.
 
     Parameters
     ----------
     line : int
-        That the first begins in.
+        The number of the first record's first line.
     data : bytes or None
-        The lines that the records are, if none of them has quotes.
+        The bytes of the records; None if there are quotes, or they are split already.
     texts : list of str or None
-        The records without the ends of their lines, where they are taken apart already.
+        The records without their line ends; None if they are still to be split from `data`.
     """
 
     def __init__(self, line: int, data: bytes | None, texts: list[str] | None = None) -> None:
@@ -39,7 +39,7 @@ class LineRecords:
 
     @property
     def texts(self) -> list[str]:
-        """The records without the ends of their lines."""
+        """The texts of the records without their line ends."""
         if self._texts is None:
             text = (self.data or b"").decode()
             if "\r" in text:
@@ -48,7 +48,7 @@ class LineRecords:
         return self._texts
 
     def skip(self, count: int) -> LineRecords:
-        """Return the records behind the first ones."""
+        """Return the records without the first `count`; empty if there are no more."""
         if self.data is not None and b"\r" not in self.data:
             behind = self.data.split(b"\n", count)[count:]
             return LineRecords(self.line + count, behind[0] if behind else b"")
@@ -57,12 +57,12 @@ class LineRecords:
 
 
 def iterate_records(stream: BinaryIO, name: str, delimiter: str) -> Iterator[LineRecords]:
-    """Yield the records of a file, some at a time.
+    """Yield the records of a file, some at a time, from its start.
 
     Raises
     ------
     DataError
-        If it is not UTF-8, or a quote never closes.
+        If the file is not UTF-8, or a quote never closes.
     """
     stream.seek(0)
     line, rest = 1, stream.read(len(_BYTE_ORDER_MARK)).removeprefix(_BYTE_ORDER_MARK)
@@ -93,7 +93,7 @@ def iterate_records(stream: BinaryIO, name: str, delimiter: str) -> Iterator[Lin
 
 
 def _require_text(data: bytes, line: int, name: str) -> None:
-    """Raise an error if lines are not UTF-8."""
+    """Raise `DataError` with the number of a line if lines, of which the first is `line`, are not UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -102,7 +102,7 @@ def _require_text(data: bytes, line: int, name: str) -> None:
 
 
 def _join_quoted(text: str, delimiter: str) -> tuple[list[str], str]:
-    """Return the records of a text, whose quoted cells may hold line ends, and the part of the last."""
+    """Return the complete records of a text, and the rest: an unfinished record, whose quote is still open."""
     records: list[str] = []
     opened: list[str] = []
     whole, continued = _match_lines(delimiter)
@@ -119,7 +119,7 @@ def _join_quoted(text: str, delimiter: str) -> tuple[list[str], str]:
 
 @lru_cache
 def _match_lines(delimiter: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what matches a line after which no quote is open: one where none was, and one where one was."""
+    """Return two patterns of a line that ends outside quotes: one that begins outside them, one inside."""
     between, cell, closing = _match_cells(delimiter)
     return re.compile(f"{cell}(?:{between}{cell})*+"), re.compile(f"{closing}(?:{between}{cell})*+")
 
@@ -131,24 +131,24 @@ def _match_first_or_next(delimiter: str) -> re.Pattern[str]:
 
 
 def _match_cells(delimiter: str) -> tuple[str, str, str]:
-    """Return the patterns of a delimiter, a cell, and the rest of a cell whose quote is open."""
+    """Return the patterns of a delimiter, of a cell, and of the rest of a cell from inside its quotes."""
     between = re.escape(delimiter)
     closing = f'(?:[^"]|"")*+"[^{between}]*+'
     return between, f'(?:"{closing}|(?!")[^{between}]*+)', closing
 
 
 def split_raw(record: str, delimiter: str) -> list[str]:
-    """Return the cells of a record with quotes, as they stand there."""
+    """Return the cells of a record, which may have quotes, with these quotes."""
     return _match_first_or_next(delimiter).findall(record)
 
 
 def _find_last_end(data: bytes) -> int:
-    """Return the length of the lines in a part of a file: a carriage return at its end may go on."""
+    """Return the length of the complete lines in a part of a file; a final carriage return does not count."""
     return max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
 
 
 def count_ends(text: str | bytes) -> int:
-    """Return how many line ends a text holds."""
+    """Return the number of line ends in a text: newlines, carriage returns, or pairs of these."""
     data = text.encode() if isinstance(text, str) else text
     others = data.count(b"\r") - data.count(b"\r\n") if b"\r" in data else 0
     return data.count(b"\n") + others

@@ -1,4 +1,4 @@
-"""How the cells of a table write numbers: decimal points, separators of thousands, words for missing values."""
+"""Notations of numbers in a table's cells: decimal points, separators of thousands, missing values."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ MISSING = ("", "-", "NA", "N/A", "#N/A", "<NA>", "nan", "null", "none")
 _MISSING = frozenset(word.lower() for word in MISSING)
 
 _LONGEST_NAME, _LARGEST_NAMED = 400, 1e22
-"""The most digits of a whole number that is named by them all, and the largest written as a fraction."""
+"""The most digits of a whole number whose name has them all; and the largest number written `1.0` named `1`."""
 
 _PADDED = re.compile("0[0-9]+")
 
 _NUMBER = re.compile(
     r"[-+]?(?:(?:0|[1-9][0-9]*)(?:[eE][-+][0-9]+)?|(?:0|[1-9][0-9]*)?\.[0-9]*(?:[eE][-+]?[0-9]+)?)|nan|NaN"
 )
-"""A number as programs write it: 007 is a code, and so is 12e4 without a point or a sign, as hashes have it."""
+"""A number as programs write it; 007 is taken for a code, and 12e4, without point or sign, for a hash."""
 
 SEPARATORS = {",": ",", ".": "[.]", "'": "['\u2019]", "space": "[ \u00a0\u2009\u202f]"}
-"""The separators of thousands: their names for --thousands → the characters."""
+"""The value of --thousands → a pattern of the characters that separate thousands."""
 
 
 class Numerals(NamedTuple):
-    """The spelling of numbers in a table's cells.
+    """The notation of numbers in a table's cells.
 
     Parameters
     ----------
     decimal : str
         The decimal point: `.` or `,`.
     thousands : str or None
-        What stands between groups of three digits, as in `SEPARATORS`; None for nothing.
+        The separator of thousands, a key of `SEPARATORS`; None without one.
     """
 
     decimal: str = "."
     thousands: str | None = None
 
     def simplify(self, cell: str) -> str:
-        """Return the text of a cell as Python writes numbers, if it is one."""
+        """Return the text of a cell in Python's notation of numbers; a text that is no number is no guide."""
         text = cell.strip()
         if self.is_grouped(text):
             text = re.sub(SEPARATORS[str(self.thousands)], "", text)
@@ -71,13 +71,19 @@ class Numerals(NamedTuple):
             return None
 
     def name_cell(self, cell: str | None) -> str | None:
-        """Return the name of a group by its cell: of a number as `name` has it, of any other text itself."""
+        """Return the name of a group of rows, given its cell: `name(cell)` for a number, else the cell itself.
+
+        None stays None, and a cell that spells NaN becomes None.
+        """
         if cell is None or not _NUMBER.fullmatch(self.simplify(cell)) or self.read(cell) is None:
             return cell
         return self.name(cell)
 
     def name(self, cell: str) -> str | None:
-        """Return the name that all spellings of a number share, 1 of 1.0, 0 of -0.0; None of a missing one."""
+        """Return a text that is equal for all spellings of a number: `1` for 1.0, `0` for -0.0; None for NaN.
+
+        Missing values and texts that are no numbers also become None.
+        """
         text = self.simplify(cell)
         number = self.read(cell)
         if number is None or math.isnan(number):
@@ -87,12 +93,12 @@ class Numerals(NamedTuple):
         return str(int(number)) if number.is_integer() and abs(number) <= _LARGEST_NAMED else repr(number)
 
     def is_grouped(self, text: str, least: int = 1) -> bool:
-        """Whether a text has separators before every three digits, and at least a minimum of separators."""
+        """Whether a text is a number with separators of thousands, at least `least` of them."""
         found = None if self.thousands is None else _match_grouped(self.decimal, self.thousands).fullmatch(text)
         return found is not None and len(re.findall(SEPARATORS[str(self.thousands)], found[1])) >= least
 
     def describe(self) -> str:
-        """Return the options that say so: `--decimal , --thousands .`."""
+        """Return the options of the command line for this notation: `--decimal , --thousands .`."""
         options = ["--decimal ,"] if self.decimal == "," else []
         separator = '"\'"' if self.thousands == "'" else self.thousands
         return " ".join([*options, *([f"--thousands {separator}"] if separator else [])])
@@ -100,19 +106,19 @@ class Numerals(NamedTuple):
 
 @lru_cache
 def _match_grouped(decimal: str, thousands: str) -> re.Pattern[str]:
-    """Return what matches a number with separators; its first group is the whole part."""
+    """Return a pattern of a number with separators of thousands; its first group is the whole part."""
     separator = SEPARATORS[thousands]
     return re.compile(rf"([-+]?[1-9][0-9]{{0,2}}(?:{separator}[0-9]{{3}})+)(?:[{decimal}][0-9]*)?")
 
 
 AS_PYTHON = Numerals()
-"""A decimal point, and nothing between thousands."""
+"""The notation of Python: a decimal point, and no separator of thousands."""
 
 
 def name_value(value: Any) -> str | None:
-    """Return the name of a value of any type, by which values are told apart; None where it is missing.
+    """Return a text that is equal for equal values of any type; None for a missing value (NaN, NaT, None).
 
-    Numbers are named as `Numerals.name` does, and texts are never numbers.
+    A number has the name that `Numerals.name` returns; a text is its own name, and never a number.
     """
     text = str(value)
     if isinstance(value, str):
@@ -128,7 +134,7 @@ def is_missing(cell: str) -> bool:
 
 
 def is_number_otherwise(cell: str) -> bool:
-    """Whether a cell is a number with separators between its thousands, of whichever kind."""
+    """Whether a cell is a number with separators of thousands, in any notation."""
     text = cell.strip()
     ways = (
         Numerals(decimal, separator) for decimal in ".," for separator in SEPARATORS if separator != decimal
@@ -137,5 +143,5 @@ def is_number_otherwise(cell: str) -> bool:
 
 
 def list_padded(cells: Iterable[str]) -> list[int]:
-    """Return the places of a row's cells that begin with a 0 and another digit, as codes do."""
+    """Return the places of a row's cells that are digits with a leading 0, such as the code 007."""
     return [place for place, cell in enumerate(cells) if _PADDED.fullmatch(cell.strip())]

@@ -1,4 +1,4 @@
-"""Parquet files as tables (the extra `parquet`): columns of numbers that have a dtype, among others."""
+"""Parquet files as tables (the extra `parquet`): columns of numbers with a dtype, and other columns."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 MAGIC = b"PAR1"
-"""The first bytes of a file."""
+"""The first bytes of a Parquet file."""
 
 _BUFFER = 1 << 20
-"""Bytes of a column that are read at a time: a column of a row group would be read whole otherwise."""
+"""The bytes of a column that are read at a time; else pyarrow reads the column of a whole row group."""
 
 _ROWS = 1 << 14
-"""Rows that are read at a time."""
+"""The number of rows that are read at a time."""
 
 _LISTED = 12
 """The most columns that a message lists."""
@@ -43,7 +43,7 @@ _LISTED = 12
 
 DTYPES = ("bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)))
 DTYPES += ("float16", "float32", "float64")
-"""The dtypes that columns of numbers have."""
+"""The dtypes of columns that count as numbers."""
 
 PANDAS = b"pandas"
 """The metadata key under which pandas keeps its description of a table."""
@@ -53,12 +53,12 @@ _ARROW_NAMES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 
 
 class Batches:
-    """The rows of a Parquet file; see `tables.Rows`.
+    """The rows of a Parquet file, as `tables.Rows`.
 
     Parameters
     ----------
     stream : BinaryIO
-        Seekable; it is read again whenever rows are asked for.
+        A seekable stream, which is read anew for each pass over the rows.
     name : str
     """
 
@@ -88,7 +88,7 @@ class Batches:
 
     @contextlib.contextmanager
     def _explain(self) -> Iterator[None]:
-        """Say of what pyarrow raises which file it is about."""
+        """Turn exceptions of pyarrow within the block into `DataError` with the file's name."""
         try:
             yield
         except (NormError, NotWholeError):
@@ -99,7 +99,7 @@ class Batches:
 
     @property
     def index(self) -> list[str]:
-        """The columns in which pandas has kept the index of a table: they name rows."""
+        """The names of the columns that hold the index of a table of pandas; empty if there are none."""
         try:
             listed = json.loads((self.schema.metadata or {}).get(PANDAS, b"{}")).get("index_columns", [])
         except (ValueError, AttributeError, RecursionError):
@@ -107,7 +107,7 @@ class Batches:
         return [name for name in listed if isinstance(name, str) and name in self._names]
 
     def require_numbers(self, chosen: Sequence[int]) -> None:
-        """Raise `DataError` with the names of the chosen columns that hold no numbers."""
+        """Raise `DataError`, with the columns' names, if chosen columns hold no numbers."""
         others = [place for place in chosen if self._dtypes[place] is None]
         if not others:
             return
@@ -120,7 +120,11 @@ class Batches:
         raise DataError(f"{self.name} has columns without numbers: {', '.join(kinds)}{more}; {remedy}")
 
     def list_dtypes(self, chosen: Sequence[int]) -> Sequence[type[np.generic]]:
-        """Return the dtypes that columns are read in: the first that holds all of them is taken."""
+        """Return the dtypes to try for the chosen columns together, in order, until one holds all numbers.
+
+        That is their common dtype if one of them is a float; else an integer dtype, or both of 64 bits, and
+        float64, which has a NaN for missing values.
+        """
         dtypes = [cast("np.dtype[Any]", self._dtypes[place]) for place in chosen]
         common = np.result_type(*dtypes)
         if any(dtype.kind == "f" for dtype in dtypes):
@@ -129,13 +133,16 @@ class Batches:
         return (*whole, np.float64)  # which has a NaN for what is missing
 
     def read_batches(self, columns: Sequence[str], rows: int = _ROWS) -> Iterator[Any]:
-        """Yield the record batches of some columns."""
+        """Yield the pyarrow record batches of some columns, in their order, of at most `rows` rows."""
         with self._explain():
             for batch in self._open().iter_batches(rows, columns=list(columns)):
                 yield batch.select(list(columns))
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
-        """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
+        """Yield the numbers of some columns, some rows at a time, in a dtype.
+
+        Raises `NotWholeError` if an integer dtype cannot hold one, or a value is missing.
+        """
         start = 0
         for batch in self.read_batches([self._names[place] for place in chosen]):
             values = np.empty((batch.num_rows, len(chosen)), dtype)
@@ -147,7 +154,7 @@ class Batches:
             start += batch.num_rows
 
     def _fill(self, column: NDArray[Any], array: Any, place: int, start: int) -> str | None:
-        """Copy a column's numbers; return the first that was rounded, and where it stands."""
+        """Copy numbers into a column; return a text on the first one that float64 rounded, or None."""
         numbers = find_numbers(array, cast("np.dtype[Any]", self._dtypes[place]))
         missing = find_missing(array)
         if column.dtype.kind == "f":
@@ -180,7 +187,7 @@ class Batches:
         return None
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
+        """Yield the texts of each row's cells, for a file with a delimiter or, if that is None, for JSON."""
         for batch in self.read_batches(self._names):
             with self._explain():
                 columns = [array.to_pylist() for array in batch.columns]
@@ -191,14 +198,17 @@ class Batches:
                     yield [quote(_to_text(cell), delimiter) for cell in row]
 
     def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
-        """Yield each row's cells of some columns: null and NaN are missing, and texts are no numbers."""
+        """Yield the names of each row's cells of some columns, None for null and NaN.
+
+        All spellings of a number have one name; a text is its own name, and never a number.
+        """
         for batch in self.read_batches([self._names[place] for place in places]):
             columns = (array.to_pylist() for array in batch.columns)
             yield from zip(*(map(_name, column) for column in columns), strict=True)
 
 
 def _to_plain(cell: Any) -> Any:
-    """Return a cell as JSON has it: non-finite numbers as words, bytes as hexadecimal digits."""
+    """Return a cell for JSON: numbers that are not finite as words, bytes as hexadecimal digits."""
     if isinstance(cell, float) and not np.isfinite(cell):
         return str(cell)
     return cell.hex() if isinstance(cell, bytes) else cell
@@ -210,7 +220,7 @@ def _name(cell: Any) -> str | None:
 
 
 def _to_text(cell: Any) -> str:
-    """Return a cell as delimited files have it."""
+    """Return the text of a cell in a delimited file; a missing value becomes an empty text."""
     plain = _to_plain(cell)
     if isinstance(plain, list | dict | bool):
         return json.dumps(plain, ensure_ascii=False, default=str)
@@ -227,18 +237,18 @@ def import_parquet() -> Any:
 
 
 def read_parquet(stream: BinaryIO, name: str, options: TableOptions) -> tuple[FileTable, str | None]:
-    """Return the table that a Parquet file is, and a note of how its columns were found.
+    """Return the table of a Parquet file, and a note on its columns, or None.
 
-    The index of a table of pandas passes through, as do columns that are not chosen.
+    The index of a table of pandas is not chosen unless the options name its columns.
 
     Raises
     ------
     DataError
-        If the file is damaged, chosen columns hold no numbers, or are not those that are wanted.
+        If the file is damaged, or chosen columns hold no numbers or are not the wanted ones.
     UsageError
-        If the options name a column that is not there.
+        If the options name a column that does not exist, or contradict each other.
     MissingExtraError
-        If the library is missing.
+        If pyarrow is missing.
     """
     rows = Batches(stream, name)
     if options.columns is None and rows.index:

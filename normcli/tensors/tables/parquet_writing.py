@@ -1,4 +1,4 @@
-"""Parquet files written: numbers as columns of their dtype, among the other columns of their table."""
+"""Writing Parquet files: numbers as columns of their dtype, among the other columns of their table."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _TYPES = (
     ("bool_", "^([tT]rue|[fF]alse|TRUE|FALSE)$"),
     ("date32", "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
 )
-"""Types of Arrow's, and what the cells of a column of text match that is written as one."""
+"""(Arrow's type, the pattern that all cells of a column of text must match to be written in it), in order."""
 
 
 _MISSING = f"^({'|'.join(map(re.escape, SPELLED_MISSING))})$"
-"""The pattern of cells without a value."""
+"""The pattern of cells that stand for a missing value."""
 
 _GROUP_BYTES = 1 << 23
-"""Bytes of numbers in a row group that is written: all of it is in memory."""
+"""The bytes of numbers in a row group that is written, which is in memory as a whole."""
 
 
 def write_parquet(
@@ -49,18 +49,20 @@ def write_parquet(
     values : ndarray
         Shape (rows, columns).
     names : sequence of str or None
-        Of the values' columns: numbers from 0 where there are none.
+        The names of the values' columns; None for numbers from 0.
     table : FileTable or None
-        Where the values came from: they are written in their places among its other columns, which keep their
-        types; where they came from text, that which all cells have: whole numbers, numbers, booleans, days, or
-        else strings. What a Parquet file had no value for stays so.
+        The table that the values came from: they are written in their places among its other columns. Those of
+        a Parquet file keep their types; those of text get the first that fits all cells: whole numbers,
+        numbers, booleans, days, or else strings. NaN that was null in a Parquet file is null again.
 
     Raises
     ------
     UsageError
-        If two columns have one name.
+        If two columns have the same name.
+    DataError
+        If the table's file has changed since it was read.
     MissingExtraError
-        If the library is missing.
+        If pyarrow is missing.
     """
     parquet = import_parquet()
     import pyarrow
@@ -105,7 +107,10 @@ def write_parquet(
 def _read_others(
     table: FileTable | None, schema: Any, rows: int, count: int
 ) -> Iterator[tuple[int, Mapping[int, Any]]]:
-    """Yield the length of some rows, and columns of the table that a tensor was made from, by their places."""
+    """Yield (number of rows, place → column) of some rows of the table that a tensor was made from.
+
+    The columns are pyarrow arrays: of a Parquet file all, of text those that are not in the tensor.
+    """
     if table is not None and isinstance(table.rows, Batches):
         for batch in table.rows.read_batches(table.rows.schema.names, count):
             yield batch.num_rows, dict(enumerate(batch.columns))
@@ -122,7 +127,10 @@ def _read_others(
 
 
 def _read_text_columns(table: FileTable) -> Iterator[dict[int, Any]]:
-    """Yield columns of a table of text that are not of the tensor, as strings; of JSON as they stand there."""
+    """Yield place → column, some rows at a time, for columns of a table of text that are not in the tensor.
+
+    The columns are pyarrow arrays of strings; the strings of JSON are the JSON texts of its values.
+    """
     import pyarrow
 
     others = [place for place in range(table.rows.width) if place not in table.chosen]
@@ -134,7 +142,10 @@ def _read_text_columns(table: FileTable) -> Iterator[dict[int, Any]]:
 
 
 def _find_types(table: FileTable) -> dict[int, Any]:
-    """Return the type of each column of a table of text that is not of the tensor: the first that fits all."""
+    """Return place → type for columns of a table of text that are not in the tensor: the first type to fit.
+
+    Columns that no type fits, or that have no values, are left out: they are strings.
+    """
     import pyarrow
 
     named = [(getattr(pyarrow, name)(), pattern) for name, pattern in _TYPES]
@@ -150,7 +161,7 @@ def _find_types(table: FileTable) -> dict[int, Any]:
 
 
 def _fits(array: Any, kind: Any, pattern: str) -> bool:
-    """Whether all strings match a pattern, and are then of a type."""
+    """Whether all strings of a pyarrow array match a pattern and can be cast to a type."""
     import pyarrow
     from pyarrow import compute
 
@@ -164,7 +175,7 @@ def _fits(array: Any, kind: Any, pattern: str) -> bool:
 
 
 def _leave_missing_out(array: Any) -> Any:
-    """Return strings, without those that stand for missing values."""
+    """Return an array of strings with null in place of those that stand for missing values."""
     import pyarrow
     from pyarrow import compute
 
@@ -173,7 +184,7 @@ def _leave_missing_out(array: Any) -> Any:
 
 
 def _write_as(array: Any, kind: Any, *, is_json: bool) -> Any:
-    """Return strings, which may be those of JSON's values, as the type that `_find_types` found for them."""
+    """Return an array of strings, which may be JSON texts, in the type that `_find_types` found."""
     import pyarrow
 
     if not pyarrow.types.is_string(kind):
@@ -182,7 +193,7 @@ def _write_as(array: Any, kind: Any, *, is_json: bool) -> Any:
 
 
 def _make_column(kind: Any, column: NDArray[Any], before: Any) -> Any:
-    """Return numbers as a column of Arrow's, without the NaN of what was missing `before`."""
+    """Return numbers as a pyarrow array of a type, with null for NaN where the array `before` has null."""
     import pyarrow
 
     if column.dtype == np.bool_:
@@ -197,7 +208,7 @@ def _make_column(kind: Any, column: NDArray[Any], before: Any) -> Any:
 
 
 def _to_string(cell: str) -> str | None:
-    """Return the string that a cell of JSON is written as."""
+    """Return the string for a cell's JSON text: a string's content, None for null, or else the text itself."""
     if cell == "null":
         return None
     return str(json.loads(cell)) if cell.startswith('"') else cell
@@ -206,7 +217,10 @@ def _to_string(cell: str) -> str | None:
 def _adapt(
     metadata: Mapping[bytes, bytes] | None, changed: Sequence[str], dtype: np.dtype[Any]
 ) -> dict[bytes, bytes]:
-    """Return what a file says of itself, where what pandas says of its columns follows their new dtype."""
+    """Return a file's metadata in which pandas' description has the new dtype of the changed columns.
+
+    A description that cannot be changed is left out.
+    """
     adapted = dict(metadata or {})
     try:
         said = json.loads(adapted[PANDAS])

@@ -1,4 +1,4 @@
-"""Rows of text on their way into a file: numbers in their places among what passes through."""
+"""Rows of text to be written to a file: numbers in their places among a table's other cells."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 
 
 _NAN_TEXTS = ("nan", '"nan"')
-"""NaN as delimited files and JSON have it."""
+"""The texts of NaN in delimited files and in JSON."""
 
 _VALUES_AT_ONCE = 1 << 15
-"""Numbers written at a time: their text is in memory."""
+"""The number of values written at a time, whose text is in memory."""
 
 _ROWS_AT_ONCE = 1024
-"""Rows written at a time where they are put together from several sources."""
+"""The number of rows written at a time where they are assembled from several sources."""
 
 
 def place_numbers(
     numbers: Iterator[list[str]], table: FileTable, delimiter: str | None, *, keeps_missing: bool
 ) -> Iterator[list[str]]:
-    """Yield the texts of each row's cells: those of a tensor, in their places among what passes through.
+    """Yield the texts of each row's cells: numbers in the tensor's columns, the table's cells in the others.
 
     Parameters
     ----------
     numbers : iterator
-        The texts of each row's numbers, or where these stand together (`FileTable.span`), and nothing is
-        missing, one text of them all.
+        For each row the list of its numbers' texts; if the tensor's columns are adjacent (`FileTable.span`) and
+        `keeps_missing` is False, a list of one text for all of them.
     table : FileTable
-        Where the numbers came from.
+        The table that the numbers came from.
     delimiter : str or None
-        As of `Rows.read_cells`.
+        The delimiter of the file that is written; None for JSON.
     keeps_missing : bool
-        Whether missing values stay as they stood where the number is NaN.
+        Whether a cell that stood for a missing value keeps its text (null in JSON) where the number is NaN.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def place_numbers(
 
 
 def write_rows(stream: BinaryIO, rows: Iterator[str], between: str) -> None:
-    """Write the texts of rows, and a text between each two of them, many at a time."""
+    """Write the texts of rows with a separator between them."""
     separator = ""
     while block := list(islice(rows, _ROWS_AT_ONCE)):
         stream.write((separator + between.join(block)).encode())
@@ -85,7 +85,7 @@ def holds_nan(values: NDArray[Any]) -> bool:
 
 
 def iterate_row_blocks(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Yield the rows of a tensor, some at a time."""
+    """Yield blocks of consecutive rows of a tensor of two axes."""
     count = max(1, _VALUES_AT_ONCE // max(1, values.shape[1]))
     for start in range(0, len(values), count):
         yield values[start : start + count]

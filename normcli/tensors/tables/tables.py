@@ -1,4 +1,4 @@
-"""Tables of named columns: which columns are numbers to work on, and which pass through as they stand."""
+"""Tables of columns: some are numbers to calculate with, the others are written again unchanged."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 
 class TableOptions(NamedTuple):
-    """The caller's options for reading a table; the file itself tells the rest.
+    """The caller's options for reading a table; None leaves an option to be found from the file.
 
     Parameters
     ----------
     columns, exclude : str or None
-        The columns that are worked on, or those that are not: names and numbers from 0, with commas between;
-        `2-5` is a range of numbers.
+        The columns to calculate with, or those to leave out: names and numbers from 0, separated by commas;
+        `2-5` is a range of numbers. None for both: all columns.
     delimiter : str or None
-        What stands between the cells of a line.
+        The delimiter between the cells of a line.
     decimal : str
-        The decimal point of its numbers: `.` or `,`.
+        The decimal point of numbers: `.` or `,`.
     thousands : str or None
-        What stands between thousands: `,`, `.`, `'` or `space`; None where the file tells.
+        The separator of thousands: `,`, `.`, `'` or `space`.
     header : bool or None
-        Whether the first row is the names of the columns.
+        Whether the first row has the names of the columns.
     wanted : tuple of str or None
-        The names of the columns that the tensor must have, in its order.
+        The names of the columns that the tensor must have, in this order; None for any names.
     takes_wanted : bool
-        Whether these are taken, and others left as they are, where nothing else says which.
+        Whether, without `columns` and `exclude`, the wanted columns are chosen and others left out.
     by : str or None
-        The names of the columns that rows are grouped by; they are not worked on unless `columns` names them.
+        The names of the columns that rows are grouped by; they are left out unless `columns` names them.
     """
 
     columns: str | None = None
@@ -54,14 +54,14 @@ class TableOptions(NamedTuple):
     by: str | None = None
 
     def refuse(self, subject: str, *, but: Sequence[str] = ()) -> None:
-        """Raise `UsageError` if options of tables are given for an input that is no table of text cells.
+        """Raise `UsageError` if an option is set that the input cannot have, as it is no such table.
 
         Parameters
         ----------
         subject : str
-            What the options are given for, and is none of their kind.
+            The name of the input, for the message.
         but : sequence of str
-            The options that are not refused.
+            The names of options that are allowed.
         """
         for name in ("columns", "exclude", "by", *_OF_CELLS):
             if name not in but and getattr(self, name) != getattr(AS_FOUND, name):
@@ -70,10 +70,10 @@ class TableOptions(NamedTuple):
 
 
 _OF_CELLS = ("delimiter", "decimal", "thousands", "header")
-"""The options of tables of text alone."""
+"""The names of the options that only tables of text (CSV, TSV) have."""
 
 AS_FOUND = TableOptions()
-"""All columns of a table, as the file itself tells."""
+"""The default options: all columns of a table, everything else found from the file."""
 
 
 class Block(NamedTuple):
@@ -84,7 +84,7 @@ class Block(NamedTuple):
     values : ndarray
         Shape (rows, chosen columns).
     rounded : str or None
-        The first whole number that a float64 cannot hold, and where it stands.
+        The first whole number that float64 rounded, and its place, as the start of a note; None without one.
     """
 
     values: NDArray[Any]
@@ -92,11 +92,21 @@ class Block(NamedTuple):
 
 
 class NotWholeError(Exception):
-    """A cell is no whole number of the dtype that is asked for."""
+    """The error for a cell that is no whole number within the integer dtype that was tried."""
 
 
 class TextError(Exception):
-    """A cell is no number, in the way in which numbers are read so far: its column, itself, and where it is."""
+    """The error for a cell that is no number in the notation in use.
+
+    Parameters
+    ----------
+    place : int
+        The number of the cell's column, from 0.
+    cell : str
+        The cell's text.
+    where : str
+        The cell's row, for messages: `line 3`.
+    """
 
     def __init__(self, place: int, cell: str, where: str) -> None:
         super().__init__(place, cell, where)
@@ -104,22 +114,22 @@ class TextError(Exception):
 
 
 class Rows(Protocol):
-    """The rows of a file, as often as they are asked for.
+    """The rows of a file, which can be read any number of times.
 
     Attributes
     ----------
     name : str
-        Of the file, for messages.
+        The file's name, for messages.
     names : tuple of str or None
-        Of all its columns.
+        The names of all columns; None if they have no names.
     width : int
-        How many columns there are.
+        The number of columns.
     first : str
-        Where the first row stands, for messages: `line 1`.
+        The place of the first row, for messages: `line 1`.
     is_picked : bool
-        Whether the caller named the columns to work on (`--columns`), and not those to leave out.
+        Whether the caller named the columns to calculate with (`--columns`).
     padded : frozenset of int
-        The columns with numbers that begin with a 0 and another digit, among the first rows.
+        The places of columns in which one of the first rows has digits with a leading 0, such as 007.
     """
 
     name: str
@@ -130,27 +140,33 @@ class Rows(Protocol):
     padded: frozenset[int]
 
     def list_dtypes(self, chosen: Sequence[int]) -> Sequence[type[np.generic]]:
-        """Return the dtypes that some columns are read in: the first that holds all exactly is taken."""
+        """Return the dtypes to try for some columns together, in order, until one holds all exactly."""
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
-        """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
+        """Yield the numbers of some columns, some rows at a time, in a dtype.
+
+        Raises `TextError` if a cell of text is no number, `NotWholeError` if an integer dtype cannot hold one.
+        """
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
+        """Yield the texts of each row's cells, for a file with a delimiter or, if that is None, for JSON."""
 
     def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
-        """Yield each row's cells of some columns, as `GroupingColumns.read` does."""
+        """Yield each row's cells of some columns, by which rows are grouped; None for a missing cell.
+
+        Cells of delimited text are texts as they stand; those of other files are named as by `name_value`.
+        """
 
 
 class TextRows(Rows, Protocol):
-    """Rows whose cells are texts.
+    """The rows of a file whose cells are texts: delimited files and JSON records.
 
     Attributes
     ----------
     numerals : Numerals
-        How their numbers are written.
+        The notation of numbers in cells.
     delimiter : str or None
-        Of the file; None if it is not delimited.
+        The file's delimiter; None for JSON.
     """
 
     numerals: Numerals
@@ -160,32 +176,37 @@ class TextRows(Rows, Protocol):
         """The delimiter between the cells of a line."""
 
     def read_columns(self, places: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield the texts of some columns, of some rows at a time: lists, or arrays of pyarrow's.
+        """Yield the texts of some columns, some rows at a time, each column a list or a pyarrow array.
 
-        Texts of JSON are as they are written there.
+        For JSON, they are the JSON texts of the values.
         """
 
     def settle_text(self, chosen: Sequence[int], error: TextError) -> str:
-        """Take another way to read the chosen columns, and return a note of it, or raise `DataError`."""
+        """Switch to a notation in which all chosen cells are numbers, and return a note on it.
+
+        Raises `DataError` if there is none, or several would do.
+        """
 
     def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield the texts of each row's cells, and where the row stands, for messages."""
+        """Yield the place of each row, for messages (`line 3`), and the texts of its cells."""
 
 
 class FileTable(NamedTuple):
-    """A file of rows, and the columns of it that are the tensor.
+    """A file that holds a table, and the choice of the columns that make up the tensor.
 
     Parameters
     ----------
     rows : Rows
     chosen : tuple of int
         The places of the tensor's columns in the file, in the tensor's order.
-    delimiter, decimal : str or None
-        Of the file; None if it is not delimited.
+    delimiter : str or None
+        The file's delimiter; None if it is not delimited text.
+    decimal : str
+        The file's decimal point.
     opened : Opened or None
-        What the file was when it was opened, where other processes may write to it.
+        The state of the file when it was opened, to detect changes; None if no other process can write to it.
     format_name : str
-        The file's: `csv`.
+        The name of the file's format, such as `csv`.
     """
 
     rows: Rows
@@ -197,36 +218,37 @@ class FileTable(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The names of the tensor's columns."""
+        """The names of the tensor's columns; None if the file's columns have no names."""
         names = self.rows.names
         return None if names is None else tuple(names[place] for place in self.chosen)
 
     @property
     def has_others(self) -> bool:
-        """Whether the file has columns that are not of the tensor."""
+        """Whether the file has columns that are not in the tensor."""
         return len(self.chosen) < self.rows.width
 
     @property
     def span(self) -> slice | None:
-        """The places of the tensor's columns, if they stand together and in the file's order."""
+        """The places of the tensor's columns as a slice; None unless adjacent and in the file's order."""
         first, last = self.chosen[0], self.chosen[-1]
         return slice(first, last + 1) if self.chosen == tuple(range(first, last + 1)) else None
 
     @property
     def is_whole(self) -> bool:
-        """Whether the tensor's columns are all of the file's, in its order."""
+        """Whether the tensor has all columns of the file, in the file's order."""
         return self.span == slice(0, self.rows.width)
 
     def read(self) -> tuple[NDArray[Any], str | None]:
-        """Return the numbers, shape (rows, chosen columns), and what there is to know of how they were read.
+        """Return the numbers, shape (rows, chosen columns), and a note on how they were read, or None.
 
-        Of text they are float64; where that cannot hold all whole numbers, and there are no others, int64 or
-        uint64. Of typed columns they are of the dtype that holds all of them.
+        Numbers from text are float64; or int64 or uint64, if all are whole, none is missing, and float64 would
+        round some. Typed columns are read in a dtype that holds all of them. If no dtype is exact, numbers are
+        rounded to float64, with a note.
 
         Raises
         ------
         DataError
-            If a cell is not a number, or there are no rows.
+            If a cell is not a number in any notation, several notations would do, or there are no rows.
         """
         how = None
         while True:

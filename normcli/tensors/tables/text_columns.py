@@ -1,4 +1,4 @@
-"""Columns whose cells are not what numbers are: read in another way, refused with a remedy, or doubted."""
+"""Columns whose cells are not plain numbers: read in another notation, refused with a remedy, or doubted."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from normcli.tensors.tables.tables import Rows, TextError, TextRows
 
 _MOST_ROWS, _ADVISED_ROWS = 1 << 20, 1 << 10
-"""Rows that are searched for text, which takes a few seconds; and where the table is refused in any case."""
+"""The most rows that are searched for text; and the most once a column is known to be no numbers."""
 
 _DOUBTED_ROWS = 1 << 16
-"""Rows by which a column is taken for an identifier."""
+"""The number of first rows by which a column is judged to be an identifier."""
 
 _LEAST_DISTINCT, _LEAST_COUNTED = 20, 3
-"""From so many rows on, values that are all distinct, or that count on by 1, look like identifiers."""
+"""The fewest rows in which distinct whole numbers, and numbers that count up by 1, look like identifiers."""
 
 _LONG = re.compile(r"[-+]?[0-9]{4,}\D*")
 """A number of four digits or more without a separator."""
@@ -38,22 +38,24 @@ _IDENTIFYING = re.compile(r"(.*[ _-])?(id|ids|no|nr|number|key|code|zip|index|ui
 
 
 class _CellsSeen:
-    """The findings on a column's cells so far.
+    """The findings on the cells of one column that were looked at.
 
     Attributes
     ----------
     ways : set of Numerals
-        Those in which all cells are numbers.
-    grouped, proved : set of Numerals
-        Those whose separators cells have; and have so that they are no decimal points.
+        The notations in which all cells are numbers.
+    grouped : set of Numerals
+        The notations whose separators of thousands some cell has.
+    proved : set of Numerals
+        The notations whose separator cannot be a decimal point in some cell: 1,234,567 or 1,234.5.
     first : (str, str) or None
-        The first cell that is no number as the table is read so far, and where it stands.
+        The first cell that is no number in the notation in use, and its place; None without one.
     is_long : bool
-        Whether a number of four digits has no separator.
+        Whether some number of four or more digits has no separator.
     is_padded : bool
-        Whether a number begins with a 0 and another digit.
+        Whether some cell is digits with a leading 0, such as 007.
     numbers : list of float
-        Of the first rows.
+        The numbers of the first rows, in the notation in use.
     """
 
     def __init__(self, ways: Iterable[Numerals]) -> None:
@@ -65,7 +67,7 @@ class _CellsSeen:
         self.numbers: list[float] = []
 
     def add(self, cell: str, where: str, ways: tuple[Numerals, ...]) -> None:
-        """Look at the cell of another row."""
+        """Add a cell, in a row at the place `where`, to the findings; the first of `ways` is in use."""
         readable, grouped, proved = _find_ways(cell, ways)
         self.ways &= readable
         self.grouped |= grouped
@@ -81,14 +83,18 @@ class _CellsSeen:
 
 @lru_cache(1 << 16)
 def _find_ways(cell: str, ways: tuple[Numerals, ...]) -> tuple[frozenset[Numerals], ...]:
-    """Return the ways in which a cell is a number, those whose separators it has, and those it proves."""
+    """Return three sets of notations, as in `_CellsSeen`: `ways`, `grouped` and `proved` of a single cell."""
     grouped = [way for way in ways if way.is_grouped(cell.strip())]
     proved = [way for way in grouped if way.is_grouped(cell.strip(), 2) or way.decimal in cell]
     return frozenset(way for way in ways if way.read(cell) is not None), frozenset(grouped), frozenset(proved)
 
 
 def _list_ways(rows: TextRows) -> tuple[Numerals, ...]:
-    """Return how the numbers of a table may be written: first as they are read so far."""
+    """Return the notations to try for the numbers of a table; the first is `rows.numerals`, in use so far.
+
+    It is the only one for JSON, and for a notation that has a separator of thousands already. The others add a
+    separator, or have a decimal comma in place of a decimal point.
+    """
     own = rows.numerals
     if rows.delimiter is None or own.thousands is not None:
         return (own,)
@@ -99,15 +105,24 @@ def _list_ways(rows: TextRows) -> tuple[Numerals, ...]:
 
 
 def settle_text(rows: TextRows, chosen: Sequence[int], error: TextError) -> str:
-    """Let a table be read in the way that makes all of its cells numbers, and return a note of it.
+    """Switch a table to a notation in which all chosen cells are numbers, and return a note on it.
 
-    A separator of thousands is taken where every number agrees with it; a comma alone, as in 1,234, only where
-    commas also stand between the cells, or another number shows that it is no decimal comma.
+    The notation in use changes only by a separator of thousands, with which every number must agree. A comma as
+    in 1,234 must be proved not to be a decimal comma: by another number, or as commas delimit the cells.
+
+    Parameters
+    ----------
+    rows : TextRows
+        The table, whose `numerals` is set.
+    chosen : sequence of int
+        The places of the columns to read.
+    error : TextError
+        The cell that is no number in the notation in use.
 
     Raises
     ------
     DataError
-        If there is none, or several would do; with the options that make all cells numbers.
+        If no notation is certain; the message has the options that would make all cells numbers, if any do.
     """
     ways = _list_ways(rows)
     columns = {place: _CellsSeen(ways) for place in chosen}
@@ -140,7 +155,7 @@ def settle_text(rows: TextRows, chosen: Sequence[int], error: TextError) -> str:
 
 
 def _is_sure(way: Numerals, rows: TextRows, columns: Mapping[int, _CellsSeen]) -> bool:
-    """Whether a separator of thousands is taken without being asked for."""
+    """Whether a notation is certain enough to be used without an option of the caller."""
     if way.decimal != rows.numerals.decimal or any(c.is_long and way in c.grouped for c in columns.values()):
         return False
     is_proved = any(way in column.proved for column in columns.values())
@@ -153,7 +168,10 @@ def _refuse(
     numbers: Mapping[int, _CellsSeen],
     ways: Sequence[Numerals],
 ) -> NoReturn:
-    """Raise an error with the first cell that is no number, and the options that make all cells numbers."""
+    """Raise `DataError` with the first cell that is no number, and options that would remedy it.
+
+    `numbers` are the columns that are numbers in some notation, `ways` the notations to propose.
+    """
     texts = {place: column for place, column in columns.items() if place not in numbers}
     place = next(place for place, column in (texts or columns).items() if column.first is not None)
     cell, where = columns[place].first or ("", "")
@@ -169,7 +187,7 @@ def _refuse(
 
 
 def _advise(rows: TextRows, columns: Mapping[int, _CellsSeen], texts: Mapping[int, _CellsSeen]) -> str:
-    """Return the option that leaves columns of text out, and those that look like identifiers."""
+    """Return advice for a message: the option that leaves out columns of text and likely identifiers."""
     rest = [place for place in columns if place not in texts]
     if rows.is_picked:
         names = shlex.quote(join_names([name_column(rows, place) for place in rest]))
@@ -187,21 +205,22 @@ def _tell_identifiers(rows: Rows, places: Sequence[int]) -> str:
 
 
 def _advise_exclude(rows: Rows, rest: Sequence[int]) -> str:
-    """Return the option that leaves out all columns but the rest."""
+    """Return the advice to leave out all columns but those at the places `rest`."""
     places = [place for place in range(rows.width) if place not in rest]
     names = shlex.quote(join_names([name_column(rows, place) for place in places]))
     return f"--exclude {names} leaves {'it' if len(places) == 1 else 'them'} out"
 
 
 def doubt_identifiers(rows: Rows, chosen: Sequence[int], values: NDArray[Any]) -> str | None:
-    """Return a note of columns that look like identifiers, where others are left; None where none does.
+    """Return a note that some chosen columns look like identifiers; None if none or all of them do.
 
     Parameters
     ----------
     rows : Rows
     chosen : sequence of int
+        The places of the tensor's columns.
     values : ndarray
-        Shape (rows, chosen columns).
+        The tensor, shape (rows, chosen columns).
     """
     columns = dict(zip(chosen, values[:_DOUBTED_ROWS].T, strict=True))
     found = _find_identifiers(rows, columns, rows.padded)
@@ -212,7 +231,11 @@ def doubt_identifiers(rows: Rows, chosen: Sequence[int], values: NDArray[Any]) -
 
 
 def _find_identifiers(rows: Rows, columns: Mapping[int, NDArray[Any]], padded: Iterable[int]) -> list[int]:
-    """Return the columns with names of which each value is another whole number, or begins with a 0."""
+    """Return the places of columns that look like identifiers; none in a table without names.
+
+    Such a column is one of `padded`, or its values are whole, all different, and either many, or counting up by
+    1, or called `id` or the like.
+    """
     names = rows.names
     return [
         place

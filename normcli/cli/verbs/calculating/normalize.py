@@ -134,7 +134,7 @@ def _run(settings: Settings, emit: str | None) -> None:
             result.require_sound()
         answer = Answer(result, problem.tensor, statistics_alone=statistics_alone)
         if document is not None and document.format_name == PAGE:
-            settings.around.refuse("is left out of a page, whose arithmetic is that of the norm alone")
+            settings.around.leave_gate().refuse("is left out of a page, which shows no bounds")
             answer.page()  # refused before anything is said or saved
         fields = collect_fields(answer, settings.answer.fields)
         outputs.save(files, problem, result, out)

@@ -51,7 +51,7 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
     every = settings.answer.full
     gate = problem.inputs.gated_input
     if asks_backward:
-        settings.around.refuse("has no story of its backward pass; backward has the numbers, for any gate")
+        settings.around.leave_gate().refuse("has no story of its backward pass")
         from normcli.results.backward import BackwardProblem
         from normcli.teach.explain.explain import explain_backward
 
