@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from normcli.norms.type_names import EpsModeName, FrameworkName, NanName, NormName
+    from normcli.norms.rules import EpsModeName, FrameworkName, NanName, NormName
 
 
 def _adds_up(scaler: Scaler) -> bool:

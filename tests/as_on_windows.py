@@ -59,7 +59,7 @@ def open_file(path, *arguments, opens=os.open):
 def main() -> None:
     from normcli.cli.run import run
     from normcli.running import state_file
-    from normcli.tensors import mapped, positions, written_whole
+    from normcli.tensors import held_files, mapped, written_whole
 
     for module, names in MISSING.items():
         for name in names.split():
@@ -69,7 +69,7 @@ def main() -> None:
     os.open = open_file
     sys.modules["fcntl"] = None
     state_file.os = written_whole.os = _WindowsOs()
-    positions.REPLACES_MAPPED = False
+    held_files.REPLACES_MAPPED = False
     mapped.SMALLEST_MAPPED = 1 << 10
     print(json.dumps([run(line.split()) for line in sys.argv[1:]]))
 

@@ -8,8 +8,7 @@ import pytest
 from normcli import normalize
 from normcli.engine.walk import Effort
 from normcli.errors import DataError
-from normcli.fitting.merge import merge_stats
-from normcli.fitting.statistics import round_stats
+from normcli.fitting.statistics import merge_stats, round_stats
 from normcli.fitting.stats_file import read_stats, write_stats
 from normcli.norms.request import Request
 from normcli.results.calculate import calculate

@@ -10,7 +10,8 @@ from normcli.fitting.stats_file import read_stats
 from normcli.golden.golden import verify_golden
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.divisors import Measurement
-from normcli.norms.options import NAMES, OPTIONS, OptionKind, find_option
+from normcli.norms.option_kinds import OptionKind
+from normcli.norms.options import NAMES, OPTIONS, find_option
 from normcli.norms.rules import AxesRule, EpsMode, EpsRule
 from normcli.norms.table import NORMS
 from tests.marks import costly, sampled, slowly

@@ -1,15 +1,12 @@
 """How kernels calculate a norm, step by step: in which order they add, in which dtype, when they round.
 
-* `table`: the algorithms by name, the dtypes of sums, the orders of casts; to add one, add a row
-* `practices`: which algorithm each framework uses, and where that was read
-* `summation_orders`: sums of a row: in turn, by halves, as NumPy, as torch
+* `table`: algorithms by name, dtypes of sums, orders of casts, what frameworks do; to add one, add a row
+* `summation_orders`: sums of a row: in turn, by halves, as NumPy, as torch; x · y + z rounded once
 * `moment_formulas`: mean and variance of a row: one pass, two passes, Welford
 * `row_formula`: from moments to y: where casts to the narrow dtype stand
 * `row_computation`: an algorithm, a dtype of sums and an order of casts together, run on rows
-* `fused`: x · y + z rounded once, as processors do
-* `moment_bounds`: how far mean and variance may be off, by theorem
-* `element_bounds`: how far each value of y may be off
-* `gradient_bounds`: how far each value of dx, dgamma and dbeta may be off
+* `moment_bounds`: the largest errors of mean and variance, by theorem
+* `element_bounds`: the largest error of each value of y, dx, dgamma and dbeta
 
 Each step is NumPy's, in the dtype of the sums, so that it is rounded as a kernel's would be. Steps of float16
 and bfloat16 are calculated in float32 and rounded after each, which gives the bits of the narrow dtype: float32

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.fused import fuse, round_twice
+from normcli.algorithms.summation_orders import fuse, round_twice
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from normcli.algorithms.fused import MultiplyAdd
-    from normcli.algorithms.summation_orders import Add, Values
+    from normcli.algorithms.summation_orders import Add, MultiplyAdd, Values
 
     Measure = Callable[[Values, Add, int], "RowMoments"]
     """Takes rows, of shape (groups, values), the order of addition, and ddof."""
@@ -54,7 +53,7 @@ class RowPart(NamedTuple):
 
 
 def measure_one_pass(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return E[x] and E[x²] − E[x]², which cancels where the mean is large beside the spread."""
+    """Return E[x] and E[x²] − E[x]² of each row, which cancels where the mean is large beside the spread."""
     count = make_count(rows)
     mean = add(rows) / count
     variance = add(rows * rows) / count - mean * mean
@@ -62,13 +61,13 @@ def measure_one_pass(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def measure_one_pass_clamped(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return E[x] and max(E[x²] − E[x]², 0)."""
+    """Return E[x] and max(E[x²] − E[x]², 0) of each row."""
     mean, variance = measure_one_pass(rows, add, ddof)
     return RowMoments(mean, np.maximum(variance, rows.dtype.type(0.0)))
 
 
 def measure_two_pass(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return E[x], then E[(x − mean)²]."""
+    """Return E[x] and E[(x − mean)²] of each row, in two passes."""
     mean = add(rows) / make_count(rows)
     deviations = rows - mean[:, None]
     return RowMoments(mean, add(deviations * deviations) / make_count(rows, ddof))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.fused import fuse
+from normcli.algorithms.summation_orders import fuse
 from normcli.norms.divisors import LENGTH
 from normcli.norms.rules import Centre, EpsMode
 from normcli.tuples import NamedTuple
@@ -151,7 +151,7 @@ class RowElements(NamedTuple):
         return inverse
 
     def scale(self, values: Values) -> Values:
-        """Return values times gamma, plus beta, in the dtype of the values."""
+        """Return values times gamma, plus beta, in the dtype of the values; a parameter of None is left out."""
         for parameter, operate in ((self.gamma, np.multiply), (self.beta, np.add)):
             if parameter is not None:
                 values = operate(values, parameter.astype(values.dtype))

@@ -1,4 +1,4 @@
-"""Orders in which a kernel adds the values of a row: each sum is rounded to the dtype of the values."""
+"""Orders in which a kernel adds the values of a row, and x · y + z: each sum is rounded to the dtype."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     Values = NDArray[Any]
     Add = Callable[[Values], Values]
     """A function that returns the sum of each row, of shape (groups, values), in the dtype of the rows."""
+    from collections.abc import Callable
+
+    MultiplyAdd = Callable[[Values, Values | np.generic, Values], Values]
+
 
 _PAIRWISE_LEAF, _PAIRWISE_LANES = 128, 8
 """NumPy's numbers: the most values that are added in lanes, and the lanes; longer rows are split in halves."""
@@ -94,7 +98,7 @@ def add_in_vectors(rows: Values) -> Values:
 
 
 def _add_side_by_side(steps: Values) -> Values:
-    """Add along the first axis: every fourth value into one of four sums, then the rest, then the four sums."""
+    """Return the sum along the first axis: four sums of every fourth value, to which the rest is added."""
     full = len(steps) // _SIDES
     sums = _add_in_levels(steps[: full * _SIDES].reshape(full, _SIDES, *steps.shape[1:]))
     rest: Iterator[Values] = iter((*steps[full * _SIDES :], *sums[1:]))
@@ -102,7 +106,7 @@ def _add_side_by_side(steps: Values) -> Values:
 
 
 def _add_in_levels(steps: Values) -> Values:
-    """Add along the first axis in four levels: runs of values in turn, then runs of such sums, and so on."""
+    """Return the sum along the first axis in four levels: runs of values in turn, then runs of sums."""
     power = max(_LEVELS, max(len(steps) - 1, 0).bit_length() // _LEVELS)
     nothing = np.zeros(steps.shape[1:], steps.dtype)
     levels = [nothing] * _LEVELS
@@ -117,3 +121,33 @@ def _add_in_levels(steps: Values) -> Values:
 
 _VECTOR, _SIDES, _LEVELS = 8, 4, 4
 """torch's numbers: of float32 values in a vector, of vectors side by side, and of levels of sums."""
+
+
+def round_twice(x: Values, y: Values | np.generic, z: Values) -> Values:
+    """Return x · y + z with the product rounded, then the sum."""
+    result: Values = x * y + z
+    return result
+
+
+def fuse(x: Values, y: Values | np.generic, z: Values) -> Values:
+    """Return x · y + z rounded once if x is float32; for other dtypes with the product rounded, then the sum.
+
+    The product is exact in float64. Its sum is rounded there to odd, which leaves the second rounding right
+    (Boldo & Melquiond 2008, "Emulation of FMA and correctly rounded sums").
+
+    Examples
+    --------
+    >>> x, z = np.float32([1 + 2.0**-12]), np.float32([-1.0])
+    >>> bool(fuse(x, x, z) == 2.0**-11 + 2.0**-24), bool(round_twice(x, x, z) == 2.0**-11)
+    (True, True)
+    """
+    if x.dtype != np.float32:
+        return round_twice(x, y, z)
+    product, term = x.astype(np.float64) * np.float64(y), z.astype(np.float64)
+    total = product + term
+    shift = total - product
+    error = (product - (total - shift)) + (term - shift)
+    is_even = (total.view(np.int64) & 1) == 0
+    goes_on = np.nextafter(total, np.copysign(np.inf, error))
+    odd = np.where((error != 0.0) & is_even & np.isfinite(total), goes_on, total)
+    return odd.astype(np.float32)

@@ -109,9 +109,9 @@ class LayerVerdict(NamedTuple):
     ----------
     settings : LayerSettings
     shape : tuple of int
-        The shape of the input; empty where input and output could not be loaded.
+        The shape of the input; it may be empty with a problem.
     dtype : str
-        The dtype of the output by name; empty where they could not be loaded.
+        The dtype of the output by name; it may be empty with a problem.
     parts : tuple of JudgedTensor
         The output, then running statistics and gradients where they were recorded; empty with a problem.
     problem : str or None

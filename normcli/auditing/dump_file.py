@@ -17,7 +17,8 @@ import numpy as np
 
 from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, UsageError, name_subject
-from normcli.norms.options import OptionKind, find_option
+from normcli.norms.option_kinds import OptionKind
+from normcli.norms.options import find_option
 from normcli.norms.request import Request
 from normcli.printable import shorten
 from normcli.tensors.formats.safetensors import format_header, name_dtype

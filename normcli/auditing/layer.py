@@ -24,7 +24,7 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from normcli.norms.norm_spec import NormSpec
+    from normcli.norms.request import NormSpec
     from normcli.tensors.mapped import Region
 
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from normcli.auditing.dump_file import LayerSettings
 from normcli.errors import UsageError
 from normcli.norms.conventions import CONVENTIONS
-from normcli.norms.norm_spec import parse_norm_spec
 from normcli.norms.options import find_option
-from normcli.norms.request import Choices, Request
+from normcli.norms.request import Choices, Request, parse_norm_spec
 from normcli.norms.rules import AxesRule, ParameterRule
 from normcli.norms.table import find_norm
 from normcli.numerics.elements.activation import Activation

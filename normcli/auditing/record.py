@@ -1,24 +1,207 @@
-"""The norms of a PyTorch model, recorded while it runs: what each took and gave, and its settings then."""
+"""The norms of a model of PyTorch, Keras or Flax, recorded while it runs: what each takes and gives."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.auditing.dump_file import DumpWriter, LayerSettings
+from normcli.auditing.layer import CALL
 from normcli.auditing.modules import describe_module, looks_like_norm, require_norms
-from normcli.auditing.record_others import Calls, find_watch
 from normcli.auditing.record_torch import ModuleWatch, Recorder
 from normcli.errors import DataError, UsageError
 from normcli.tensors.written_whole import open_whole, require_writable
+from normcli.tuples import NamedTuple
 from normcli.version import __version__
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    Watch = Callable[[Any, "Calls"], contextlib.AbstractContextManager[None]]
+
+
+class _ClassRule(NamedTuple):
+    """The reading of a class of layers: its norm, settings and tensors.
+
+    Parameters
+    ----------
+    norm : str
+    options : mapping
+        Option → the attribute that holds it.
+    keeps : bool
+        Whether `axis` is the axis that is kept, not the one reduced.
+    weight : str
+        The attribute of a Keras layer that holds gamma.
+    """
+
+    norm: str
+    options: Mapping[str, str] = {"eps": "epsilon"}
+    keeps: bool = False
+    weight: str = "gamma"
+
+
+_OF_GROUPS = {"eps": "epsilon", "groups": "num_groups"}
+
+_KERAS: Mapping[str, _ClassRule] = {
+    "LayerNormalization": _ClassRule("ln", {"eps": "epsilon", "axes": "axis"}),
+    "BatchNormalization": _ClassRule("bn", keeps=True),
+    "GroupNormalization": _ClassRule("gn", {"eps": "epsilon", "groups": "groups"}),
+    "RMSNormalization": _ClassRule("rms", {"eps": "epsilon", "axes": "axis"}, weight="scale"),
+}
+"""Classes of Keras 3.15."""
+
+_FLAX: Mapping[str, _ClassRule] = {
+    "LayerNorm": _ClassRule("ln", {"eps": "epsilon", "axes": "reduction_axes"}),
+    "BatchNorm": _ClassRule("bn", keeps=True),
+    "GroupNorm": _ClassRule("gn", _OF_GROUPS),
+    "RMSNorm": _ClassRule("rms", {"eps": "epsilon", "axes": "reduction_axes"}),
+    "InstanceNorm": _ClassRule("in"),
+}
+"""Classes of Flax Linen 0.12."""
+
+
+class Calls:
+    """Writes each call of a layer to a dump, and keeps the calls' settings in `layers`.
+
+    Parameters
+    ----------
+    writer : DumpWriter
+    """
+
+    def __init__(self, writer: DumpWriter) -> None:
+        self.layers: list[LayerSettings] = []
+        self._writer, self._counts = writer, dict[str, int]()
+
+    def add(self, name: str, settings: LayerSettings, tensors: Mapping[str, Any]) -> None:
+        """Write a call of a layer: its settings, and its tensors by role; a tensor of None is left out."""
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        called = name if count == 1 else f"{name}{CALL}{count}"
+        self.layers.append(settings._replace(name=called))
+        for role, values in tensors.items():
+            if values is not None:
+                self._writer.add_array(f"{called}.{role}", np.asarray(values))
+
+
+def find_watch(model: Any) -> Watch | None:
+    """Return the context manager that records a model of Keras or Flax; None for other models."""
+    keras, flax = sys.modules.get("keras"), sys.modules.get("flax.linen")
+    if keras is not None and isinstance(model, keras.Layer):
+        return _watch_keras
+    return _watch_flax if flax is not None and isinstance(model, flax.Module) else None
+
+
+def _describe(
+    rule: _ClassRule, layer: Any, like: str, momentum: float | None, *, evaluation: bool
+) -> LayerSettings:
+    options: dict[str, Any] = {"like": like}
+    for option, attribute in rule.options.items():
+        value = getattr(layer, attribute, None)
+        if value is not None:
+            options[option] = _shorten(value)
+    if rule.keeps and (axis := getattr(layer, "axis", -1)) != -1:
+        options["keep"] = _shorten(axis)
+    kind = f"{type(layer).__module__}.{type(layer).__qualname__}"
+    return LayerSettings("", rule.norm, options, evaluation=evaluation, momentum=momentum, kind=kind)
+
+
+def _shorten(value: Any) -> Any:
+    if isinstance(value, float):
+        return value
+    return list(map(int, value)) if isinstance(value, list | tuple) else int(value)
+
+
+@contextlib.contextmanager
+def _watch_keras(model: Any, calls: Calls) -> Iterator[None]:
+    """Wrap the calls of a model's norms for as long as the block runs."""
+    import keras
+
+    give = keras.ops.convert_to_numpy
+    layers = [layer for layer in model._flatten_layers() if type(layer).__name__ in _KERAS]
+    names = {id(layer): layer.path if layer.path else layer.name for layer in layers}
+
+    def read(layer: Any, name: str) -> Any:
+        values = getattr(layer, name, None)
+        return None if values is None else give(values)
+
+    def wrap(layer: Any) -> Any:
+        call = layer.call
+
+        @functools.wraps(call)
+        def record(inputs: Any, *args: Any, **options: Any) -> Any:
+            rule, is_batch = _KERAS[type(layer).__name__], hasattr(layer, "moving_mean")
+            trains = is_batch and bool(options.get("training")) and layer.trainable
+            before = (read(layer, "moving_mean"), read(layer, "moving_variance")) if is_batch else (None, None)
+            output = call(inputs, *args, **options)
+            after = (read(layer, "moving_mean"), read(layer, "moving_variance")) if trains else (None, None)
+            momentum = float(layer.momentum) if trains else None
+            settings = _describe(rule, layer, "keras", momentum, evaluation=is_batch and not trains)
+            calls.add(names[id(layer)], settings, {
+                "input": give(inputs), "output": give(output),
+                "weight": read(layer, rule.weight), "bias": read(layer, "beta"),
+                "running_mean": before[0], "running_var": before[1],
+                "running_mean_after": after[0], "running_var_after": after[1],
+            })  # fmt: skip
+            return output
+
+        return record
+
+    with contextlib.ExitStack() as restored:
+        for layer in layers:
+            own = layer.__dict__.get("call")
+            object.__setattr__(layer, "call", wrap(layer))
+            restored.callback(_restore, layer, own)
+        yield
+
+
+def _restore(layer: Any, own: Any) -> None:
+    if own is None:
+        object.__delattr__(layer, "call")
+    else:
+        object.__setattr__(layer, "call", own)
+
+
+@contextlib.contextmanager
+def _watch_flax(model: Any, calls: Calls) -> Iterator[None]:
+    """Intercept the calls of norms of Flax Linen, outside of `jit`, while the block runs."""
+    from flax import linen
+
+    def intercept(call: Any, args: Any, options: Any, context: Any) -> Any:
+        layer, rule = context.module, _FLAX.get(type(context.module).__name__)
+        if rule is None or context.method_name != "__call__":
+            return call(*args, **options)
+        stats = _read_collection(layer, "batch_stats")
+        uses = (
+            linen.merge_param("use", layer.use_running_average, options.get("use_running_average"))
+            if stats
+            else False
+        )
+        output = call(*args, **options)
+        after = _read_collection(layer, "batch_stats") if stats and not uses else {}
+        is_updated = bool(after) and layer.is_mutable_collection("batch_stats")
+        params = _read_collection(layer, "params")
+        momentum = float(layer.momentum) if is_updated else None
+        settings = _describe(rule, layer, "flax-linen", momentum, evaluation=bool(uses))
+        calls.add("/".join(layer.path) or "model", settings, {
+            "input": args[0], "output": output, "weight": params.get("scale"), "bias": params.get("bias"),
+            "running_mean": stats.get("mean"), "running_var": stats.get("var"),
+            "running_mean_after": after.get("mean") if is_updated else None,
+            "running_var_after": after.get("var") if is_updated else None,
+        })  # fmt: skip
+        return output
+
+    with linen.intercept_methods(intercept):
+        yield
+
+
+def _read_collection(layer: Any, name: str) -> dict[str, Any]:
+    """Return the variables of a module's collection by name; empty where it has no such collection."""
+    return dict(layer.variables.get(name, {}))
 
 
 _COMPILED = "_orig_mod."

@@ -50,7 +50,7 @@ class _Call:
     ----------
     settings : LayerSettings
     x : torch.Tensor or None
-        The input; None if the module took none.
+        The input, which may be no tensor if it cannot be recorded; None if the module took none.
     state : mapping of str to torch.Tensor
         Running statistics before the call, and the gate, by role.
     """

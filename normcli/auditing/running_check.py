@@ -1,4 +1,4 @@
-"""Running statistics held against those that batches make of the state before, and what is wrong with them."""
+"""Running statistics compared with those that follow from the state before and the batches; their faults."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import find_geometry
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, UsageError
+from normcli.norms.axes import ParameterShapes
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
-from normcli.norms.shapes.parameter_shapes import ParameterShapes
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -159,6 +159,11 @@ def check(
             comparisons[name] = Comparison(tolerances[name], GroupTally((statistics[name].size,)))
             comparisons[name].compare_all(array, statistics[name])
     return Checked(comparisons, statistics, counts, inputs.selection, saved)
+
+
+def fit_actual(plan: Plan, array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of (N,) as the only column of a table of (N, 1), if the tensor is one; else unchanged."""
+    return array.reshape(plan.grid.shape) if (*array.shape, 1) == plan.grid.shape else array
 
 
 def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:

@@ -4,10 +4,8 @@ Needs the extra `dask`. The result is the same to the bit for any chunks, worker
 
 * `arrays`: arrays of dask, block by block
 * `blocks`: a worker's task for a block, and the sum of blocks
-* `checks`: somebody's tensor, held against the exact one block by block
-* `files`: each file by a worker
+* `checks`: a tensor compared with the exact one block by block
 * `session`: a cluster, connected to or started, and left
-* `sources`: the array that a worker's blocks are read from
 * `stores`: arrays of stores and files, block by block
 """
 

@@ -189,7 +189,7 @@ def check_array(
     -------
     plan : Plan
     parameters : mapping of str to ndarray or None
-        Those of gamma and beta that were given, in the plan's shape.
+        Gamma and beta, as far as they were given, in the plan's shape.
     checked : Checked
 
     Raises

@@ -204,7 +204,7 @@ class BlockNorm(NamedTuple):
     shape : tuple of int
         The shape of the whole tensor.
     affine : mapping of str to ndarray
-        Those of gamma and beta that were given, for the whole tensor.
+        Gamma and beta, as far as they were given, for the whole tensor.
     """
 
     request: Request
@@ -278,9 +278,9 @@ def choose_block(
     ----------
     request : Request
     shape, dtype
-        Those of the whole tensor.
+        The shape and the dtype of the whole tensor.
     affine : mapping of str to ndarray
-        Those of gamma and beta that were given.
+        Gamma and beta, as far as they were given.
     nan : {"propagate", "omit", "raise"} or None
     fit : callable
         Takes a request and a rule for NaN, and returns the statistics; called only for `BlockUse`.

@@ -1,4 +1,4 @@
-"""Somebody's tensor, held against the exact values block by block, and what blocks say put together."""
+"""A tensor compared with the exact values block by block, and the comparisons of blocks joined."""
 
 from __future__ import annotations
 

@@ -1,31 +1,168 @@
-"""Arrays of stores and files, worked on by a cluster block by block, each block read where it lies."""
+"""Stores and files, worked on by a cluster: arrays block by block, or each file in a task of its own."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
+import os
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 from dask.delayed import delayed
 
-from normcli.cluster.blocks import Whole
-from normcli.cluster.sources import Origin
-from normcli.errors import DataError
+from normcli.cluster import require_dask
+from normcli.cluster.blocks import ALONE, Whole, require_sums, require_version
+from normcli.errors import DataError, UsageError
+from normcli.fitting.fit import fit
 from normcli.norms.layout import find_layout
+from normcli.tensors.files import load
+from normcli.tensors.formats.stored_array import Stored
+from normcli.tensors.formats.stores import choose_chunks, limit_threads, open_store
+from normcli.tensors.held_files import StoreRules, Stores, StoreVersion
+from normcli.tensors.tensor import find_place, locate
+from normcli.tuples import NamedTuple
 from normcli.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from normcli.checking.check import Checked
     from normcli.checking.tally import Comparison
     from normcli.cluster.blocks import BlockNorm, BlockUse
     from normcli.cluster.checks import BlockCheck
     from normcli.cluster.session import Session
+    from normcli.fitting.fit import Fitted, Policy, Survey, Surveyed
     from normcli.fitting.parts import Box, Part
     from normcli.fitting.statistics import Stats
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
-    from normcli.tensors.formats.stored_array import Stored
+    from normcli.tensors.held_files import StoreRules
+    from normcli.tensors.many import Named
+
+
+with require_dask():
+    from distributed import get_worker
+
+
+class Origin(NamedTuple):
+    """The path or URL of an array, sent to workers, each of which opens it once.
+
+    Parameters
+    ----------
+    place : str
+        A path as workers find it, or a URL.
+    opened : bytes
+        Random bytes, drawn anew for each run, so that no worker uses an array that it opened in an earlier run.
+    rules : StoreRules
+    """
+
+    place: str
+    opened: bytes
+    rules: StoreRules
+
+    @classmethod
+    def name(cls, source: str) -> Origin:
+        """Return the origin for a path or URL, which each worker opens anew."""
+        return cls(locate(source), os.urandom(8), Stores.rules)
+
+    def open(self) -> Stored:
+        """Return the array; a process opens each origin once and keeps the last 16."""
+        return _open_once(self)
+
+
+@lru_cache(maxsize=16)  # of a worker, which reads many blocks of one array
+def _open_once(origin: Origin) -> Stored:
+    Stores.rules = origin.rules
+    return open_source(origin.place)
+
+
+def open_source(source: str) -> Stored:
+    """Return the array at a path or URL.
+
+    Raises
+    ------
+    UsageError
+        If the file is text or a table, of which no blocks can be read.
+    DataError
+        If the array cannot be read.
+    """
+    place = find_place(source)
+    if place is None:
+        return _open_file(source)
+    if place.is_zarr:
+        with contextlib.suppress(ValueError):  # where this is no worker
+            limit_threads(get_worker().state.nthreads)
+    return open_store(place, source)
+
+
+def _open_file(source: str) -> Stored:
+    tensor = load(source)
+    if tensor.has_no_dtype:
+        raise UsageError(
+            f"{source} is text or a table, of which one machine reads all: without --workers and --scheduler"
+        )
+    values, version = tensor.values, tensor.opened or StoreVersion.describe(source, None)
+    lies_in_file = isinstance(values, np.memmap)
+    chunks = choose_chunks(values.shape, values.dtype) if lies_in_file else values.shape
+    return Stored(source, values, chunks, version)
+
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+
+def run_each(session: Session, work: Callable[[Item], Outcome], items: Sequence[Item]) -> list[Outcome]:
+    """Return the outcome of a function for each item, each in a task of its own.
+
+    Parameters
+    ----------
+    session : Session
+    work : callable
+        A function of a module, or `functools.partial` of one: workers find it by its name.
+    items : sequence
+        Values that can be pickled.
+
+    Raises
+    ------
+    NormError
+        If a task raises one, or the cluster fails.
+    """
+    task, shared = delayed(_run_one, pure=False), delayed(work)
+    return session.run([task(shared, item, __version__, Stores.rules) for item in items]) if items else []
+
+
+def _run_one(work: Callable[[Item], Outcome], item: Item, version: str, rules: StoreRules) -> Outcome:
+    require_version(version)
+    Stores.rules = rules
+    return work(item)
+
+
+def fit_files(session: Session, request: Request, named: Sequence[Named], policy: Policy) -> Fitted:
+    """Return the statistics over files, which workers read by their names.
+
+    The first file is opened by this process too, for the dtype and the axes that all have in common.
+
+    Raises
+    ------
+    NormError
+        If a file cannot be read or does not fit the others, or the cluster fails.
+    UsageError
+        If the statistics are quantiles, which do not follow from sums.
+    """
+
+    def survey_all(survey: Survey, sources: Sequence[Named]) -> list[Surveyed | str]:
+        require_sums(survey.subject)
+        return run_each(session, partial(_survey, survey), sources)
+
+    return fit(request, named, policy, ALONE, survey_all)
+
+
+def _survey(survey: Survey, source: Named) -> Surveyed | str:
+    return survey.survey(source, ALONE)
+
 
 BLOCK = 1 << 24
 """About the largest size of a block in bytes; a block is never smaller than a chunk."""
@@ -63,7 +200,7 @@ def choose_lengths(
     stored : Stored
     plan : Plan
     least : tuple of int, optional
-        The lengths of which those of blocks are multiples; by default the store's chunks.
+        A length for each axis, of which the block's is a multiple; by default that of the store's chunks.
     whole : tuple of int
         The axes along which blocks are whole.
     """
@@ -84,7 +221,7 @@ def _gather_box(origin: Origin, whole: Whole, box: Box, version: str) -> Part:
 
 
 def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: Any) -> None:
-    """Normalize an array of a store into another array, of which each task writes whole chunks or shards.
+    """Normalize an array of a store block by block into another, of which blocks are whole chunks or shards.
 
     Parameters
     ----------

@@ -290,7 +290,7 @@ def _iterate(iteration: Iteration, writer: Writer) -> Generator[Statement, None,
 
 
 def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...] = ()) -> Iterator[Statement]:
-    """Yield the lines that scale and shift `y`, for the parameters of those names, or all.
+    """Yield the lines that scale and shift `y` by the parameters in `names`; without names, by all of them.
 
     Parameters
     ----------

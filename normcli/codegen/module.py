@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from normcli.codegen.arrays import Arrays
-    from normcli.codegen.task import Made, Task
+    from normcli.codegen.task import Task, TensorCode
     from normcli.norms.calls import Call
     from normcli.norms.plan import Plan
 
@@ -111,7 +111,7 @@ def _list_parameters(task: Task) -> list[str]:
     return ["x", *gate, *([] if task.plan.fixed_parameters else ["gamma=None", "beta=None"])]
 
 
-def _write_main(task: Task, arrays: Arrays, made: dict[str, Made]) -> Iterator[str]:
+def _write_main(task: Task, arrays: Arrays, made: dict[str, TensorCode]) -> Iterator[str]:
     """Yield the lines that make the inputs and print the result."""
     dtype = _name_dtype(arrays, task.dtype)
     for source in task.sources:
@@ -120,20 +120,16 @@ def _write_main(task: Task, arrays: Arrays, made: dict[str, Made]) -> Iterator[s
         if is_numpy and source.values.dtype != task.dtype:
             code = arrays.cast.format(x=code, dtype=dtype)
         yield f"{name} = {code}"
-        if name != "gate" and source.values.shape != source_shape(task.plan, name):
-            yield f"{name} = np.broadcast_to({name}, {source_shape(task.plan, name)})"
+        shape = task.plan.parameters.shape
+        if name in task.plan.norm.parameter_names and source.values.shape != shape:
+            yield f"{name} = np.broadcast_to({name}, {shape})"
         if not is_numpy:
             yield f"{name} = {arrays.make.format(x=name, dtype=dtype)}"
     others = [f"{source.name}={source.name}" for source in task.sources[1:]]
     yield f"print(normalize({', '.join(['x', *others])}))"
 
 
-def source_shape(plan: Plan, name: str) -> tuple[int, ...]:
-    """Return the shape of x, gamma or beta."""
-    return plan.grid.shape if name == "x" else plan.parameters.shape
-
-
-def _write_constants(task: Task, made: dict[str, Made]) -> Iterator[str]:
+def _write_constants(task: Task, made: dict[str, TensorCode]) -> Iterator[str]:
     """Yield the numbers that the module holds."""
     given = task.inputs.given
     if given is not None:
@@ -210,7 +206,7 @@ def _name_dtype(arrays: Arrays, dtype: np.dtype[np.generic]) -> str:
 
 
 def _pad(lines: list[str]) -> list[str]:
-    """Return lines behind a blank one; none where there are none."""
+    """Return lines with a blank one before them; an empty list as it is."""
     return ["", *lines] if lines else []
 
 
@@ -274,7 +270,7 @@ def _find_opening(code: str) -> int:
 
 
 def _split_arguments(text: str) -> list[str]:
-    """Return the arguments of a call."""
+    """Split the arguments of a call, as text, at the commas between them."""
     parts, depth = [""], 0
     for token in re.findall(r", |.", text):
         depth += (token in "([{") - (token in ")]}")

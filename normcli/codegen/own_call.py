@@ -99,7 +99,7 @@ def _order_axes(call: Call, plan: Plan) -> tuple[int, ...]:
 
 
 def _find_channel(call: Call, plan: Plan) -> int | None:
-    """Return the axis that the call takes for the channel's."""
+    """Return the axis that goes to the call's channel axis; None where the layout has no channel."""
     if call.groups is GroupKind.ONE_KEPT:
         return plan.grid.kept[0]
     if call.groups is GroupKind.ALL and plan.spec.rows:
@@ -110,7 +110,7 @@ def _find_channel(call: Call, plan: Plan) -> int | None:
 def _fill_places(
     call: Call, plan: Plan, order: tuple[int, ...], own: list[str], *, evaluation: bool
 ) -> dict[str, object]:
-    """Return what stands for each place of a call's template."""
+    """Return the value of each name in braces in a call's templates."""
     grid, spec, window = plan.grid, plan.spec, plan.spec.window
     axes = tuple(sorted(order.index(axis) for axis in grid.axes))
     if call.reduced:

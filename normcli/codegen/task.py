@@ -69,8 +69,8 @@ class NamedTensor(NamedTuple):
     table: FileTable | None = None
 
 
-class Made(NamedTuple):
-    """A tensor in code.
+class TensorCode(NamedTuple):
+    """The code of a tensor.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Made(NamedTuple):
     numbers: str | None = None
 
 
-def write_source(source: NamedTensor) -> Made:
+def write_source(source: NamedTensor) -> TensorCode:
     """Return the code that makes or loads a tensor.
 
     Raises
@@ -100,38 +100,38 @@ def write_source(source: NamedTensor) -> Made:
         return made
     values = source.values
     if 1 < values.size <= _MOST_FILLED and (values == values.flat[0]).all():
-        return Made(f"np.full({values.shape}, {write_numbers(values.flat[0])})")
+        return TensorCode(f"np.full({values.shape}, {write_numbers(values.flat[0])})")
     if values.size > _MOST_TYPED:
         raise UsageError(
             f"--emit: code would hold the {values.size:,} numbers of {source.name}; save them first, as .npy"
         )
     constant = source.name.upper()
     shape = "" if values.size else f".reshape{values.shape}"
-    return Made(f"np.array({constant}){shape}", numbers=write_numbers(values))
+    return TensorCode(f"np.array({constant}){shape}", numbers=write_numbers(values))
 
 
 def write_numbers(values: NDArray[Any] | np.generic) -> str:
-    """Return an array as nested lists."""
+    """Return an array as code: nested lists, in which NaN and infinities are calls of float."""
     wide = values.astype(np.float32) if is_bfloat16(values.dtype) else values
     return re.sub(r"\b(nan|inf)\b", r'float("\1")', repr(wide.tolist()))
 
 
-def _write_draw(recipe: Recipe | None) -> Made | None:
+def _write_draw(recipe: Recipe | None) -> TensorCode | None:
     """Return the call that draws a tensor; None where no call of NumPy gives these numbers."""
     if recipe is None or recipe.skip or recipe.dtype not in (None, "float64"):
         return None
     low, high = recipe.bounds
     if recipe.dist == "arange":
         size = int(np.prod(recipe.shape))
-        return Made(f"np.arange({low}, {(low or 0) + size}).reshape{recipe.shape}")
+        return TensorCode(f"np.arange({low}, {(low or 0) + size}).reshape{recipe.shape}")
     draw = _DRAWS.get((recipe.dist, recipe.rng))
     if draw is None:
         return None
     generator = _GENERATORS[recipe.rng].format(seed=recipe.seed)
-    return Made(f"{generator}.{draw.format(low=low, high=high, shape=recipe.shape)}")
+    return TensorCode(f"{generator}.{draw.format(low=low, high=high, shape=recipe.shape)}")
 
 
-def _write_load(source: NamedTensor) -> Made | None:
+def _write_load(source: NamedTensor) -> TensorCode | None:
     """Return the call that loads a tensor as it is; None where that takes more than a call."""
     if source.file is None:
         return None
@@ -139,14 +139,14 @@ def _write_load(source: NamedTensor) -> Made | None:
         return _write_table(source, source.table)
     file, found = source.file, _ARCHIVE.fullmatch(source.file)
     if found is not None and found["kind"].lower() == "npz":
-        return Made(f"np.load({_quote(found['path'])})[{_quote(found['key'])}]")
+        return TensorCode(f"np.load({_quote(found['path'])})[{_quote(found['key'])}]")
     if found is not None:
         load = f"safetensors.numpy.load_file({_quote(found['path'])})[{_quote(found['key'])}]"
-        return Made(load, ("import safetensors.numpy",))
-    return Made(f"np.load({_quote(file)})") if file.lower().endswith(".npy") else None
+        return TensorCode(load, ("import safetensors.numpy",))
+    return TensorCode(f"np.load({_quote(file)})") if file.lower().endswith(".npy") else None
 
 
-def _write_table(source: NamedTensor, table: FileTable) -> Made | None:
+def _write_table(source: NamedTensor, table: FileTable) -> TensorCode | None:
     """Return the call that reads a delimited file; None where NumPy reads something else in its first rows."""
     if table.delimiter is None or source.file is None:
         return None
@@ -166,7 +166,7 @@ def _write_table(source: NamedTensor, table: FileTable) -> Made | None:
     given = (
         f"{name}={_quote(value) if value is table.delimiter else value}" for name, value in options.items()
     )
-    return Made(f"np.genfromtxt({_quote(source.file)}, {', '.join(given)}, ndmin=2)")
+    return TensorCode(f"np.genfromtxt({_quote(source.file)}, {', '.join(given)}, ndmin=2)")
 
 
 def _quote(text: str) -> str:

@@ -50,7 +50,7 @@ class BinCounts(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The begin of the first bin and the end of the last."""
+        """The lower edge of the first bin and the upper edge of the last."""
         return float(self.edges[0]), float(self.edges[-1])
 
     def locate(self, value: float) -> float:
@@ -132,7 +132,7 @@ def _varies(values: NDArray[Any]) -> bool:
 
 
 def _find_counting(result: Result, group: int) -> Selected | slice:
-    """Return which values of a group count."""
+    """Return a mask of the values of a group that count; a full slice where all do."""
     if result.selection is None:
         return slice(None)
     grid = result.plan.grid

@@ -292,7 +292,7 @@ class Drawable(Document, Protocol):
 
 
 def describe_members(record: object, *names: str) -> dict[str, Any]:
-    """Return members of a record, by their names, as JSON can hold them: see `describe_value`."""
+    """Return some fields of a record by name, each as `describe_value` gives it to JSON."""
     return {name: describe_value(getattr(record, name)) for name in names}
 
 

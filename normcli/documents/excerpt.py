@@ -196,7 +196,7 @@ def choose_drawn(*plans: Plan) -> list[Positions]:
 
 
 def _cut_to(length: int, most: int) -> Positions:
-    """Return both ends of an axis, more of the first."""
+    """Return at most `most` positions of an axis: two thirds at its begin, one third at its end."""
     tail = most // 3 if most > 2 else most // 2
     return keep_ends(length, most - tail, tail)
 
@@ -207,7 +207,7 @@ def _count_groups(plan: Plan, shown: list[Positions]) -> int:
 
 
 def narrow(positions: Positions, length: int, most: int) -> Positions:
-    """Return at most `most` of the given positions."""
+    """Return the given positions of an axis, or `most` of them: those at both ends."""
     if positions.size <= most:
         return positions
     head = positions.size if positions.gap is None else positions.gap
@@ -257,8 +257,8 @@ def iterate_long(
     columns : mapping of str to callable
         Each returns the values at some indices, given as one array an axis.
     """
+    from normcli.tensors.pieces import expect
     from normcli.tensors.tables.delimited_writing import to_cell  # of CSV alone
-    from normcli.tensors.watched import expect
 
     yield [*axis_names, *columns]
     size = math.prod(shape)

@@ -72,7 +72,7 @@ class _Text(Printer):
 
 
 class _Latex(_Text):
-    """Only with commands that GitHub's MathJax has."""
+    """LaTeX, with commands that GitHub's MathJax has."""
 
     gap, sigma, square = r"\cdots", r"\sum", None
     extremes: Mapping[type[Fold], str] = {Maximum: r"\max", Minimum: r"\min"}
@@ -100,7 +100,7 @@ class _Latex(_Text):
 
 
 class _Code(Printer):
-    """Python's, with every digit; what has too many terms goes over `values`, and `dy_values` beside these."""
+    """Python, with every digit; a long sum is a loop over `values`, and over `dy_values` beside these."""
 
     square = None
     forms: Mapping[type[Operation], Form] = {
@@ -121,7 +121,7 @@ class _Code(Printer):
 
 
 def _name_variables(each: Expression) -> str:
-    """Return the loop of a program: `x in values`, or over several lists at once."""
+    """Return the loop of a long sum: `x in values`, or `x, dy in zip(values, dy_values)`."""
     names = list(dict.fromkeys(_list_codes(each)))
     if names == ["x"]:
         return "x in values"
@@ -148,7 +148,7 @@ def format_number(number: Constant, digits: int | None) -> str:
 
 
 def format_code(expression: Expression) -> str:
-    """Return an expression that Python evaluates, given `values` and the names of its module math.
+    """Return an expression as Python code, for `values` and the functions of the module math.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
 
 
 def _choose_digits(expression: Expression, value: Constant, digits: int | None) -> int:
-    """Return how many digits the printed numbers need to give nearly the printed value."""
+    """Return the digits with which the printed numbers come to the printed value, but for rounding."""
     fewest = digits or STATISTIC_DIGITS
     target = Decimal(format_number(value, digits))
     unit = Fraction(10) ** (target.adjusted() + 1 - fewest) if target else 0

@@ -60,7 +60,7 @@ class Look(NamedTuple):
 
 
 def choose_colour(group: int) -> tuple[str, str]:
-    """Return the background and the text colour of a group; one number on, it is another."""
+    """Return the background and the text colour of a group, by its number; eight groups on, they repeat."""
     return PALETTE[group % len(PALETTE)]
 
 

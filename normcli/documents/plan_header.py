@@ -8,11 +8,11 @@ from normcli.documents.axes_words import format_reduction, format_running, list_
 from normcli.documents.document import SCHEMA, Facts, Table, TableRow, describe_members
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.number_format import format_shape, format_statistic
+from normcli.norms.axes import place_parameter
 from normcli.norms.norm import QUARTILES
 from normcli.norms.options import find_option
 from normcli.norms.request import Fill
 from normcli.norms.rules import EpsMode, GroupOrder, ParameterRule
-from normcli.norms.shapes.parameter_shapes import place_parameter
 from normcli.printable import format_count, make_printable
 from normcli.tensors.formats.json_lists import describe_number
 
@@ -98,7 +98,7 @@ def describe_tensor(tensor: Tensor) -> Mapping[str, Any]:
 
 
 def describe_selection(selection: Selection | None) -> Mapping[str, Any]:
-    """Return which values count, as a member of JSON; none where all do."""
+    """Return the member `counting` of JSON: which values count. Empty where all do."""
     if selection is None:
         return {}
     masked = selection.mask is not None
@@ -222,7 +222,7 @@ def name_inputs(inputs: Inputs) -> Mapping[str, NDArray[Any] | None]:
 
 
 def format_options(plan: Plan) -> str:
-    """Return eps and its place, ddof, p and the rest; empty where a norm has no such thing."""
+    """Return the options of a plan on one line: eps and its place, ddof, p …; empty where it has none."""
     spec = plan.spec
     parts = []
     if spec.eps is not None:
@@ -260,7 +260,7 @@ def format_iteration(iteration: Iteration) -> str:
 
 
 def _name_places(plan: Plan, name: str, values: NDArray[Any]) -> tuple[str, ...]:
-    """Return along which axes gamma or beta lies, where its shape is not the norm's own or has two meanings."""
+    """Return the axes of gamma or beta in words; empty where its shape is the norm's own and fits no others."""
     if name not in plan.norm.parameter_names or values.size == 1:
         return ()
     layout, parameters = plan.grid.layout, plan.parameters

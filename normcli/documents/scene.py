@@ -74,7 +74,7 @@ class Text(NamedTuple):
 
     @property
     def extent(self) -> float:
-        """An upper estimate of its length."""
+        """An upper estimate of the length of the text, in the unit of the picture."""
         return measure_text(self.text, self.size, mono=self.mono, bold=self.bold)
 
 
@@ -99,7 +99,7 @@ class Panel(NamedTuple):
     shapes: tuple[Shape, ...]
 
     def at(self, x: float, y: float) -> ShapeGroup:
-        """Return the shapes as one, moved."""
+        """Return the shapes as one group that begins at (x, y)."""
         return ShapeGroup(self.shapes, x, y)
 
 

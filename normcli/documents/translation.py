@@ -25,15 +25,15 @@ def translate_sections(sections: Iterable[Section]) -> Iterator[Section]:
 
 
 def change_texts(section: Section, change: Change, change_name: Change = str) -> Section:
-    """Return a section with other texts.
+    """Return a section with its texts changed by a function.
 
     Parameters
     ----------
     section : Section
     change : callable
-        Of a text, what stands in its place.
+        Returns the text that takes the place of another.
     change_name : callable
-        The same of the name of a group.
+        Returns the name that takes the place of the name of a group.
     """
     match section:
         case Facts(title, lines):

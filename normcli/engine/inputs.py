@@ -10,8 +10,7 @@ from normcli.dtypes import is_short_float
 from normcli.engine.tiling.blocks import open_full
 from normcli.norms.request import Fill
 from normcli.numerics.elements.in_pairs import round_to_odd
-from normcli.numerics.integers import widen_exactly
-from normcli.numerics.rounding import store
+from normcli.numerics.rounding import store, widen_exactly
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
 

@@ -17,8 +17,7 @@ from normcli.engine.tiling.geometry import find_geometry
 from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.elements.in_pairs import Elements
 from normcli.numerics.elements.inverse import invert as invert_elements
-from normcli.numerics.integers import widen_exactly
-from normcli.numerics.rounding import store
+from normcli.numerics.rounding import store, widen_exactly
 from normcli.numerics.statistics.solution import solve
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from normcli.numerics.elements.compiled_kernel import (
     name_statistics,
     normalize_groups,
 )
-from normcli.numerics.integers import widen_exactly
+from normcli.numerics.rounding import widen_exactly
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

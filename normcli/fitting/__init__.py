@@ -3,10 +3,9 @@
 * `by_column`: rows grouped by a column, and the sums of each group
 * `fit`: the statistics of files, each read once
 * `gather`: the sums of one tensor
-* `merge`: the statistics of two stats files as one
 * `parts`: statistics from blocks of a tensor
 * `shards`: the part of the data that one of several commands fits
-* `statistics`: exact sums, and the statistics rounded from them
+* `statistics`: exact sums, the statistics rounded from them, and how those of two files become one
 * `stats_file`: the stats file
 * `subject`: the norm and the tensors that statistics are of
 * `sums`: sums without rounding, added in any order

@@ -15,9 +15,9 @@ from normcli.engine.tiling.geometry import Geometry
 from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, find_deviations, make_exact, round_deviations
 from normcli.numerics.elements.compiled_kernel import measure_rows
-from normcli.numerics.integers import widen_to_pair
 from normcli.numerics.pairs import Pair, lower_at, raise_at
 from normcli.numerics.rational import sum_exactly
+from normcli.numerics.rounding import widen_to_pair
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.sums.fixed_point import Fixed
 from normcli.numerics.sums.leaf_records import MAX_LEAF, join

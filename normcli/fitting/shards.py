@@ -13,7 +13,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.table import find_norm
 from normcli.printable import agree, format_count
 from normcli.tensors.many import Named, describe_source
-from normcli.tensors.tables.column_names import list_names
+from normcli.tensors.tables.column_choice import list_names
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

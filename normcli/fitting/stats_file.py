@@ -38,15 +38,15 @@ from normcli.fitting.statistics import Stats, round_stats
 from normcli.fitting.subject import Subject, is_dtype_name, require_fittable, require_groupable
 from normcli.fitting.sums import Sums
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
-from normcli.norms.options import OPTIONS, OptionKind
+from normcli.norms.option_kinds import OptionKind
+from normcli.norms.options import OPTIONS
 from normcli.norms.request import Request
 from normcli.numerics.pairs import Pair
 from normcli.numerics.statistics.order_statistics import Quantiles
 from normcli.numerics.statistics.ranks import find_shares
 from normcli.numerics.sums.fixed_point import DIGIT, MOST_PLACES, Fixed
 from normcli.printable import format_count
-from normcli.tensors.formats.members import MOST_COUNTED, Members
-from normcli.tensors.formats.npz import FileKind, write_npz
+from normcli.tensors.formats.npz import MOST_COUNTED, FileKind, Members, write_npz
 from normcli.tensors.many import list_keys
 from normcli.tensors.written_whole import open_whole
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.norms.options import Option
+    from normcli.norms.option_kinds import Option
     from normcli.norms.plan import Plan
 
 SCHEMA = "normcli-stats/1"

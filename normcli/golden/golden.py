@@ -6,6 +6,8 @@ A folder is complete: the manifest has the request, so that the results can be c
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,23 +16,24 @@ from normcli.checking.check import NORMALIZED, Checked, check
 from normcli.checking.gradient_check import CheckedGradients, check_gradients
 from normcli.checking.ulp import ROUNDED_ONCE, choose_tolerance
 from normcli.dtypes import is_bfloat16, is_short_float
+from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.golden.manifest import (
     DY,
+    HASH,
     INPUT,
     MANIFEST,
     MASK,
     PARAMETERS,
     RUNNING,
-    GoldenSubject,
+    SCHEMA,
     Manifest,
-    describe_array,
-    describe_golden_plan,
-    digest_file,
-    write_manifest,
+    digest_members,
 )
+from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
+from normcli.norms.request import NanRule
 from normcli.numerics.statistics.solution import Given
 from normcli.results.backward import BackwardProblem, calculate_backward
 from normcli.results.calculate import calculate
@@ -38,6 +41,7 @@ from normcli.results.given_inputs import fit_inputs
 from normcli.tensors.files import load
 from normcli.tensors.formats.npy import start_npy, write_npy
 from normcli.tuples import NamedTuple
+from normcli.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,11 +50,34 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.checking.ulp import Tolerance
+    from normcli.engine.inputs import Inputs, Selection
     from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
     from normcli.results.result import Result
+    from normcli.tensors.tensor import Tensor
 
 _LONG_ULP = 1.0
 """The tolerance of golden values of 64 bits, in ulp: older versions were off by 0.51 ulp."""
+
+
+class GoldenSubject(NamedTuple):
+    """The case that golden files hold: a plan, its input, its parameters, and dy.
+
+    Parameters
+    ----------
+    plan : Plan
+    tensor : Tensor
+        The input.
+    inputs : Inputs
+        Gamma, beta, running statistics and the selection of values.
+    dy : Tensor or None
+        The derivative of a loss with respect to the normalized tensor; None without a backward pass.
+    """
+
+    plan: Plan
+    tensor: Tensor
+    inputs: Inputs = NO_INPUTS
+    dy: Tensor | None = None
 
 
 class Golden(NamedTuple):
@@ -130,11 +157,11 @@ def write_golden(
         with _locate(folder, name).open("wb") as stream:
             write_npy(stream, arrays[name])
     described = {
-        name: {**describe_array(name, array), "sha256": digest_file(_locate(folder, name))}
+        name: {**_describe_array(name, array), "sha256": _digest_file(_locate(folder, name))}
         for name, array in arrays.items()
     }
-    members = {**describe_golden_plan(plan, inputs.selection), "source": tensor.source, "recipe": recipe}
-    write_manifest(folder, {**members, "files": described})
+    members = {**_describe_plan(plan, inputs.selection), "source": tensor.source, "recipe": recipe}
+    _write_manifest(folder, {**members, "files": described})
     return result
 
 
@@ -167,9 +194,10 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
         inputs = fit_inputs(plan, tensor.values, parameters, running, selection)
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
-    manifest.require_agreement(plan, inputs, arrays)
+    described = {name: _describe_array(name, array) for name, array in arrays.items()}
+    manifest.require_agreement(_to_json(_describe_plan(plan, inputs.selection)), _to_json(described))
     subject, gradients = GoldenSubject(plan, tensor, inputs, dy), None
-    manifest.require_origin(subject)
+    manifest.require_origin(*subject)
     forward, backward = (
         {name: arrays[name] for name in names if name in arrays}
         for names in ((NORMALIZED, *plan.norm.statistics), plan.norm.gradient_names)
@@ -182,9 +210,62 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
     golden = Golden(subject, checked, gradients, manifest.note)
-    if golden.ok:
-        manifest.require_intact()
+    if golden.ok and manifest.note is not None:  # nothing else shows that the manifest was changed
+        raise DataError(f"{folder}: {manifest.note}, although the values agree with it")
     return golden
+
+
+def _describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
+    """Return the members of a manifest for a plan: the request, the choices it comes to, and the selection.
+
+    The names are `norm`, `options`, `convention` and, unless it is None, `selection`.
+    """
+    described: dict[str, Any] = {
+        "norm": plan.request.norm,
+        "options": plan.request.describe(),
+        "convention": _describe_convention(plan),
+    }
+    if selection is not None:
+        rule = NanRule.OMIT if selection.omits_nan else NanRule.PROPAGATE
+        described["selection"] = {"nan": rule.value, "fill": selection.fill.value}
+    return described
+
+
+def _describe_convention(plan: Plan) -> dict[str, Any]:
+    grid, spec = plan.grid, plan.spec
+    return {
+        "name": plan.norm.name,
+        "formula": plan.formula,
+        "layout": grid.layout.text,
+        **{name: getattr(grid, name) for name in ("axes", "kept", "groups", "group_count", "group_size")},
+        **{name: getattr(spec, name) for name in ("eps", "eps_mode", "ddof")},
+        "p": find_option("p").describe(spec.p),
+        "window": None if spec.window is None else spec.window._asdict(),
+        "like": spec.like,
+    }
+
+
+def _describe_array(name: str, values: NDArray[Any]) -> dict[str, Any]:
+    """Return the members of an array in a manifest, without the hash of its file."""
+    return {"file": f"{name}.npy", "shape": values.shape, "dtype": values.dtype.name}
+
+
+def _write_manifest(folder: Path, members: Mapping[str, Any]) -> None:
+    """Write a folder's manifest: the members given, its schema and version, and its own hash."""
+    manifest = {"schema": SCHEMA, "normcli": __version__, **members}
+    manifest[HASH] = digest_members(manifest)
+    (folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2, allow_nan=False)}\n", encoding="utf-8")
+
+
+def _digest_file(path: Path) -> str:
+    """Return the SHA-256 sum of a file in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, HASH).hexdigest()
+
+
+def _to_json(value: Any) -> Any:
+    """Return a value as JSON reads it back, with lists in place of tuples."""
+    return json.loads(json.dumps(value))
 
 
 def _locate(folder: Path, name: str) -> Path:
@@ -206,7 +287,7 @@ def _require_whole(folder: Path, files: Mapping[str, Any]) -> None:
     paths = {name: _locate(folder, name) for name in files}
     missing = [path.name for path in paths.values() if not path.is_file()]
     there = (name for name, path in paths.items() if path.name not in missing)
-    damaged = [paths[name].name for name in there if digest_file(paths[name]) != files[name].get("sha256")]
+    damaged = [paths[name].name for name in there if _digest_file(paths[name]) != files[name].get("sha256")]
     wrong = {"missing": missing, "not what was written (sha256)": damaged}
     if missing or damaged:
         faults = "; ".join(f"{', '.join(names)}: {what}" for what, names in wrong.items() if names)

@@ -10,18 +10,15 @@ import numpy as np
 
 from normcli.checking.check import NORMALIZED
 from normcli.dtypes import get_eps, is_float
-from normcli.engine.inputs import NO_INPUTS
 from normcli.errors import DataError, UsageError
-from normcli.golden.manifest_members import SCHEMA, format_member, read_object, read_recipe, require_integer
-from normcli.norms.options import find_option
-from normcli.norms.request import Choices, NanRule, Request
+from normcli.norms.request import Choices, Request
 from normcli.printable import shorten
 from normcli.results.backward import draw_gradient
 from normcli.results.given_inputs import SelectionRequest
+from normcli.tensors.formats.json_items import RepeatedNameError, make_object
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tensors.random.generate import draw_affine, generate
-from normcli.tensors.random.recipe import DEFAULT_RNG
-from normcli.tuples import NamedTuple
+from normcli.tensors.random.recipe import DEFAULT_RNG, DISTRIBUTIONS, RNGS, Recipe
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -30,24 +27,91 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.inputs import Inputs, Selection
+    from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
+
+
+SCHEMA = "normcli-golden/2"
+"""The version of the manifest."""
+
+
+def format_member(value: Any) -> str:
+    """Return a value as JSON for a message, shortened to 60 characters."""
+    return shorten(json.dumps(value), 60)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the members of a manifest by name.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is no JSON object, has a name twice, or a number that is not finite.
+    """
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is no regular file")
+    try:
+        manifest = json.loads(
+            path.read_text(encoding="utf-8"),
+            object_pairs_hook=make_object,
+            parse_float=_read_float,
+            parse_constant=_read_float,
+        )
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: there is no such file, so this is no folder of golden files") from error
+    except RepeatedNameError as error:
+        raise DataError(f"{path}: an object {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not valid JSON") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
+    if not isinstance(manifest, dict):
+        raise DataError(f"{path} is not the manifest of golden files ({SCHEMA})")
+    return manifest
+
+
+def _read_float(text: str) -> float:
+    value = float(text)
+    if not np.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def read_recipe(members: Mapping[str, Any]) -> Recipe:
+    """Return a recipe from the members of a manifest; raise `ValueError` or `TypeError` if they are none."""
+    if members.keys() != set(Recipe._fields):
+        raise ValueError(f"its members are not {', '.join(Recipe._fields)}")
+    for name in ("low", "high"):
+        if not isinstance(members[name], int | float | None) or isinstance(members[name], bool):
+            raise TypeError(f"{name} is no number")
+    for name, known in (("dist", DISTRIBUTIONS), ("rng", RNGS)):
+        if members[name] not in known:
+            raise ValueError(f"{name} {format_member(members[name])} is none of {', '.join(known)}")
+    if not isinstance(members["shape"], list):
+        raise TypeError("shape is no list")
+    whole = {name: require_integer(members[name]) for name in ("seed", "skip")}
+    return Recipe(**{**members, **whole, "shape": tuple(map(require_integer, members["shape"]))})
+
+
+def require_integer(value: Any) -> int:
+    """Return a value that is an integer; raise `TypeError` for any other, booleans included."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{format_member(value)} is no integer")
+    return value
 
 
 _WITHOUT_HASH = "normcli-golden/1"
 """The earlier version of the manifest, refused: it has no hash of itself, so that changes stay hidden."""
 
-MANIFEST = "manifest.json"
+MANIFEST, HASH = "manifest.json", "sha256"
 
 INPUT, DY = "input", "dy"
 PARAMETERS, RUNNING, MASK = ("gamma", "beta"), ("running_mean", "running_var"), "mask"
 """The names of input files; statistics and results have the names that `check` uses."""
 
-_HASH = "sha256"
-
 _MEMBERS = (
-    "schema", "normcli", "norm", "options", "selection", "source", "recipe", "convention", "files", _HASH,
+    "schema", "normcli", "norm", "options", "selection", "source", "recipe", "convention", "files", HASH,
 )  # fmt: skip
 
 _MOST_NAMED = 3
@@ -58,26 +122,6 @@ _MOST_SKIPPED = 10**6
 
 _DRAWN_WITHIN = 8.0
 """The tolerance of values drawn again, in machine epsilons: logarithms of systems differ in the last bits."""
-
-
-class GoldenSubject(NamedTuple):
-    """The case that golden files hold: a plan, its input, its parameters, and dy.
-
-    Parameters
-    ----------
-    plan : Plan
-    tensor : Tensor
-        The input.
-    inputs : Inputs
-        Gamma, beta, running statistics and the selection of values.
-    dy : Tensor or None
-        The derivative of a loss with respect to the normalized tensor; None without a backward pass.
-    """
-
-    plan: Plan
-    tensor: Tensor
-    inputs: Inputs = NO_INPUTS
-    dy: Tensor | None = None
 
 
 class Manifest:
@@ -117,7 +161,7 @@ class Manifest:
             )
         if schema != SCHEMA:
             raise DataError(f"{path} is not the manifest of golden files ({SCHEMA})")
-        self.intact = self.members.get(_HASH) == _digest_members(self.members)
+        self.intact = self.members.get(HASH) == digest_members(self.members)
         self.request = self._read_request()
         self.files = self._read_files()
 
@@ -158,11 +202,6 @@ class Manifest:
         """The remark that the manifest's hash is wrong; None if it is right."""
         return None if self.intact else f"{MANIFEST} is not what was written (sha256)"
 
-    def require_intact(self) -> None:
-        """Raise `DataError` if the manifest's hash is wrong; called if all values agree."""
-        if self.note is not None:
-            raise DataError(f"{self.path.parent}: {self.note}, although the values agree with it")
-
     def read_selection(self, mask: NDArray[Any] | None) -> SelectionRequest | None:
         """Return the selection of values by the manifest and the array of its mask; None if it has none.
 
@@ -178,7 +217,7 @@ class Manifest:
             raise DataError("its selection is no object of nan and fill")
         return SelectionRequest(mask, None, selection.get("nan"), selection.get("fill"))
 
-    def require_agreement(self, plan: Plan, inputs: Inputs, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def require_agreement(self, actual: dict[str, Any], files: Mapping[str, Any]) -> None:
         """Raise `DataError` unless every member of the manifest follows from its norm, options and files.
 
         Parameters
@@ -189,15 +228,10 @@ class Manifest:
         arrays : mapping of str to ndarray
             The arrays of the files by name.
         """
-        actual = describe_golden_plan(plan, inputs.selection)
         said = self.members.get("convention")
         if self.members.get("normcli") != __version__ and isinstance(said, dict):
-            actual["convention"]["formula"] = said.get(
-                "formula"
-            )  # prose, which another version words differently
-        found = list(
-            self._contradict(actual, {name: describe_array(name, array) for name, array in arrays.items()})
-        )
+            actual["convention"]["formula"] = said.get("formula")  # prose, which versions word differently
+        found = list(self._contradict(actual, files))
         if found:
             more = f"; and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
             raise DataError(f"{self.path}: {'; '.join(found[:_MOST_NAMED])}{more}")
@@ -212,12 +246,12 @@ class Manifest:
             if name not in self.members and name != "selection":
                 yield f"{name} is missing"
         for name in ("norm", "options", "selection", "convention"):
-            yield from _compare(name, self.members.get(name), _to_json(actual.get(name)), complete=complete)
+            yield from _compare(name, self.members.get(name), actual.get(name), complete=complete)
         for name, described in files.items():
-            said = {member: value for member, value in self.files[name].items() if member != _HASH}
-            yield from _compare(f"files.{name}", said, _to_json(described), complete=complete)
+            said = {member: value for member, value in self.files[name].items() if member != HASH}
+            yield from _compare(f"files.{name}", said, described, complete=complete)
 
-    def require_origin(self, subject: GoldenSubject) -> None:
+    def require_origin(self, plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None) -> None:
         """Draw input, parameters and dy again from the seeds of the recipe, and compare them with the files.
 
         Values may differ in their last bits, as systems' logarithms do. Without a recipe, only the members
@@ -238,15 +272,16 @@ class Manifest:
         if not isinstance(recipe, dict):
             raise DataError(f"{self.path}: recipe is {format_member(recipe)}, and no object")
         try:
-            wrong = self._follow(dict(recipe), subject)
+            wrong = self._follow(dict(recipe), plan, tensor, inputs, dy)
         except (UsageError, DataError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{self.path}: recipe is none that can be followed: {error}") from error
         if wrong is not None:
             raise DataError(f"{self.path}: {wrong}")
 
-    def _follow(self, recipe: dict[str, Any], subject: GoldenSubject) -> str | None:
+    def _follow(
+        self, recipe: dict[str, Any], plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None
+    ) -> str | None:
         """Return a sentence on the first file that a recipe does not reproduce; None if it reproduces all."""
-        plan, tensor, inputs, dy = subject
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)
         if "shape" in recipe:
@@ -278,57 +313,9 @@ class Manifest:
         return None
 
 
-def write_manifest(folder: Path, members: Mapping[str, Any]) -> None:
-    """Write a folder's manifest: the members given, its schema and version, and its own hash."""
-    manifest = {"schema": SCHEMA, "normcli": __version__, **members}
-    manifest[_HASH] = _digest_members(manifest)
-    (folder / MANIFEST).write_text(f"{json.dumps(manifest, indent=2, allow_nan=False)}\n", encoding="utf-8")
-
-
-def describe_golden_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
-    """Return the members of a manifest for a plan: the request, the choices it comes to, and the selection.
-
-    The names are `norm`, `options`, `convention` and, unless it is None, `selection`.
-    """
-    described: dict[str, Any] = {
-        "norm": plan.request.norm,
-        "options": plan.request.describe(),
-        "convention": _describe_convention(plan),
-    }
-    if selection is not None:
-        rule = NanRule.OMIT if selection.omits_nan else NanRule.PROPAGATE
-        described["selection"] = {"nan": rule.value, "fill": selection.fill.value}
-    return described
-
-
-def _describe_convention(plan: Plan) -> dict[str, Any]:
-    grid, spec = plan.grid, plan.spec
-    return {
-        "name": plan.norm.name,
-        "formula": plan.formula,
-        "layout": grid.layout.text,
-        **{name: getattr(grid, name) for name in ("axes", "kept", "groups", "group_count", "group_size")},
-        **{name: getattr(spec, name) for name in ("eps", "eps_mode", "ddof")},
-        "p": find_option("p").describe(spec.p),
-        "window": None if spec.window is None else spec.window._asdict(),
-        "like": spec.like,
-    }
-
-
-def describe_array(name: str, values: NDArray[Any]) -> dict[str, Any]:
-    """Return the members of an array in a manifest, without the hash of its file."""
-    return {"file": f"{name}.npy", "shape": values.shape, "dtype": values.dtype.name}
-
-
-def digest_file(path: Path) -> str:
-    """Return the SHA-256 sum of a file in hexadecimal digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, _HASH).hexdigest()
-
-
-def _digest_members(manifest: Mapping[str, Any]) -> str:
+def digest_members(manifest: Mapping[str, Any]) -> str:
     """Return the SHA-256 sum of a manifest without its own hash, as JSON with sorted keys and no spaces."""
-    members = {name: value for name, value in manifest.items() if name != _HASH}
+    members = {name: value for name, value in manifest.items() if name != HASH}
     return hashlib.sha256(json.dumps(members, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -360,8 +347,3 @@ def _are_close(mine: NDArray[Any], drawn: NDArray[Any]) -> bool:
     pieces = zip(iterate_pieces(mine), iterate_pieces(drawn), strict=True)
     with np.errstate(all="ignore"):
         return all(np.allclose(a.astype(np.float64), b.astype(np.float64), within, 0.0) for a, b in pieces)
-
-
-def _to_json(value: Any) -> Any:
-    """Return a value as JSON reads it back, with lists in place of tuples."""
-    return json.loads(json.dumps(value))

@@ -28,8 +28,8 @@ from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import rank_matches
 from normcli.identifying.search.match_names import try_plan
 from normcli.identifying.search.samples import MOST_VALUES, Samples
+from normcli.norms.axes import ParameterShapes
 from normcli.norms.rules import Centre
-from normcli.norms.shapes.parameter_shapes import ParameterShapes
 from normcli.numerics.statistics.divisor import find_divisor
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch

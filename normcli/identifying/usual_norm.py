@@ -11,13 +11,19 @@ from normcli.checking.check import NORMALIZED, check
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
 from normcli.identifying.faults.fault_search import list_subjects, open_cases
+from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.evidence import COMMON_EPS
-from normcli.identifying.question import Diagnosis, Kind
+from normcli.identifying.question import Diagnosis, Identification, Kind
+from normcli.identifying.search.match import Match
+from normcli.identifying.words.phrasing import diagnose
 from normcli.numerics.elements.activation import Activation
+from normcli.numerics.rounding import widen
 from normcli.quantizing.judging import judge_quantized
 from normcli.quantizing.quantize import quantize_plan
+from normcli.results.calculate import calculate
 from normcli.results.surroundings import GateOrder, Surroundings
+from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
 
     from normcli.engine.walk import Effort
     from normcli.identifying.faults.case import Case
+    from normcli.identifying.faults.claim import Claim
     from normcli.identifying.faults.open_case import AskedNorm
     from normcli.identifying.question import Question
     from normcli.norms.plan import Plan
@@ -44,44 +51,39 @@ _LEAST_VALUES = 16
 
 
 class GatedNorm(NamedTuple):
-    """A norm with a gate that makes a tensor.
+    """A norm with a gate that makes a tensor, and how it is written."""
 
-    Parameters
-    ----------
-    subject : AskedNorm
-    around : Surroundings
-    max_ulp : float
-        How far values are off at most, in ulp.
-    """
-
-    subject: AskedNorm
-    around: Surroundings
-    max_ulp: float
+    match: Match
 
     @property
     def name(self) -> str:
         """The norm, with its groups: `gn --groups 4`."""
-        split = self.subject.plan.grid.split
-        return self.subject.plan.norm.name + ("" if split is None else f" --groups {split.groups}")
+        groups = self.match.groups
+        return self.match.norm + ("" if groups is None else f" --groups {groups}")
 
     @property
     def words(self) -> str:
         """The norm, its eps and its gate: `rms with eps 1e-06, times silu(gate)`."""
-        name, act, eps = self.name, self.around.gate_act, f"{self.subject.plan.spec.eps:g}"
+        order, act = self.match.gate or ("", "")
         factor = "gate" if act == Activation.NONE else f"{act}(gate)"
-        if self.around.gate_order == GateOrder.BEFORE:
-            return f"{name} with eps {eps}, of x · {factor}"
-        return f"{name} with eps {eps}, times {factor}"
+        if order == GateOrder.BEFORE:
+            return f"{self.name} with eps {self.match.eps:g}, of x · {factor}"
+        return f"{self.name} with eps {self.match.eps:g}, times {factor}"
 
     @property
     def command(self) -> str:
         """The command that calculates it."""
-        gate = f"--gate … --gate-act {self.around.gate_act} --gate-order {self.around.gate_order}"
-        return f"normcli {self.name} --eps {self.subject.plan.spec.eps:g} {gate}"
+        order, act = self.match.gate or ("", "")
+        gate = f"--gate … --gate-act {act} --gate-order {order}"
+        return f"normcli {self.name} --eps {self.match.eps:g} {gate}"
 
 
-def diagnose_gated(question: Question, gate: NDArray[Any], norm: str | None = None) -> Diagnosis:
-    """Return which norm by default makes y of x and a gate, in which order, with which activation.
+def identify_gated(
+    question: Question, gate: NDArray[Any], norm: str | None = None
+) -> tuple[Identification, Diagnosis]:
+    """Find which norm by default makes y of x and a gate, in which order, with which activation.
+
+    Where none does, faults of norms with `silu` are looked for, behind the norm and before it.
 
     Parameters
     ----------
@@ -99,19 +101,24 @@ def diagnose_gated(question: Question, gate: NDArray[Any], norm: str | None = No
     if question.y.shape != question.x.shape:
         raise DataError(f"the actual tensor has the shape {question.y.shape}; x has {question.x.shape}")
     found = [*find_gated(question, gate, norm)]
-    exact = [one for one in found if one.max_ulp <= _EXACT]
-    if not found or question.x.size < _LEAST_VALUES:
+    is_small = question.x.size < _LEAST_VALUES
+    if not found or is_small:
+        claims = () if is_small else _find_claims(question, gate, norm)
+        blamed = Identification(question, (), claims=claims)
+        if claims:
+            step = f"check {claims[0].plan.norm.name} --gate FILE tells which values are off, and how far"
+            return blamed, diagnose(blamed)._replace(next_step=step)
         step = "check NORM --gate FILE names faults of a norm that you know"
-        return Diagnosis(Kind.NONE, "no usual norm with that gate makes y", next_step=step)
-    best, *others = exact or found
+        return blamed, Diagnosis(Kind.NONE, "no usual norm with that gate makes y", next_step=step)
+    best, *others = [one for one in found if one.match.max_ulp <= _EXACT] or found
+    known = Identification(question, tuple(one.match for one in (best, *others)))
     also = tuple(one.words for one in others)
     evidence = "with that, every value is the exact one, rounded"
-    if best.max_ulp > _EXACT:
-        evidence = f"the largest difference is {best.max_ulp:.2g} ulp"
-    differing = {(one.subject.plan.norm.name, *one.around[2:4]) for one in (best, *others)}
-    if len(differing) > 1:
-        return Diagnosis(Kind.UNDECIDED, f"y may be {best.words}", (evidence,), also)
-    return Diagnosis(Kind.NORM, f"y is {best.words}", (evidence,), also, best.command)
+    if best.match.max_ulp > _EXACT:
+        evidence = f"the largest difference is {best.match.max_ulp:.2g} ulp"
+    if len({(one.match.norm, one.match.gate) for one in (best, *others)}) > 1:
+        return known, Diagnosis(Kind.UNDECIDED, f"y may be {best.words}", (evidence,), also)
+    return known, Diagnosis(Kind.NORM, f"y is {best.words}", (evidence,), also, best.command)
 
 
 _EXACT = 0.5
@@ -120,21 +127,51 @@ _EXACT = 0.5
 
 def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iterator[GatedNorm]:
     """Yield the norms that make y with a gate, of the default eps or another in use, the likelier first."""
-    x, y, gamma, beta, layout, *_ = question
-    dtype = choose_counting_dtype(y.dtype)
+    x, y, dtype = question.x, question.y, choose_counting_dtype(question.y.dtype)
     for order, act in itertools.product(GateOrder, Activation):
         around = Surroundings(gate=gate, gate_act=act, gate_order=order)
-        for subject in list_subjects(x, gamma, beta, layout, norm):
-            request, values = around.prepare(subject.plan.request, x)
-            inputs = around.surround(subject.inputs, subject.plan, x)
-            plan = subject.plan if values is x else replace(subject.plan, request=request)
-            gated = subject._replace(plan=plan, inputs=inputs)
+        for gated, values in _list_gated(question, around, norm):
             for case in open_cases(iter((gated,)), values, y, dtype, most=_MOST_TRIED):
                 for eps in _find_eps(case):
-                    plain = gated._replace(plan=plan.change_spec(eps=eps))
-                    compared = check(plain.plan, values, {NORMALIZED: y}, inputs).comparisons[NORMALIZED]
-                    if compared.ok:
-                        yield GatedNorm(plain, around, compared.max_ulp)
+                    plan = gated.plan.change_spec(eps=eps)
+                    if check(plan, values, {NORMALIZED: y}, gated.inputs).ok:
+                        exact = calculate(plan.change_spec(dtype="float64"), values, gated.inputs).normalized
+                        split, spec = plan.grid.split, plan.spec
+                        match = Match.of(
+                            plan.norm.name, widen(fetch(y)), exact, dtype,
+                            axes=plan.grid.axes, precision=dtype.name, like=(),
+                            order=tuple(range(x.ndim)), groups=None if split is None else split.groups,
+                            group_order=None if split is None else split.order.value, eps=eps,
+                            eps_range=(eps, eps), eps_mode=spec.eps_mode, ddof=spec.ddof,
+                            affine=" and ".join(gated.inputs.parameters) or "none",
+                            gate=(order.value, act.value),
+                        )  # fmt: skip
+                        yield GatedNorm(match)
+
+
+def _list_gated(
+    question: Question, around: Surroundings, norm: str | None
+) -> Iterator[tuple[AskedNorm, NDArray[Any]]]:
+    """Yield each norm by default with what is around it, and the tensor that it is of."""
+    x, _, gamma, beta, layout, *_ = question
+    for subject in list_subjects(x, gamma, beta, layout, norm):
+        request, values = around.prepare(subject.plan.request, x)
+        inputs = around.surround(subject.inputs, subject.plan, x)
+        plan = subject.plan if values is x else replace(subject.plan, request=request)
+        yield subject._replace(plan=plan, inputs=inputs), values
+
+
+def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tuple[Claim, ...]:
+    """Return the faults of a gated norm that make y, the likeliest first."""
+    dtype = choose_counting_dtype(question.y.dtype)
+    for order in GateOrder:
+        listed = [*_list_gated(question, Surroundings(gate=gate, gate_order=order), norm)]
+        if listed:
+            subjects, (values, *_) = zip(*listed, strict=True)
+            claims = open_joints([*open_cases(iter(subjects), values, question.y, dtype)])
+            if claims:
+                return claims
+    return ()
 
 
 def _list_eps(plan: Plan) -> tuple[float | None, ...]:

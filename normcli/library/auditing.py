@@ -19,7 +19,7 @@ from normcli.checking.ulp import choose_tolerance
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.library.judging import Judgement
-from normcli.norms.norm_spec import parse_norm_spec
+from normcli.norms.request import parse_norm_spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

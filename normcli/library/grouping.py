@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from normcli.norms.type_names import NormName
+    from normcli.norms.rules import NormName
 
 
 class GroupedRows(NamedTuple):

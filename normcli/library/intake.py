@@ -13,7 +13,7 @@ from normcli.fitting import fit as fitting
 from normcli.norms.layout import make_layout
 from normcli.results.arrays import Taken, find_lazy, take
 from normcli.tensors.many import Named
-from normcli.tensors.tables.column_names import match_names
+from normcli.tensors.tables.column_choice import match_names
 from normcli.tensors.tables.numerals import name_value
 from normcli.tensors.tensor import GroupingColumns, Tensor
 

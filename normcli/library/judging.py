@@ -22,7 +22,7 @@ from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.grouped_check import GroupedTable
 from normcli.identifying.models.matrix_model import find_start
 from normcli.identifying.question import Identification, Kind, Question
-from normcli.identifying.usual_norm import diagnose_gated
+from normcli.identifying.usual_norm import identify_gated
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.identifying.words.suggestion import hint_exchange
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import Document
     from normcli.identifying.question import Diagnosis
-    from normcli.norms.type_names import NormName
+    from normcli.norms.rules import NormName
     from normcli.results.arguments import Arguments
 
 Found = TypeVar("Found")
@@ -158,7 +158,7 @@ def check(
             found.ok, found, Verdict(plan, hollow, parameters, {checking.NORMALIZED: "actual"}, found)
         )
     asked = read_arguments(x, norm, options)
-    theirs = read_numbers(actual, "actual")
+    theirs = checking.fit_actual(asked.plan, read_numbers(actual, "actual"))
     if theirs.shape != asked.plan.grid.shape:
         raise DataError(f"actual has the shape {theirs.shape}; x has {asked.plan.grid.shape}")
     if by is None:
@@ -276,8 +276,7 @@ def identify(
         found = identification.identify(question, wanted)
         told = hint_exchange(question, diagnose(found))
     else:
-        found = Identification(question, ())
-        told = diagnose_gated(question, read_numbers(gate, "gate"), wanted)
+        found, told = identify_gated(question, read_numbers(gate, "gate"), wanted)
     source, other = Tensor(taken.values, "x"), Tensor(theirs, "actual")
     answer = IdentificationAnswer(found, told, source, other, names)
     return Judgement(told.verdict == Kind.NORM, found, answer, told)

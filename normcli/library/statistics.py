@@ -12,9 +12,8 @@ from normcli.answers.batches.fitted_statistics import answer_fit
 from normcli.documents.document import View
 from normcli.engine.walk import Effort
 from normcli.errors import MissingStatisticError, UsageError
-from normcli.fitting.merge import merge_stats
 from normcli.fitting.shards import require_all
-from normcli.fitting.statistics import round_stats, warn
+from normcli.fitting.statistics import merge_stats, round_stats, warn
 from normcli.fitting.stats_file import describe_stats, read_stats, write_stats
 from normcli.fitting.use import Use, use_stats
 from normcli.library.intake import arrange_axes, find_places, fit_sums, group_rows, refuse_groups
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from normcli.fitting.statistics import Rounded, Stats
     from normcli.norms.layout import AxisSpec
     from normcli.norms.plan import Plan
-    from normcli.norms.type_names import EpsModeName, FrameworkName, GroupOrderName, NanName, NormName
+    from normcli.norms.rules import EpsModeName, FrameworkName, GroupOrderName, NanName, NormName
 
 _RENAMED = {"norm": "norm_length"}
 """The name of a statistic → its name here, where `Statistics` has another attribute of that name."""

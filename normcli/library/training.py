@@ -16,7 +16,7 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from normcli.norms.type_names import NormName
+    from normcli.norms.rules import NormName
     from normcli.results.result import Result
 
 

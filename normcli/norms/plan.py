@@ -16,13 +16,20 @@ import numpy as np
 
 from normcli.dtypes import find_type, is_float, require_few_axes
 from normcli.errors import DataError, UsageError
+from normcli.norms.axes import (
+    ParameterShapes,
+    choose_axes,
+    choose_rows,
+    choose_split,
+    pad_shape,
+    place_parameter,
+    shape_parameters,
+)
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.grid import Grid, Reach
 from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, make_layout
 from normcli.norms.request import Choices, Request
 from normcli.norms.rules import ParameterRule
-from normcli.norms.shapes.axes import choose_axes, choose_rows, choose_split
-from normcli.norms.shapes.parameter_shapes import ParameterShapes, pad_shape, place_parameter, shape_parameters
 from normcli.norms.spec import NumericSpec, find_iteration, find_window, make_spec
 
 if TYPE_CHECKING:

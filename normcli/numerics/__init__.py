@@ -14,7 +14,7 @@ roots are taken to as many bits as the rounding needs: 4,800 at most, beyond whi
 **What is known of a group** for its elements: the mean as three doubles and the divisor as a pair, each within
 a bound (`KNOWN` of `in_pairs`); a group whose sums do not give them so closely is solved by fractions.
 
-The sums of leaves, of tiles and of files are exact (`sums`; `integers` beyond 2⁵³). What follows from them is
+The sums of leaves, of tiles and of files are exact (`sums`). What follows from them is
 calculated to within a known bound (`statistics`, `powers`, `gradients`). Where a rounding boundary lies within
 the bound, `statistics.solution` asks for the group's sums as integers and decides by fractions (`rational`).
 BLAS adds only what is exact in any order; NumPy's powers and logarithms, which differ between processors, reach
@@ -23,11 +23,10 @@ no result that has to be rounded.
 * `deciding`: where a bound leaves one rounding, else the exact value, asked to more bits; and the bounds
 * `elements`: single elements, in doubles, in pairs, in fractions
 * `gradients`: the backward pass of groups
-* `integers`: integers beyond 2⁵³, as pairs of doubles
 * `pairs`: sums of two doubles, and their arithmetic
 * `powers`: powers and roots of pairs and of fractions
 * `rational`: exact sums and roots, as integers and fractions
-* `rounding`: to every dtype, once
+* `rounding`: from every dtype, exactly, and to every one, rounded once
 * `statistics`: the mean and the divisor of a group
 * `sums`: exact sums
 * `workspace`: buffers that a thread uses again

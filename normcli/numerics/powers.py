@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.integers import find_magnitudes
 from normcli.numerics.pairs import (
     Pair,
     pair_add,
@@ -30,7 +29,7 @@ from normcli.numerics.pairs import (
     two_sum,
 )
 from normcli.numerics.rational import NOTHING, sum_exactly
-from normcli.numerics.rounding import Scaled
+from normcli.numerics.rounding import Scaled, find_magnitudes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

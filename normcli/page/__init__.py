@@ -135,7 +135,7 @@ def _hash(text: str) -> str:
 
 
 def _read(name: str) -> str:
-    """Return a file of this room; of a script or a style without what only its readers need."""
+    """Return the text of a file of this folder; of a script or a style without comments and indentation."""
     text = resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
     return text if name.endswith(".html") else _NOTES.sub("", text)
 
@@ -168,7 +168,7 @@ def _list_told(part: Any) -> Iterator[str]:
 
 
 def format_blocks(plan: Plan, stretches: Sequence[range]) -> str:
-    """Return the picture; empty for a tensor without values.
+    """Return the picture of cubes as SVG; empty for a tensor without values.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def format_blocks(plan: Plan, stretches: Sequence[range]) -> str:
 
 
 def format_further(page: Page, view: View) -> str:
-    """Return the HTML of a page's further part; nothing where it has none."""
+    """Return the HTML of the sections below the results; empty where the page has none."""
     if page.further is None:
         return ""
     parts = [] if page.picture is None else [_format_picture(page.picture)]

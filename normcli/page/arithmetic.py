@@ -10,7 +10,8 @@ import numpy as np
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.norm import format_subscript
 from normcli.teach.formulas.definitions import combine, make_power, make_root
-from normcli.teach.formulas.expression import Constant, Fold, Sum, Symbol
+from normcli.teach.formulas.expression import Constant, Difference, Fold, Power, Sum, Symbol
+from normcli.teach.formulas.printer import Printer
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from normcli.teach.formulas.expression import Expression
 
 
+_X = Symbol("x")
+
 Tree = Any
 """A number; a name; or a list of an operation and its operands."""
 
 
 def describe_definitions(definitions: Iterable[Definition]) -> list[dict[str, Tree]]:
-    """Return definitions as mappings, without empty members."""
+    """Return definitions as objects of JSON, without their empty members and without slopes."""
     fields = (definition._replace(slope=None)._asdict().items() for definition in definitions)
     return [{name: describe_tree(part) for name, part in some if part} for some in fields]
 
@@ -52,23 +55,14 @@ def describe_tree(tree: Expression | str) -> Tree:
             return [type(tree).__name__.lower(), *map(describe_tree, tree.parts)]
 
 
-def subtract(statistic: str | None) -> Tree:
-    """Return x less a statistic of its group, or x."""
-    return "x" if statistic is None else ["difference", "x", statistic]
-
-
-def find_deviation_from(plan: Plan) -> str | None:
-    """Return the statistic from which deviations are measured, whether or not x is centred by it."""
-    return plan.norm.divisor.statistics[0] if plan.norm.divisor.about_mean else None
-
-
-def list_terms(plan: Plan) -> Tree | None:
+def list_terms(plan: Plan) -> Expression | None:
     """Return the term whose sum over a group leads to its divisor; None for divisors without a sum."""
-    match plan.norm.divisor.measurement:
+    row, p = plan.norm.divisor, plan.spec.p
+    match row.measurement:
         case Measurement.MOMENTS | Measurement.WINDOW:
-            return ["power", subtract(find_deviation_from(plan)), 2]
-        case Measurement.LENGTH if plan.spec.p and math.isfinite(plan.spec.p):
-            return describe_tree(make_power(Symbol("x"), plan.spec.p))
+            return Power(Difference(_X, Symbol(row.statistics[0])) if row.about_mean else _X, Constant(2))
+        case Measurement.LENGTH if p and math.isfinite(p):
+            return make_power(_X, p)
         case _:
             return None
 
@@ -78,7 +72,8 @@ def build_statistics(plan: Plan) -> Iterator[tuple[str, Tree]]:
 
     The inverse of the divisor comes last: `define_group` makes it of the others.
     """
-    row, terms = plan.norm.divisor, ["series", None, list_terms(plan)]
+    row, each = plan.norm.divisor, list_terms(plan)
+    terms = None if each is None else describe_tree(Sum((), None, each))
     match row.measurement:
         case Measurement.MOMENTS:
             if row.about_mean:
@@ -89,7 +84,13 @@ def build_statistics(plan: Plan) -> Iterator[tuple[str, Tree]]:
         case Measurement.WINDOW:
             yield row.statistics[0], ["quotient", terms, "size"]
         case Measurement.LENGTH:
-            yield row.statistics[0], _measure_length(plan)
+            p = plan.spec.p or 0.0
+            if each is not None:
+                yield row.statistics[0], describe_tree(make_root(Sum((), None, each), p))
+            elif p:
+                yield row.statistics[0], ["quantile", float(p > 0), ["absolute", "x"]]
+            else:
+                yield row.statistics[0], ["series", None, ["sign", ["absolute", "x"]]]
         case Measurement.SINGULAR_VALUE:
             iteration = plan.spec.iteration
             estimate: Tree = [] if iteration is None else list(iteration)
@@ -106,22 +107,13 @@ def build_statistics(plan: Plan) -> Iterator[tuple[str, Tree]]:
 
 
 def _number_rows(plan: Plan) -> list[int]:
-    """Return of each value of a group, in order, in which row of its matrix it lies."""
+    """Return the row of the matrix in which each value of a group lies, in the order of the values."""
     axes, rows = plan.grid.view_axes, plan.spec.rows or ()
     lengths = [plan.grid.view_shape[axis] for axis in axes]
     own = [length if axis in rows else 1 for axis, length in zip(axes, lengths, strict=True)]
     numbers = np.arange(math.prod(own)).reshape(own)
     listed: list[int] = np.broadcast_to(numbers, lengths).reshape(-1).tolist()
     return listed
-
-
-def _measure_length(plan: Plan) -> Tree:
-    p = plan.spec.p or 0.0
-    if not p:
-        return ["series", None, ["sign", ["absolute", "x"]]]
-    if math.isinf(p):
-        return ["quantile", float(p > 0), ["absolute", "x"]]
-    return describe_tree(make_root(Sum((), each=make_power(Symbol("x"), p)), p))
 
 
 class PageStep(NamedTuple):
@@ -165,7 +157,7 @@ def list_steps(plan: Plan) -> Iterator[PageStep]:
     if centre is not None:
         centring = {centre}
         yield PageStep(centre, centre, centre, (centre,))
-        yield PageStep(f"minus {centre}", f"x − {centre}", subtract(centre))
+        yield PageStep(f"minus {centre}", f"x − {centre}", ["difference", "x", centre])
     if row.divides:
         yield from _list_divisions(plan, centring)
     if plan.norm.parameter_names:
@@ -173,19 +165,12 @@ def list_steps(plan: Plan) -> Iterator[PageStep]:
 
 
 def _list_divisions(plan: Plan, centring: set[str]) -> Iterator[PageStep]:
-    """Yield the steps of what divides; `centring` are the statistics that were there before."""
+    """Yield the steps of the divisor and the division; `centring` holds the statistic that was subtracted."""
     row, terms = plan.norm.divisor, list_terms(plan)
     made = tuple(name for name in row.statistics if name not in {*centring, "rstd"})
-    head = row.spread or row.size if terms is None else _name_terms(plan)
-    yield PageStep(row.size, head, row.spread if terms is None else terms, made)
+    head = row.spread or row.size if terms is None else Printer().write(terms)
+    yield PageStep(row.size, head, row.spread if terms is None else describe_tree(terms), made)
     yield PageStep(_DIVIDE, "x̂", "x̂", ("rstd",))
-
-
-def _name_terms(plan: Plan) -> str:
-    centre, p = find_deviation_from(plan), plan.spec.p
-    if plan.norm.divisor.measurement is Measurement.LENGTH and p != 2:
-        return "|x|" if p == 1 else f"|x|^{p:g}"
-    return "x²" if centre is None else f"(x − {centre})²"
 
 
 def mark_formula(plan: Plan, given: Container[str]) -> list[tuple[str, list[str]]]:
@@ -227,7 +212,7 @@ def mark_formula(plan: Plan, given: Container[str]) -> list[tuple[str, list[str]
 
 
 def _find_measured(plan: Plan, divisor: str) -> str:
-    """Return the part of a divisor's text that is measured of the group: all but eps."""
+    """Return the statistic in a divisor's text: all but eps and the signs around it."""
     row = plan.norm.divisor
     root = row.root.replace("ₚ", format_subscript(plan.norm.p))
     return next((part for part in (row.square, root) if part and part in divisor), divisor)

@@ -96,7 +96,7 @@ def choose_slice(shape: Sequence[int], at: Sequence[int] | None = None) -> tuple
 
 
 def make_content(page: Page, view: View) -> dict[str, Any]:
-    """Return all that the page's script reads, as strict JSON can hold it.
+    """Return the data of the page's script, as strict JSON can hold them.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
 
 
 def _list_known(plan: Plan, grid: Places) -> list[dict[str, Any]]:
-    """Return norms whose groups on this tensor are all different, up to three: the first of the table."""
+    """Return up to three norms, the first of the table whose groups on this tensor differ from each other."""
     known: dict[bytes, dict[str, Any]] = {}
     for name, norm in NORMS.items():
         with contextlib.suppress(NormError):  # it needs an option, or another layout
@@ -148,7 +148,7 @@ def _list_known(plan: Plan, grid: Places) -> list[dict[str, Any]]:
 
 
 def _name_slice(shape: Sequence[int], stretches: Sequence[range], names: Sequence[str]) -> str | None:
-    """Return what part of the tensor is shown, as a person says it; None where it is all."""
+    """Return the shown part of the tensor in words, `n=0…3 of 8`; None where all is shown."""
     if tuple(stretches) == tuple(map(range, shape)):
         return None
     parts = []
@@ -274,7 +274,7 @@ def _pick_parameters(given: Mapping[str, NDArray[Any]], plan: Plan, grid: Places
 
 
 def _tabulate(owner: NDArray[np.intp], grid: Places) -> list[list[int]]:
-    """Return, for each axis, the term of each position in a cell's number: the number is their sum."""
+    """Return a list for each axis, with a term for each position: the sum of a cell's terms is its owner."""
     owner = owner.reshape(tuple(along.size for along in grid))
     if not owner.size:
         return [[] for _ in grid]

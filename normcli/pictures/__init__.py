@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 VIEWS = ("both", "cubes", "flat", "drawers")
 VALUES = ("input", "xhat", "y", "none")
 PLOTS = ("groups", "histogram")
-"""The views of a tensor, the numbers in its cells, the kinds of picture. The first is the default."""
+"""The views of a tensor, the numbers in its cells, the kinds of picture; the first of each is the default."""
 
 
 class Options(NamedTuple):
@@ -31,19 +31,20 @@ class Options(NamedTuple):
     view : str
         One of `VIEWS`.
     values : str
-        What is written into the cells: one of `VALUES`.
+        The numbers that are written into the cells: one of `VALUES`.
     plot : str
         One of `PLOTS`.
     digits : int or None
-        Significant digits, as in `View`.
+        The number of significant digits; None: 8 for statistics, and 5 for the largest value in cells.
     scale : float
-        Pixels to a unit, in PNG.
+        The number of pixels for a unit, in PNG.
     bins : int or None
-        How many bars a histogram has; by default as many as its values ask for.
+        The number of bars of a histogram; None: it is chosen for the values.
     log : bool
-        Whether bars are as high as the logarithms of their counts.
+        Whether bars are as high as the logarithms of 1 + their counts.
     reach : GradientReach or None
-        What one gradient reaches, to be shown in place of groups: dx in the cells, unless `values` is `none`.
+        dx for one value of dy, shown in place of groups, with dx in the cells unless `values` is `none`; None:
+        groups are shown.
     """
 
     view: str = VIEWS[0]

@@ -1,6 +1,6 @@
 """The tensor as blocks of unit cubes, as in figure 2 of Wu & He 2018: channels, samples and positions.
 
-Of each axis some positions may be left out: the block is then broken in two, with dashed lines over the gap.
+Some positions along an axis may be left out: the block is then broken in two, with dashed lines over the gap.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ _SAMPLES = (0.12, 0.5, 0.88)
 
 
 class Edge(NamedTuple):
-    """One of the three directions: the axes of the tensor that are folded into it.
+    """One of the three directions of a block, with the axes of the tensor that are folded into it.
 
     Parameters
     ----------
     axes : tuple of int
-        In C order; none where the tensor has too few.
+        The axes, in C order; empty if the tensor has too few.
     shape : tuple of int
-        Their lengths.
+        The lengths of the axes.
     label : str
     shown : Positions
-        Of the axes taken together.
+        The positions that are drawn, counted along all axes together in C order.
     """
 
     axes: tuple[int, ...]
@@ -69,24 +69,24 @@ class Edge(NamedTuple):
 
     @property
     def offsets(self) -> list[float]:
-        """The begin of each position, in cubes."""
+        """The distance from the block's corner to the begin of each drawn position, in cubes."""
         return self.shown.spread(1, _BREAK)
 
     @property
     def extent(self) -> float:
-        """The end of the last position, in cubes."""
+        """The distance from the block's corner to the end of the last position, in cubes."""
         return self.offsets[-1] + 1
 
     @property
     def runs(self) -> list[range]:
-        """The places before and after the gap."""
+        """The runs of drawn positions before and behind the gap; a single run without a gap."""
         gap = self.shown.gap
         parts = [range(self.shown.size)] if gap is None else [range(gap), range(gap, self.shown.size)]
         return [part for part in parts if part]
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """The labels along the edge, with their places: positions, and the number left out."""
+        """Pairs of a distance in cubes and a label: each position, and at the gap the number left out."""
         ticks = [
             (offset + 0.5, ",".join(map(str, self.unravel(place)))) for place, offset in enumerate(self.offsets)
         ]
@@ -97,24 +97,24 @@ class Edge(NamedTuple):
 
     @property
     def ticks_extent(self) -> float:
-        """The length of the longest of these texts."""
+        """The width of the longest label in `ticks`."""
         return max(measure_text(text, _TICK, mono=True) for _, text in self.ticks)
 
     def unravel(self, place: int) -> tuple[int, ...]:
-        """Return the index of a position along each of the axes."""
+        """Return the index along each of the axes for the drawn position with number `place`."""
         return tuple(int(i) for i in np.unravel_index(self.shown.shown[place], self.shape))
 
 
 class Cubes:
-    """The blocks of one tensor; which of their cells can be seen is found before they are drawn.
+    """The blocks of one tensor; the cells that can be seen are in `cells` before they are drawn.
 
     Parameters
     ----------
     plan : Plan
     shown : sequence of Positions
-        Along each axis; fewer may be drawn.
+        The positions along each axis that may be drawn; fewer may be.
     beside : sequence of Plan
-        Those of the same tensor whose blocks stand beside these: all are broken alike.
+        The plans of the other blocks in the picture, of the same tensor, whose gaps are at the same places.
     """
 
     def __init__(self, plan: Plan, shown: Sequence[Positions], beside: Sequence[Plan] = ()) -> None:
@@ -132,18 +132,18 @@ class Cubes:
 
     @property
     def captions(self) -> list[str]:
-        """A caption: which axes run in which direction."""
+        """The parts of a caption, each with an axis and its direction: `C = 3 to the right`."""
         ways = ("to the right", "into the depth", "downwards")
         parts = [f"{edge.label} {way}" for edge, way in zip(self.edges, ways, strict=True) if edge.axes]
         return parts or ["one value"]
 
     def draw(self, describe: Describe) -> Panel:
-        """Return the blocks with their axes.
+        """Return the drawing of the blocks with their axes.
 
         Parameters
         ----------
-        describe : function of a cell's index
-            Returns its colour and its attributes.
+        describe : callable
+            Takes a cell's index, and returns the cell's colour and attributes.
         """
         shapes: list[Shape] = []
         for box, faces in zip(self._boxes, self._faces, strict=True):
@@ -151,7 +151,7 @@ class Cubes:
         return _enclose([*shapes, *self._draw_gaps(), *self._draw_labels()])
 
     def _find_faces(self, box: Sequence[range]) -> dict[Place, list[Bounds]]:
-        """Return, for cells on the top, the front or the right side of a box, their faces that can be seen."""
+        """Return cell → its visible faces, for cells on the top, front or right side of a box with any."""
         faces: dict[Place, list[Bounds]] = {}
         x, y, z = box
         for cell in itertools.product(x, y, z):
@@ -163,7 +163,7 @@ class Cubes:
         return faces
 
     def _is_hidden(self, point: tuple[float, ...]) -> bool:
-        """Whether a box is met on the way from a point (x, y, z) to the eye, along (1, −1, −1)."""
+        """Whether a box hides a point (x, y, z) from the eye, which looks from the direction (1, −1, −1)."""
         x, y, z = point
         for (x0, x1), (y0, y1), (z0, z1) in self._bounds:
             end = min(x1 - x, y - y0, z - z0)
@@ -209,7 +209,7 @@ class Cubes:
         shapes: list[Shape] = []
 
         def place(edge: Edge, at: float) -> Point:
-            """Return the point in the picture of a position along one of the two edges at the bottom."""
+            """Return the point in the picture for a distance along one of the two bottom edges."""
             return _project((at, 0, down.extent) if edge is right else (right.extent, at, down.extent))
 
         for edge, side, anchor in ((right, -1, "end"), (depth, 1, "start")):
@@ -241,7 +241,7 @@ class Cubes:
 
 
 def _fold(plan: Plan, shown: Sequence[Positions], kept: Container[int]) -> list[Edge]:
-    """Choose the axes that run right, deep and down: channel, batch and the rest, as in the paper's figure."""
+    """Return the edges to the right (channel), into the depth (batch) and downwards (all other axes)."""
     down = list(range(len(plan.grid.shape)))
 
     def take(wanted: int | None, otherwise: int) -> list[int]:
@@ -256,7 +256,10 @@ def _fold(plan: Plan, shown: Sequence[Positions], kept: Container[int]) -> list[
 def _make_edge(
     plan: Plan, axes: tuple[int, ...], shown: Sequence[Positions], kept: Container[int], most: int
 ) -> Edge:
-    """Fold axes into a direction; along a kept one, the groups' names would grow with what is shown of it."""
+    """Return an edge for some axes with at most about `most` positions.
+
+    Along kept axes only positions in `shown` are drawn, as each further one would add groups to the legend.
+    """
     shape = tuple(plan.grid.shape[axis] for axis in axes)
     names = "×".join(name_axis(plan, axis) for axis in axes)
     sizes = "×".join(f"{length:,}" for length in shape)
@@ -272,7 +275,10 @@ def _make_edge(
 
 
 def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) -> tuple[int, int]:
-    """Return how many of the folded positions at each end are shown on all axes that bound them."""
+    """Return the lengths of the runs of folded positions at the begin and the end that are shown on all axes.
+
+    An axis whose entry in `bound` is None shows all positions.
+    """
     seen = [
         np.isin(np.arange(length), positions.shown) if positions is not None else np.ones(length, dtype=bool)
         for length, positions in zip(shape, bound, strict=True)
@@ -284,19 +290,19 @@ def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) 
 
 
 def _project(corner: tuple[float, ...]) -> Point:
-    """Return where a place (x, y, z), in cubes, is seen."""
+    """Return the point in the picture of a point (x, y, z) in cubes."""
     x, y, z = corner
     return (x + y) * _COS * UNIT, ((x - y) * _SIN + z) * UNIT
 
 
 def _list_faces(bounds: Bounds) -> list[Bounds]:
-    """Return the top, the front and the right side of a box: boxes that are flat in one direction."""
+    """Return the top, the front and the right side of a box, as bounds with equal ends in one direction."""
     x, y, z = bounds
     return [(x, y, (z[0], z[0])), (x, (y[0], y[0]), z), ((x[1], x[1]), y, z)]
 
 
 def _project_face(face: Bounds) -> tuple[Point, ...]:
-    """Return the corners of a face in the plane of the picture, in order round the face."""
+    """Return the four corners of a face in the picture, in order round the face."""
     x, y, z = map(dict.fromkeys, face)
     a, b, d, c = (_project(corner[::-1]) for corner in itertools.product(z, y, x))
     return a, b, c, d
@@ -311,7 +317,7 @@ def _zigzag(x0: float, y0: float, x1: float, y1: float) -> tuple[Point, ...]:
 
 
 def _enclose(shapes: list[Shape]) -> Panel:
-    """Return shapes moved so that their corner is (0, 0); faces lie within the lines along their edges."""
+    """Return shapes as a panel, moved so that the upper left corner of their texts and lines is (0, 0)."""
     points: list[Point] = []
     for shape in shapes:
         if isinstance(shape, Text):

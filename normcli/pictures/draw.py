@@ -16,7 +16,7 @@ from normcli.errors import UsageError
 from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
 from normcli.pictures.legend import Owners, choose_owners, draw_legend
-from normcli.pictures.matrix_drawing import MOST_WIDTH, Flat
+from normcli.pictures.matrix_drawing import MOST_WIDTH, MatrixDrawing
 from normcli.pictures.plots import MOST_LINES, draw_histograms
 from normcli.printable import make_printable
 from normcli.results.normalized_part import normalize_part
@@ -48,10 +48,10 @@ _FACTS = 12.0
 _NARROWEST = 440.0
 
 _SLIDE = 16 / 9
-"""The sides of a slide: of two arrangements of several results, the one nearer to it is taken."""
+"""The ratio of a slide's sides: of two arrangements of several results, the one nearer to it is taken."""
 
 _CAPTIONS = {"input": "the input", "xhat": "x̂"}
-"""The caption of a picture, by the numbers in its cells, if these are not y."""
+"""The numbers in the cells, if they are not y → the caption."""
 
 _REACHED = "dx of that dy"
 
@@ -70,9 +70,9 @@ def draw(
         One or more results of `tensor`.
     tensor : Tensor
     options : Options, optional
-        By default one result is shown in both views, several as cubes.
+        The options; by default both views for one result, and cubes for several.
     names : sequence of str, optional
-        The results' names; by default those of their norms.
+        The names of the results; by default those of their norms.
 
     Raises
     ------
@@ -112,12 +112,12 @@ def _stack_parts(heading: Panel, parts: list[Panel]) -> Panel:
 
 
 def _set_parts_beside(heading: Panel, parts: list[Panel]) -> Panel:
-    """Return a result's picture with its words on the left of its blocks."""
+    """Return a panel with the heading and all parts but the first one below each other, left of the first."""
     return flow([stack([heading, *parts[1:]], 18), parts[0]], _APART, math.inf)
 
 
 def _set_in_lines(panels: list[Panel], heading: Panel) -> Panel:
-    """Return the pictures of several results, at most four in a line, below a shared heading."""
+    """Return the panels of several results, at most four in a line, below a shared heading."""
     per_line = math.ceil(len(panels) / math.ceil(len(panels) / 4))
     lines = [flow(panels[i : i + per_line], _BETWEEN, math.inf) for i in range(0, len(panels), per_line)]
     return stack([heading, *lines], _BETWEEN if len(lines) > 1 else 20)
@@ -134,9 +134,10 @@ def _list_assumed(plans: Sequence[Plan]) -> list[str]:
 def _draw_panel(
     result: Result, tensor: Tensor, options: Options, name: str, plans: Sequence[Plan]
 ) -> tuple[Panel, list[Panel], str]:
-    """Return the heading and the parts of one result's picture, and its description.
+    """Return the heading of one result's picture, its parts (blocks, legend, matrices), and its description.
 
-    The pictures of all plans show equal cells.
+    `plans` are those of all results in the picture, this one's included: the same cells are shown of all. A
+    tensor without values has one part, a sentence.
     """
     plan, alone = result.plan, len(plans) == 1
     facts = list(format_reduction(plan))
@@ -184,7 +185,10 @@ def _draw_groups(result: Result, options: Options, plans: Sequence[Plan]) -> tup
 
 
 def _arrange(parts: list[Panel], *, alone: bool) -> list[Panel]:
-    """Set blocks, legend and matrices side by side if there is room, else one below the other."""
+    """Return blocks, legend and matrices as one or more panels, side by side where there is room.
+
+    The parts are meant to stand below each other.
+    """
     if len(parts) == 3:
         blocks, legend, matrices = parts
         beside = stack([legend, matrices], _APART)
@@ -208,7 +212,7 @@ def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: 
     if options.values != "none":
         texts = np.array(format_cells(values, options.digits), dtype=object).reshape(values.shape)
     describe = _make_describe(owners, places, values)
-    flat = Flat(result.plan, shown, texts, describe, drawers=options.view == "drawers")
+    flat = MatrixDrawing(result.plan, shown, texts, describe, drawers=options.view == "drawers")
     caption = flat.caption
     if texts is not None:
         output = name_output(result.inputs.parameters)
@@ -220,7 +224,16 @@ def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: 
 
 
 def _make_describe(owners: Owners, places: Sequence[Sequence[int]], values: NDArray[Any]) -> Describe:
-    """Return a function from a cell's index to its colour and data, for the positions shown along each axis."""
+    """Return a function from a cell's index to its colour and data.
+
+    Parameters
+    ----------
+    owners : Owners
+    places : sequence of sequences of int
+        The positions that are shown along each axis.
+    values : ndarray
+        The numbers of the cells at these positions.
+    """
     numbers = owners.locate(np.ix_(*places))
 
     def describe(index: tuple[int, ...]) -> tuple[Fill, Data]:
@@ -244,7 +257,7 @@ def _plot(result: Result, options: Options) -> tuple[list[Panel], str]:
 
 
 def _pick(result: Result, places: Sequence[Sequence[int]], options: Options) -> NDArray[Any]:
-    """Return the values at some positions along each axis."""
+    """Return the numbers for the cells at some positions along each axis: dx, y, x̂ or the input."""
     if options.reach is not None:
         return options.reach.pick(np.ix_(*places))
     if options.values == "y":
@@ -254,6 +267,6 @@ def _pick(result: Result, places: Sequence[Sequence[int]], options: Options) -> 
 
 
 def _format_exactly(value: Any) -> str:
-    """Return a value as JSON writes it."""
+    """Return a number as JSON writes it; a boolean as 0 or 1."""
     number = value.item() if isinstance(value, np.generic) else value
     return str(int(number)) if isinstance(number, int) else str(describe_number(number))

@@ -29,23 +29,23 @@ if TYPE_CHECKING:
     Indices = Sequence[NDArray[np.intp]]
 
     Describe = Callable[[tuple[int, ...]], tuple[Fill, Data]]
-    """From a cell's index to its colour, and the attributes by which a program finds it."""
+    """A function from a cell's index to its colour, and the attributes by which a program finds the cell."""
 
 LISTED = 2
-"""The most statistics of a group that the legend lists: the others follow from these."""
+"""The most statistics of a group that the legend lists; others follow from these."""
 
 VALUE, WINDOW, OTHER = range(3)
-"""Owners for a sliding window: the value whose window is shown, the rest of the window, other values."""
+"""Owners for a sliding window: the value whose window is shown, the rest of the window, all other values."""
 
 
 _SIZE, _LINE, _SWATCH, _GUTTER = 11.5, 20.0, 14.0, 16.0
 
 _TALL = 16
-"""A legend of more lines is set in columns."""
+"""The most lines in one column of a legend."""
 
 
 class LegendEntry(NamedTuple):
-    """A line of the legend."""
+    """A line of the legend: colour, name, formatted statistics, and attributes for programs."""
 
     fill: Fill
     name: str
@@ -54,24 +54,24 @@ class LegendEntry(NamedTuple):
 
 
 class Owners:
-    """The groups of a result."""
+    """The owners of a result's cells: its groups, by number, each with a colour and a line of the legend."""
 
     def __init__(self, result: Result, digits: int | None) -> None:
         self._result, self._plan, self._digits = result, result.plan, digits
         self.statistics = tuple(result.statistics)[:LISTED]
         self.entries: dict[int, LegendEntry] = {}
-        """The lines of the legend, by the owners that are shown."""
+        """Owner → line of the legend, for the owners that are shown."""
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
-        """Return the owner of each cell; the indices are arrays that broadcast, one for each axis."""
+        """Return the owner of each cell, `NOBODY` for masked ones; `indices` has an array per axis."""
         return locate_owners(self._result, indices)
 
     def locate_cell(self, index: tuple[int, ...]) -> int:
-        """Return the owner of one cell."""
+        """Return the owner of the cell with this index."""
         return int(self.locate([np.asarray(i, dtype=np.intp) for i in index]))
 
     def colour(self, owners: set[int]) -> None:
-        """Give each owner that is shown a line of the legend and a look of its own, in their order."""
+        """Give each of the owners that are shown a line of the legend and a colour, in ascending order."""
         shown = enumerate(sorted(owners - {NOBODY}))
         self.entries = {owner: self._make_entry(owner, look) for look, owner in shown}
         if NOBODY in owners:
@@ -80,13 +80,13 @@ class Owners:
             self.entries[NOBODY] = LegendEntry("neutral", "values that do not count", blank, data)
 
     def format_hidden(self) -> str | None:
-        """Return how many groups are not in the picture; None where none is hidden, or a window slides."""
+        """Return words for the number of groups that are not shown; None if all are, or for windows."""
         count = self._plan.grid.group_count
         hidden = 0 if self._plan.spec.window else count - len(self.entries.keys() - {NOBODY})
         return f"… {hidden:,} of {count:,} groups are not shown" if hidden > 0 else None
 
     def format_description(self) -> str:
-        """Return a sentence on the colours, for those who do not see them."""
+        """Return a text on the colours and the groups, for readers who do not see the picture."""
         count = self._plan.grid.group_count
         means = "Each colour is one group of values that share their statistics"
         listed = "; ".join(
@@ -107,7 +107,10 @@ class Owners:
 
 
 class WindowOwners(Owners):
-    """The window of one value, in the middle of the channels that are shown, at the start of all other axes."""
+    """The owners for a norm with windows: a value, the rest of its window, and all other values.
+
+    The value lies in the middle of the channels that are shown, at index 0 of all other axes.
+    """
 
     def __init__(self, result: Result, digits: int | None, channels: Sequence[int]) -> None:
         super().__init__(result, digits)
@@ -136,7 +139,7 @@ class WindowOwners(Owners):
         )
 
     def _make_entry(self, owner: int, look: int) -> LegendEntry:
-        """Return a line with a colour for the window and another for its value; all else has none."""
+        """Return the line for the value, its window or all other values; the last are grey."""
         cells: tuple[str, ...] = ("",) * len(self.statistics)
         if owner == VALUE:
             cells = self._format_statistics(int(np.ravel_multi_index(self._at, self._plan.grid.shape)))
@@ -158,13 +161,13 @@ class ReachOwners(Owners):
         self._name = format_index(reach.at, result.plan.grid.layout) or "the only value"
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
-        """Return for each cell `VALUE`, `WINDOW` (its dx changes) or `OTHER`."""
+        """Return `VALUE`, `WINDOW` (the cell's dx changes) or `OTHER` for each cell."""
         pairs = zip(indices, self._reach.at, strict=True)
         here = functools.reduce(np.logical_and, (i == at for i, at in pairs), np.True_)
         return np.where(here, VALUE, np.where(self._reach.select(indices), WINDOW, OTHER))
 
     def format_hidden(self) -> None:
-        """Return nothing: no groups are shown."""
+        """Return None: no groups are shown."""
 
     def format_description(self) -> str:
         """Return a sentence on the values whose dx changes."""
@@ -182,7 +185,10 @@ class ReachOwners(Owners):
 def choose_owners(
     result: Result, digits: int | None, shown: Sequence[Positions], reach: GradientReach | None = None
 ) -> Owners:
-    """Return the owners of a result's cells, given the positions along each axis that are shown."""
+    """Return the owners of a result's cells: of a gradient's reach if one is given, of groups, or of a window.
+
+    `shown` has the positions that are shown along each axis, `digits` the significant digits of statistics.
+    """
     if reach is not None:
         return ReachOwners(result, digits, reach)
     if not result.plan.groups_overlap:
@@ -191,7 +197,7 @@ def choose_owners(
 
 
 def draw_legend(owners: Owners, most: float) -> Panel:
-    """Return the legend: in columns where it is long, side by side as far as a width of `most` has room."""
+    """Return the drawing of a legend; a long one is set in columns, side by side up to the width `most`."""
     entries = list(owners.entries.values())
     columns = max(1, math.ceil(len(entries) / _TALL))
     lines = math.ceil(len(entries) / columns)
@@ -229,6 +235,6 @@ def _draw_column(entries: list[LegendEntry], statistics: tuple[str, ...]) -> Pan
 
 
 def name_axis(plan: Plan, axis: int) -> str:
-    """Return an axis as a picture labels it: its letter in capitals, or `axis0`."""
+    """Return the label of an axis: its letter in capitals if the layout has letters, otherwise its name."""
     name = plan.grid.layout.name(axis)
     return name if plan.grid.layout.letters is None else name.upper()

@@ -1,8 +1,8 @@
 """The tensor laid flat: matrices within frames for the outer axes, or drawers within drawers.
 
-Matrices: the last two axes are rows and columns; the axis before them runs to the right, the one before that
-downwards, and so on. Drawers: every axis runs downwards but the last; drawers that would stand too high are set
-beside each other.
+Matrices: the last two axes are rows and columns; of the other axes, the last one runs to the right, the one
+before downwards, and so on. Drawers: all axes but the last run downwards; drawers that would be too high are
+set beside each other.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from normcli.pictures.legend import Describe
 
 MOST_WIDTH = 1160.0
-"""Frames that stand side by side are broken into lines of about this width."""
+"""About the largest width of a line of frames that stand side by side."""
 
 MOST_HEIGHT = 520.0
-"""Drawers that stand higher are set beside each other."""
+"""The largest height of drawers below each other; higher ones are set beside each other."""
 
 _ROW, _BARE = 22.0, 20.0
 """The height of a row of cells, and the edge of a cell without text."""
@@ -48,26 +48,28 @@ _SIZE, _TICK, _LABEL = 11.5, 9.5, 11.5
 _PAD, _GAP, _ROW_GAP = 8.0, 10.0, 20.0
 
 _ONE = Positions((0,))
-"""Stands for rows or columns where the tensor has no axis for them."""
+"""The positions of rows or columns for which the tensor has no axis."""
 
 _ADVANCE = 0.6
 """The width of a character in nearly every monospaced font, as a part of the size."""
 
 
-class Flat:
-    """A tensor laid flat.
+class MatrixDrawing:
+    """The drawing of a tensor as matrices of cells within frames, or as drawers within drawers.
 
     Parameters
     ----------
     plan : Plan
     shown : sequence of Positions
-        Along each axis.
-    texts : ndarray of str, or None
-        Of the cells that are shown, of the shape that the positions span; None leaves them empty.
-    describe : function of a cell's index
-        Returns its colour and its attributes.
+        The positions that are drawn along each axis.
+    texts : ndarray of object or None
+        The text in each cell, a str, with an axis for each of the tensor's that is as long as its positions in
+        `shown`; None: the cells are empty.
+    describe : callable
+        Takes a cell's index in the tensor, and returns the cell's colour and attributes.
     drawers : bool
-        Whether every axis but the last runs downwards, as far as that is not too high.
+        Whether drawers are drawn: all axes but the last run downwards, up to a height of `MOST_HEIGHT`.
+        Otherwise the last two axes are matrices, and the others alternate between right and down.
     """
 
     def __init__(
@@ -90,12 +92,12 @@ class Flat:
         self._row = _ROW if longest else _BARE
 
     def draw(self) -> Panel:
-        """Return the drawing."""
+        """Return the drawing of the whole tensor as a panel."""
         return self._nest(())
 
     @property
     def caption(self) -> str:
-        """A caption: which axes run in which direction."""
+        """A caption with the axes and their directions: `rows H, columns W, a matrix for each N C`."""
         if not self._names:
             return "one value"
         if len(self._names) == 1:
@@ -131,7 +133,7 @@ class Flat:
         return flow(parts, _GAP, MOST_WIDTH) if left % 2 else stack(parts, _GAP)
 
     def _draw_gap(self, axis: int) -> Panel:
-        """Draw the line of text in place of the frames that are left out."""
+        """Return the text with the number of frames that are left out along an axis, over a zigzag."""
         hidden = self._plan.grid.shape[axis] - self._shown[axis].size
         text = f"… {hidden:,} more {self._plan.grid.layout.name(axis)} …"
         width = measure_text(text, _LABEL) + 4
@@ -139,7 +141,10 @@ class Flat:
         return Panel(width, 28, (Text(width / 2, 12, text, _LABEL, "muted", "middle"), line))
 
     def _draw_matrix(self, place: tuple[int, ...], *, heads: bool) -> Panel:
-        """Return the cells of the last two axes (or one), with their positions beside them."""
+        """Return the matrix of the last two axes (or the row of the last) at a place along the axes before.
+
+        Positions stand on the left of rows, and with `heads` above columns.
+        """
         ndim = len(self._names)
         inner = ndim - len(place)
         rows = self._shown[-2] if inner == 2 else _ONE
@@ -198,12 +203,12 @@ class Flat:
 
 
 def _reach(positions: Positions, places: list[float], step: float, gap: float) -> float:
-    """Return where the last position ends, or the gap behind it."""
+    """Return the end of the last position, or of the gap behind it."""
     return places[-1] + step + (gap if positions.gap == positions.size else 0)
 
 
 def _tick(x: float, y: float, text: str, anchor: str = "middle") -> Text:
-    """Return a small text beside cells: a position, or how many are left out."""
+    """Return a small text beside cells, for a position or the number of those left out."""
     return Text(x, y, text, _TICK, "muted", anchor, mono=True)
 
 
@@ -223,7 +228,7 @@ def _tag(label: str, inner: Panel, left: float) -> Panel:
 
 
 def _zigzag(x0: float, y0: float, x1: float, y1: float) -> tuple[tuple[float, float], ...]:
-    """Return a zigzag between two points, level or upright."""
+    """Return the points of a zigzag between two points on a horizontal or vertical line."""
     length = math.hypot(x1 - x0, y1 - y0)
     teeth = max(2, round(length / 5))
     nx, ny = (y1 - y0) / length * 2, (x1 - x0) / length * 2

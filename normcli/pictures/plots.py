@@ -40,7 +40,7 @@ MOST_LINES = 8
 """The most groups whose histograms are drawn."""
 
 _DOT = 2.0
-"""The length of a dot of a line, and of the gap behind it."""
+"""The length of a dot in a dotted line, and of the gap behind it."""
 
 _NARROWEST, _HEIGHT = 300.0, 64.0
 
@@ -51,15 +51,16 @@ _NOTES = 230.0
 
 
 def draw_histograms(result: Result, entries: dict[int, LegendEntry], options: Options) -> Panel:
-    """Return a line for each group: the histograms of its input and of its normalized values.
+    """Return the histograms of input and normalized values, side by side, in a line for each group.
 
     Parameters
     ----------
     result : Result
     entries : dict
-        The groups and their looks; empty where a window slides, and all values are in one histogram.
+        Group → line of the legend, for the groups that are drawn; empty for norms with windows, whose values
+        are all in one histogram.
     options : Options
-        How many bins, and whether counts or their logarithms are drawn.
+        The number of bins, and whether bars have the heights of logarithms.
     """
     pairs = collect_pairs(result, list(entries), options.bins)
     lines = list(entries.values()) or [LegendEntry("neutral", "all values (each has a window of its own)")]
@@ -82,7 +83,7 @@ def draw_histograms(result: Result, entries: dict[int, LegendEntry], options: Op
 
 
 def _draw_one(counts: BinCounts, bars: list[float], width: float, entry: LegendEntry, title: str) -> Panel:
-    """Return a histogram; `bars` are the heights of its bars, as parts of the highest of all."""
+    """Return a histogram; `bars` are the heights of its bars, from 0 to 1 for the highest of all histograms."""
     top, bins = 18.0, len(counts.counts)
     step = width / bins
     shapes: list[Shape] = []
@@ -104,7 +105,7 @@ def _draw_one(counts: BinCounts, bars: list[float], width: float, entry: LegendE
 
 
 def _draw_marks(counts: BinCounts, width: float, top: float) -> Iterator[Shape]:
-    """Yield a line for zero, the mean and a deviation to each side of it."""
+    """Yield a line at 0, at the mean, and one deviation to each side of the mean."""
     for name, place in counts.marks.items():
         x = width * counts.locate(place)
         if name == "0":
@@ -116,7 +117,7 @@ def _draw_marks(counts: BinCounts, width: float, top: float) -> Iterator[Shape]:
 
 
 def _draw_scale(counts: BinCounts, width: float) -> Panel:
-    """Return round numbers below the bins."""
+    """Return the scale below a histogram, with round numbers."""
     shapes: list[Shape] = []
     for tick in choose_ticks(*counts.ends):
         x = width * counts.locate(tick)
@@ -127,33 +128,34 @@ def _draw_scale(counts: BinCounts, width: float) -> Panel:
 
 
 WIDTH, HEIGHT = 860.0, 400.0
-"""Of the field of the curves."""
+"""The width and the height of the field of the curves."""
 
 _TEXT = 22.0
 
 _LEFT, _BELOW, _GAP = 96.0, 84.0, 16.0
-"""Room for the numbers beside the field, for those below it, and between it and the names of the curves."""
+"""The room for numbers on the left of the field, for text below it, and for the gap before curves' names."""
 
 _HALF, _MARK = 2.5, 7.0
 """Half the width of a curve; half the side of the marks on it."""
 
 _INDENT = _GAP + 2 * _MARK + 8.0
-"""From the field to the names, behind their colours."""
+"""The distance from the field to the names of the curves, with room for the marks of their colours."""
 
 _MOST_LABELS, _MOST_MARKED = 12, 24
-"""Numbers below the field, and places whose values are marked."""
+"""About the most labels below the field, and the most places for which values are marked."""
 
 
 class Curve(NamedTuple):
-    """One curve.
+    """One curve with a band around it.
 
     Parameters
     ----------
     name : str
     look : int
-        The number of its colour.
+        The number of the curve's colour.
     places : sequence of tuple of float
-        At each place the low end of the band, the curve, and the high end of the band.
+        For each place, the low end of the band, the curve, and the high end of the band; heights that are not
+        finite are not drawn.
     """
 
     name: str
@@ -170,11 +172,11 @@ def draw_curves(
     ----------
     curves : sequence of Curve
     labels : sequence of str
-        What each place is called.
+        The name of each place.
     titles : tuple of str
-        What is told below the field, and above its numbers.
+        The title of the horizontal axis, and of the vertical one.
     marked : int or None
-        A place at which a line stands: something changes there.
+        The place before which a vertical line is drawn, as something changes there.
     """
     heights = np.array([curve.places for curve in curves])
     highest = float(np.max(heights, initial=0.0, where=np.isfinite(heights))) or 1.0
@@ -220,7 +222,7 @@ def _draw_frame(labels: Sequence[str], highest: float, titles: tuple[str, str]) 
 def _draw_curve(
     low: Sequence[Point], middle: Sequence[Point], high: Sequence[Point], look: int
 ) -> Iterator[Shape]:
-    """Yield the band, the curve, and a mark at each place of a few."""
+    """Yield the band, the curve, and, if there are few places, a mark and a vertical line at each."""
     if len(middle) > 1:
         yield Polygon((*low, *reversed(high)), look + len(PALETTE))  # the same colour, lighter, and hatched
     for start, stop in itertools.pairwise(middle):
@@ -232,7 +234,7 @@ def _draw_curve(
 
 
 def _widen(start: Point, stop: Point) -> tuple[Point, ...]:
-    """Return the corners of a line with a width."""
+    """Return the corners of the rectangle for a line between two points with the width of a curve."""
     along = np.subtract(stop, start)
     aside = np.array([-along[1], along[0]]) / np.hypot(*along) * _HALF
     corners = (start + aside, stop + aside, stop - aside, start - aside)
@@ -240,7 +242,7 @@ def _widen(start: Point, stop: Point) -> tuple[Point, ...]:
 
 
 def _name_curves(ends: Sequence[tuple[float, Curve]]) -> Iterator[Shape]:
-    """Yield the name and the colour of each curve beside its end, none on another."""
+    """Yield the name and the colour of each curve beside its end, so that no two names overlap."""
     lowest, left = float("inf"), _LEFT + WIDTH
     for y, curve in sorted(ends, key=lambda end: -end[0]):
         lowest = min(y + ASCENT * _TEXT, lowest - 1.2 * _TEXT)

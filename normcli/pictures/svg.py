@@ -1,7 +1,7 @@
-"""Pictures as SVG, one file without scripts or fonts that loads nothing; and as PNG, painted of it by resvg.
+"""Pictures as SVG, one file without scripts or fonts that loads nothing; and as PNG, painted from it by resvg.
 
-Both are equal on every machine. The fonts of a PNG have no Chinese letters: for a text with some, a font of the
-machine is taken where there is one.
+Both are the same on every machine, except that the fonts of a PNG have no Chinese letters: a text with some is
+painted with a font of the machine, if it has one.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def write(scene: Scene, stream: BinaryIO) -> None:
 
 
 def format_light(scene: Scene) -> str:
-    """Return a scene as SVG for light backgrounds alone, for painters that choose no colours by themselves."""
+    """Return a scene as the text of an SVG for light backgrounds, without a theme for dark ones."""
     return "\n".join(_format_scene(scene, themed=False))
 
 
 def format_shapes(shapes: Sequence[Shape]) -> Iterator[str]:
-    """Return shapes as elements of an SVG, whose style says what their roles look like."""
+    """Yield shapes as elements of an SVG; their colours come from its style, by class."""
     for shape in shapes:
         yield from _format_shape(shape)
 
@@ -187,7 +187,7 @@ def _escape(text: str) -> str:
 
 
 def _format_number(value: float) -> str:
-    """Return a coordinate with two decimals at most: rounded so, it is the same on every machine."""
+    """Return a coordinate with at most two decimals, as these are the same on every machine."""
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
@@ -200,11 +200,11 @@ _PNG_SANS, _PNG_MONO = "FiraGO", "Fira Mono"
 _TEXT = re.compile(r'(<text class="[^"]*)("[^>]*>([^<]*))')
 
 MOST_PIXELS = 100_000_000
-"""A picture of more is 400 MB before it is compressed; few programs open it."""
+"""The most pixels of a picture: more take over 400 MB before compression, and few programs open them."""
 
 
 def require_painter() -> None:
-    """Raise `UsageError` unless what paints pixels is installed: a check before any work is done."""
+    """Raise `UsageError` unless the packages for PNG are installed; called before any work is done."""
     if find_spec("resvg_py") is None or find_spec("pymupdf_fonts") is None:
         raise UsageError("PNG needs more than is installed: pip install 'normcli[png]' (SVG needs nothing)")
 
@@ -248,7 +248,7 @@ def write_png(scene: Scene, stream: BinaryIO) -> None:
 
 
 def _choose_family(svg: str, family: str) -> str:
-    """Return a picture whose texts with Chinese letters are of a family: one by one, fonts mix their kinds."""
+    """Return an SVG whose texts with Chinese letters have a font family, each text as a whole."""
 
     def mark(found: re.Match[str]) -> str:
         return f"{found[1]} han{found[2]}" if holds_chinese(found[3]) else found[0]

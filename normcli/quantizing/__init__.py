@@ -4,7 +4,7 @@
 * `codes`: numbers rounded once onto a format's grid
 * `costs`: what each format costs on some data
 * `formats`: the table of formats, a row for each
-* `judging`: somebody's codes and scales, and the rule that made them
+* `judging`: a kernel's codes and scales, and the rule that made them
 * `kernel_rules`: the ways in which kernels make scales and codes
 * `quantize`: a norm's result as scales and codes
 * `scales`: one scale for each group of values

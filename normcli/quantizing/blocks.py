@@ -1,4 +1,4 @@
-"""Codes of a large tensor, block by block in threads: what a block needs stays in the cache."""
+"""Codes of a large tensor, block by block in threads: the memory for a block stays in the cache."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from normcli.quantizing.formats import NumberGrid, QuantizedFormat
 
 BLOCK, TILE = 1 << 16, 1 << 18
-"""Values of a block, and of a tile of the norm."""
+"""The numbers of values in a block, and in a tile of the norm."""
 
 
 class Losses(NamedTuple):
-    """The losses of codes.
+    """The losses by rounding to codes.
 
     Parameters
     ----------
     error : float
         The largest |code · scale − y|.
     saturated, flushed : float
-        The share of values beyond the largest code, and of values other than 0 whose code is 0.
+        The shares, from 0 to 1, of values beyond the largest code, and of values other than 0 whose code is 0.
     signal_to_noise : float
-        10 · log₁₀(Σy² / Σ(code · scale − y)²), in dB; inf where nothing is lost.
+        10 · log₁₀(Σy² / Σ(code · scale − y)²), in dB; inf if nothing is lost.
     """
 
     error: float
@@ -50,13 +50,15 @@ class Losses(NamedTuple):
 
 
 class Rounder:
-    """Rounds blocks of values to codes, and collects what they lose.
+    """Rounds blocks of values to codes, and collects the losses of all blocks.
 
     Parameters
     ----------
     grid : NumberGrid
+        The numbers of the codes.
     row : int or None
-        Squares are summed by rows of so many values, whatever the blocks are; None sums them by blocks.
+        The number of values over which squares are first summed, so that the sums do not depend on the blocks;
+        None: they are summed over each block.
     """
 
     def __init__(self, grid: NumberGrid, row: int | None) -> None:
@@ -69,15 +71,22 @@ class Rounder:
         self._error = 0.0
 
     def round(self, y: Floats, factors: Floats, codes: NDArray[Any], work: Workspace) -> Selected | None:
-        """Write the codes of a block; return where values lie halfway between two codes, None for nowhere.
+        """Write the codes of a block, and return for each value whether it lies halfway between two codes.
 
         Parameters
         ----------
         y : ndarray of float64
+            The values.
         factors : ndarray of float64
-            The scales, which broadcast against the values. All codes of a scale 0 are 0.
+            The scales, which broadcast against the values. With a scale of 0, all codes are 0.
         codes : ndarray of int8 or uint8, of the shape of y
+            The array into which codes are written.
         work : Workspace
+
+        Returns
+        -------
+        ndarray of bool or None
+            None if no value lies halfway.
         """
         sums = np.empty((2, y.size // (self._row or y.size)))
         found = self._round_compiled(y, factors, codes, sums, work)
@@ -97,7 +106,10 @@ class Rounder:
     def _round_compiled(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None] | None:
-        """Round by the compiled kernel values of which neighbours share a scale; None where NumPy has to."""
+        """Round by the compiled kernel, and return (error, saturated, flushed, None).
+
+        None without a kernel, if values with one scale are no neighbours, or if some lie halfway between codes.
+        """
         kernel = find_kernel()
         are_neighbours = factors.size == 1 or factors.shape == (*y.shape[:-1], 1)
         if kernel is None or not (are_neighbours and y.flags.c_contiguous and codes.flags.c_contiguous):
@@ -109,7 +121,10 @@ class Rounder:
     def _round(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None]:
-        """Return the largest loss, how many values are saturated and flushed, and midpoints, None for none."""
+        """Round by NumPy, and return (error, saturated, flushed, is_midpoint), the last None for no midpoints.
+
+        `error` is the largest loss; `saturated` and `flushed` are numbers of values.
+        """
         found = round_quotients(y, np.where(factors == 0.0, np.inf, factors), self._grid, work)
         codes[...] = encode(found.values, self._grid, work)
         lost = np.multiply(found.values, factors, out=work.get("lost", y.shape))
@@ -125,39 +140,52 @@ class Rounder:
 
     @property
     def losses(self) -> Losses:
-        """The losses of all codes so far."""
+        """The losses of all blocks that were rounded so far."""
         total, lost = math.fsum(self._signal), math.fsum(self._noise)
         ratio = 10.0 * math.log10(total / lost) if lost and total else math.inf
         return Losses(self._error, self._saturated / self._size, self._flushed / self._size, ratio)
 
 
 def find_largest(parts: Floats) -> Floats:
-    """Return the largest magnitude of each group of a view, as `find_view` has it; NaN where one is NaN."""
+    """Return the largest magnitude of each group of a tensor in the view of `find_view`.
+
+    The shape is that of the view with 1 along the second and the last axis; NaN for a group with a NaN.
+    """
     high, low = (find(parts, axis=(1, 3), keepdims=True) for find in (np.max, np.min))
     largest: Floats = np.maximum(high, -low)
     return largest
 
 
 def make_codes(shape: tuple[int, ...], grid: NumberGrid) -> NDArray[Any]:
-    """Return memory for codes."""
+    """Return an empty array for codes: int8 for integers, otherwise uint8."""
     return np.empty(shape, np.int8 if grid.is_integer else np.uint8)
 
 
 def round_parts(
     parts: Floats, factors: Floats, grid: NumberGrid, row: int, threads: int | None
 ) -> tuple[NDArray[Any], NDArray[np.intp], Losses]:
-    """Return the codes of values with given scales, where values lie halfway between codes, and the losses.
+    """Return the codes of values with given scales, the places of midpoints between codes, and the losses.
 
     Parameters
     ----------
-    parts : ndarray of float64, of four axes, as `find_view` has them
+    parts : ndarray of float64
+        The values, in the view of four axes of `find_view`.
     factors : ndarray of float64
-        Of the same axes, 1 along the second and the last.
+        The scales, with the axes of `parts`, of length 1 along the second and the last.
     grid : NumberGrid
+        The numbers of the codes.
     row : int
-        The values of the tensor's last axis.
+        The length of the tensor's last axis.
     threads : int or None
-        At most so many; None means one for each processor.
+        The most threads; None: one for each processor.
+
+    Returns
+    -------
+    codes : ndarray of int8 or uint8
+        Of the shape of `parts`.
+    places : ndarray of int
+        The flat indices of values halfway between two codes.
+    losses : Losses
     """
     codes, threaded = make_codes(parts.shape, grid), threading.local()
     _, middle, _, last = parts.shape
@@ -176,9 +204,9 @@ def round_parts(
 
 
 def _list_blocks(shape: tuple[int, ...], together: int) -> Iterator[tuple[slice, ...]]:
-    """Yield the parts of a view's second and third axis that make blocks: of long axes some places.
+    """Yield the blocks of a view as four slices: runs of about `BLOCK` values along the second and third axis.
 
-    `together` is the number of groups that no block parts.
+    Each block has a multiple of `together` groups along the third axis, except for the last.
     """
     _, middle, groups, last = shape
     rows = max(1, BLOCK // max(1, last * together)) * together
@@ -189,7 +217,7 @@ def _list_blocks(shape: tuple[int, ...], together: int) -> Iterator[tuple[slice,
 
 
 def _locate(chosen: Selected | None, block: tuple[slice, ...], shape: tuple[int, ...]) -> NDArray[np.intp]:
-    """Return the places in C order of a whole array of values that are chosen in a block."""
+    """Return the flat indices in an array of a shape of the values chosen in a block; empty for None."""
     if chosen is None:
         return np.arange(0)
     index = [axis + (part.start or 0) for axis, part in zip(np.nonzero(chosen), block, strict=True)]
@@ -197,7 +225,7 @@ def _locate(chosen: Selected | None, block: tuple[slice, ...], shape: tuple[int,
 
 
 def _find_largest(y: Floats) -> Floats:
-    """Return the largest magnitude along the last axis, by whichever kernel is chosen."""
+    """Return the largest magnitude along the last axis, of length 1 there, by the compiled kernel or NumPy."""
     kernel = find_kernel()
     largest: Floats = np.empty((*y.shape[:-1], 1))
     if kernel is None:
@@ -208,21 +236,21 @@ def _find_largest(y: Floats) -> Floats:
 
 
 class UndecidedError(Exception):
-    """The doubles of a tile do not decide a scale or a code."""
+    """A scale or a code of a tile does not follow from the tile's float64 values alone."""
 
 
 class LargestSink:
-    """Takes a norm's tiles, and keeps only their largest magnitude, NaN where one is NaN."""
+    """Takes a norm's tiles, and keeps only the largest magnitude of all values, NaN if one is NaN."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype, self.largest, self._lock = dtype, 0.0, threading.Lock()
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return the place that a tile is to be written to."""
+        """Return the array into which the values of a tile are written."""
         return work.get("quantized", find_lengths(tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Look at the values of a tile."""
+        """Compare the largest magnitude so far with the values of a tile."""
         largest = _find_largest(np.ascontiguousarray(values, np.float64).reshape(1, -1)).item()
         with self._lock:
             self.largest = float(np.maximum(self.largest, largest))
@@ -234,12 +262,14 @@ class QuantizingSink:
     Parameters
     ----------
     geometry : Geometry
-        Whose last run holds whole rows.
+        The tiling of the norm, whose last run of axes holds whole rows.
     dtype : dtype
-        Of the norm's result.
+        The dtype of the norm's result.
     row : QuantizedFormat
     rounding : str or None
+        The name of a `ScaleRounding`; None: the format's own.
     tensor_scale : float
+        The scale of the whole tensor; 1 in formats without one.
     length, shared : int
         The number of values along the tensor's last axis, and of neighbours that share a scale.
     """
@@ -261,7 +291,7 @@ class QuantizingSink:
         self.rounder = Rounder(row.grid, length)
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return the place that a tile is to be written to."""
+        """Return the array into which the values of a tile are written."""
         return work.get("quantized", find_lengths(tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
@@ -270,7 +300,8 @@ class QuantizingSink:
         Raises
         ------
         UndecidedError
-            If values that share a scale lie in several tiles, one is not finite, or one lies on a boundary.
+            If the tile holds parts of rows, a value is not finite, or one lies on a boundary between two codes
+            or two scales.
         """
         if values.shape[-1] != self._last:
             raise UndecidedError

@@ -1,8 +1,8 @@
-"""Quotients rounded once onto a format's grid: the nearest number, of two the even one, at most the largest.
+"""Quotients rounded once to a format's numbers: the nearest, of two the even one, at most the largest.
 
-A midpoint of a grid times a divisor is a double, as both have few bits. So a value that is no such product
-is on the same side of it as its own rounding to float64, and only where the two are equal is anything left to
-ask.
+A midpoint between two numbers times a divisor is exact in float64, as both have few bits. So an exact value
+lies on the same side of such a product as its own rounding to float64; only where the rounded value equals the
+product, the side is open.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class GridNumbers(NamedTuple):
-    """Quotients on a grid.
+    """Quotients rounded to the numbers of a grid.
 
     Parameters
     ----------
     values : ndarray of float64
-        The numbers of the grid, with their signs.
+        The rounded quotients, with their signs.
     is_midpoint : ndarray of bool
-        Where the quotient is halfway between two numbers of the grid.
+        Whether each quotient is halfway between two numbers of the grid.
     is_saturated : ndarray of bool
-        Where the nearest multiple of a unit is beyond the largest number.
+        Whether each quotient, rounded without a limit, is larger than the largest number of the grid.
     """
 
     values: Floats
@@ -47,12 +47,13 @@ def round_quotients(
     Parameters
     ----------
     values : ndarray of float64
-        Not NaN.
+        The values, none of them NaN.
     divisor : float or ndarray
-        Positive, of at most 32 bits, so that its product with a midpoint is a double; it broadcasts.
+        The positive divisor, with at most 32 bits, so that its product with a midpoint is exact in float64; it
+        broadcasts against the values.
     grid : NumberGrid
     work : Workspace or None
-        Whose memory takes the numbers, until it is used again.
+        The memory for the result, which is valid until it is used again; None: new memory.
     """
     work, shape = work or Workspace(), values.shape
     sizes = np.abs(values, out=work.get("sizes", shape))
@@ -77,11 +78,11 @@ def round_quotients(
 
 
 _SHIFT = 2.0**52
-"""From it on, doubles are whole numbers: adding as many units rounds to units, halves to even."""
+"""The float64 from which on all are whole: adding as many units rounds to units, halves to even."""
 
 
 def find_units(sizes: Floats, grid: NumberGrid, work: Workspace | None = None) -> Floats:
-    """Return the distance of a grid's numbers at some sizes."""
+    """Return the distance between neighbouring numbers of a grid at each of some sizes ≥ 0."""
     units: Floats = (work or Workspace()).get("units", sizes.shape)
     if grid.is_integer:
         units[...] = 1.0
@@ -97,7 +98,7 @@ _EXPONENT = 0x7FF << 52
 
 
 def encode(values: Floats, grid: NumberGrid, work: Workspace | None = None) -> NDArray[Any]:
-    """Return the codes of numbers of a grid: int8 of integers, else sign, exponent and digits as uint8.
+    """Return the codes of numbers of a grid: int8 for integers, otherwise sign, exponent and digits as uint8.
 
     Examples
     --------
@@ -119,7 +120,7 @@ _DIGITS_OF_DOUBLES, _LEAST_OF_DOUBLES = 52, -1022
 
 
 def decode(codes: NDArray[Any], grid: NumberGrid) -> Floats:
-    """Return the numbers of codes: integers themselves, floats by their bits; NaN where the bits are no number.
+    """Return the numbers of codes in float64; NaN for bits that are no finite number of a float format.
 
     Examples
     --------

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class FormatCost(NamedTuple):
-    """The loss in one format; the members are those of `Quantized`."""
+    """The loss in one format: its name, the values that share a scale, and the fields of `Losses`.
+
+    `signal_to_noise` is in dB, `error` in the unit of y; `saturated` and `flushed` are shares of the values.
+    """
 
     format: str
     per: str
@@ -33,11 +36,14 @@ class FormatCost(NamedTuple):
 
 
 MOST_VALUES = 1 << 22
-"""A larger tensor has no costs listed."""
+"""The most values of a tensor whose costs are listed."""
 
 
 def list_costs(plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort) -> Iterator[FormatCost]:
-    """Yield the loss in each format that the result can be stored in.
+    """Yield the loss in each format in which a norm's result can be stored.
+
+    Formats whose blocks do not divide the rows are left out. Nothing is yielded for a tensor of more than
+    `MOST_VALUES` values, a norm with windows, or a result that is not finite.
 
     Parameters
     ----------

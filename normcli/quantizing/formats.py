@@ -1,4 +1,4 @@
-"""The table of formats that a norm's result is quantized to."""
+"""The table of formats to which a norm's result is quantized."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class NumberGrid(NamedTuple):
     Parameters
     ----------
     digits : int
-        The bits behind the leading one.
+        The number of bits behind the leading one.
     least : int
         The exponent of the smallest normal number.
     largest : float
         The largest finite number.
     is_integer : bool
-        Whether codes are integers in two's complement; others are a sign, an exponent and digits.
+        Whether codes are integers in two's complement; otherwise a sign, an exponent and digits.
     """
 
     digits: int
@@ -35,7 +35,7 @@ class NumberGrid(NamedTuple):
 
     @property
     def sign_place(self) -> int:
-        """The place of the sign's bit in a code: 7 of E4M3, 3 of E2M1."""
+        """The number of the sign's bit in a code, from 0: 7 for E4M3, 3 for E2M1."""
         return self.digits + (math.frexp(self.largest)[1] - self.least).bit_length()
 
 
@@ -47,10 +47,11 @@ INT8 = NumberGrid(0, 7, 127.0, is_integer=True)  # all are multiples of 1
 
 
 class ScaleRounding(enum.StrEnum):
-    """The choice of a power of two, by the names of torchao's `ScaleCalculationMode`.
+    """The rule by which a scale becomes a power of two; names as in torchao's `ScaleCalculationMode`.
 
-    `floor` is the rule of OCP's specification; `even` rounds amax to the digits of the codes first, halves up;
-    `rceil` is the least power by which nothing is beyond the largest code.
+    `floor`, the rule of OCP's specification, is the power of two at or below amax over the one at or below the
+    largest code; `ceil` takes the power at or above amax; `even` rounds amax to the digits of the codes first,
+    halves up; `rceil` is the least power with which no value is beyond the largest code.
     """
 
     FLOOR = "floor"
@@ -66,12 +67,13 @@ class QuantizedFormat(NamedTuple):
     ----------
     name : str
     grid : NumberGrid
-        The numbers that codes stand for.
+        The numbers of the codes.
     scale : NumberGrid or None
-        The numbers that a scale may be; None for powers of two from 2⁻¹²⁷ to 2¹²⁷ (E8M0).
+        The numbers of the scales; None: powers of two from 2⁻¹²⁷ to 2¹²⁷ (E8M0).
     block : int or None
-        How many values of the last axis share a scale by default; None for all of them.
+        The number of values along the last axis that share a scale by default; None: all of them.
     source : str
+        The specification, or the rule for scales.
     """
 
     name: str
@@ -82,12 +84,12 @@ class QuantizedFormat(NamedTuple):
 
     @property
     def default_per(self) -> str:
-        """The values that share a scale where nothing else is asked for."""
+        """The default for the values that share a scale: `token`, or `block:N`."""
         return "token" if self.block is None else f"block:{self.block}"
 
     @property
     def has_tensor_scale(self) -> bool:
-        """Whether scales, being of few bits, are divided by a scale of the tensor, a float32."""
+        """Whether the whole tensor has a scale of its own, a float32, besides the scales of groups in E4M3."""
         return self.scale is E4M3
 
 

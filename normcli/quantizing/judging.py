@@ -1,7 +1,7 @@
-"""Somebody's codes and scales, held against the exact ones; the rule that made them where they differ.
+"""A kernel's codes and scales, compared with the exact ones, and the rule that made them if they differ.
 
-A rule makes scales, or codes by given scales, in a way that kernels have. It is named if it makes all of them,
-bit for bit; of scales that none makes so, the first that makes them up to a kernel's own rounding.
+A rule makes scales, or codes for given scales, as some kernels do. It is named if it reproduces all of them bit
+for bit; for scales that no rule reproduces, the first rule is named that agrees up to a kernel's own rounding.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from normcli.quantizing.quantize import Quantized
 
 _OWN_ROUNDING = 32 * 2.0**-23
-"""How far, relatively, the scales of a right kernel in float32 may be off: 32 ulp."""
+"""The largest relative error of the scales of a right kernel in float32: 32 ulp."""
 
 _TRIED_ULP = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
-"""The tolerances of which the least that lets everything pass is advised."""
+"""The tolerances that are tried; the least with which everything passes is advised."""
 
 
 class WorstScale(NamedTuple):
-    """The scale that is furthest off, relatively.
+    """The scale with the largest relative error.
 
     Parameters
     ----------
     place : tuple of int
-        Among the exact scales.
+        The index in the exact scales.
     expected, actual : float
     ulp : float
-        How far it is off, in ulp of float32.
+        The error in ulp of float32.
     """
 
     place: tuple[int, ...]
@@ -52,28 +52,28 @@ class WorstScale(NamedTuple):
 
 
 class QuantizedPart(NamedTuple):
-    """Codes or scales, compared.
+    """The comparison of codes, or of scales, with the exact ones.
 
     Parameters
     ----------
     name : str
         `codes` or `scales`.
     total, different : int
-        How many there are, and how many of them differ from the exact ones.
+        The number of codes or scales, and of those that differ from the exact ones.
     fault : str or None
-        The id of the rule that made all of them; None where they are right, or no rule is known.
+        The id of the rule that made all of them; None if nothing differs, or no rule is found.
     cause : str or None
-        What that rule does.
+        The words for that rule.
     remedy : str or None
-        The option that asks for the same.
+        The option with which normcli makes the same; None without one.
     beyond : int or None
-        How many are further off than is tolerated; None where nothing is.
+        The number of those that differ by more than is tolerated; None without a tolerance.
     worst : WorstScale or None
-        Of scales that differ.
+        The worst of scales that differ; None for codes, and if no rules are tried.
     ratio : float or None
-        The given scales over the exact ones, where that is one number for all.
+        The quotient of the given scales and the exact ones; None if it is not the same for all.
     follows : bool
-        Whether codes are judged by scales that are not the exact ones.
+        Whether codes are judged with given scales that are not the exact ones.
     """
 
     name: str
@@ -89,12 +89,12 @@ class QuantizedPart(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether all are right, or off by no more than is tolerated."""
+        """Whether nothing differs; with a tolerance, whether nothing differs by more."""
         return not (self.different if self.beyond is None else self.beyond)
 
     @property
     def text(self) -> str:
-        """The count of differences, in words."""
+        """The number of differences in words."""
         count = format_count(self.total, self.name.removesuffix("s"))
         if not self.different:
             follows = f"all of {count} follow from the scales that are given"
@@ -113,25 +113,29 @@ def judge_quantized(
     max_ulp: float | None = None,
     names_rules: bool = True,
 ) -> list[QuantizedPart]:
-    """Compare somebody's codes and scales with the exact ones; codes are judged by the scales beside them.
+    """Compare given codes and scales with the exact ones, and return the comparison of scales, then of codes.
+
+    Codes are judged with the given scales, if there are any.
 
     Parameters
     ----------
     found : Quantized
-        The exact ones.
+        The exact codes and scales.
     codes : ndarray or None
-        Integers, the bits of floats as uint8 (also two in a byte, the first in its lower half), or numbers.
+        The codes: integers, the bits of floats as uint8 (also two in a byte, the first in its lower half), or
+        numbers. None: only scales are compared.
     scales : ndarray or None
-        float32, the bits of E8M0 or E4M3 as uint8, or numbers. Of any grouping.
+        The scales: float32, the bits of E8M0 or E4M3 as uint8, or numbers, for groups of any size. None: only
+        codes are compared.
     tensor_scale : ndarray or None
-        None means the exact one.
+        The scale of the whole tensor; None: the exact one.
     unit : ndarray or None
-        An ulp of each exact value, in the dtype that the norm gives where it is not quantized; needed for
-        `max_ulp`, and to advise one.
+        The ulp of each exact value in the dtype that the norm has without quantization; needed for `max_ulp`,
+        and to advise a `max_ulp`.
     max_ulp : float or None
-        How far each value may have been from the exact one before it was quantized; None means not at all.
+        The largest error that each value may have had before it was quantized; None: no error.
     names_rules : bool
-        Whether rules are tried that make what differs.
+        Whether rules are tried to explain differences.
 
     Raises
     ------
@@ -170,7 +174,7 @@ def judge_quantized(
 
 
 def _count_scales_beyond(found: Quantized, theirs: Floats, allowed: Floats) -> int:
-    """Return how many scales follow from no values within the allowed distances of the exact ones."""
+    """Return the number of scales that no values within the allowed distances of the exact ones explain."""
     asked, y = found.asked, found.exact.normalized
     view, whole = find_view(y.shape, asked.per, found.exact.plan.grid.layout.channel), float(found.tensor_scale)
     sizes = np.abs(y)
@@ -183,7 +187,7 @@ def _count_scales_beyond(found: Quantized, theirs: Floats, allowed: Floats) -> i
 
 
 def _count_codes_beyond(found: Quantized, theirs: Floats, scales: Floats, allowed: Floats) -> int:
-    """Return how many codes follow, with these scales, from no values within the allowed distances."""
+    """Return the number of codes that, with these scales, no values within the allowed distances explain."""
     y, divisors = found.exact.normalized, np.where(scales == 0.0, np.inf, scales)
     low, high = (
         round_quotients(ends, divisors, found.asked.row.grid).values for ends in (y - allowed, y + allowed)
@@ -192,7 +196,7 @@ def _count_codes_beyond(found: Quantized, theirs: Floats, scales: Floats, allowe
 
 
 def _read_codes(codes: NDArray[Any], found: Quantized) -> Floats:
-    """Return the numbers of somebody's codes."""
+    """Return the numbers of given codes in float64; raise `DataError` if the shape does not fit."""
     shape, grid = found.values.shape, found.asked.row.grid
     if codes.dtype == np.uint8 and not grid.is_integer:
         if codes.shape == (*shape[:-1], shape[-1] // 2) and grid.sign_place < 4:
@@ -232,7 +236,7 @@ def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: boo
 
 
 def _find_worst(found: Quantized, theirs: Floats, right: Floats) -> WorstScale:
-    """Return the scale that is furthest from the exact one, relatively."""
+    """Return the scale with the largest relative error among those that differ."""
     off = np.abs(theirs - right) / right
     place = np.unravel_index(
         int(np.argmax(np.where(theirs == right, -1.0, np.nan_to_num(off, nan=np.inf)))), right.shape
@@ -245,14 +249,17 @@ def _find_worst(found: Quantized, theirs: Floats, right: Floats) -> WorstScale:
 
 
 def _is_near(theirs: Floats, made: Any) -> bool:
-    """Whether scales are others, up to the rounding of a kernel."""
+    """Whether all scales agree with those of a rule up to the rounding of a kernel."""
     return bool((np.abs(theirs - made) <= _OWN_ROUNDING * np.abs(made)).all())
 
 
 def _read_ratio(
     found: Quantized, part: QuantizedPart, theirs: Floats, right: Floats, nearest: QuantizedPart | None
 ) -> QuantizedPart:
-    """Return what the ratio to the exact scales tells; else the rule that is nearest."""
+    """Return the comparison with a fault if all scales have one ratio to the exact ones, or to their inverses.
+
+    Otherwise it is `nearest`, the comparison with the nearest rule, or `part` if that is None.
+    """
     if _is_near(theirs, right):
         assert part.worst is not None
         told = f"scales differ by at most {part.worst.ulp:.3g} ulp of float32, as a kernel's own rounding"

@@ -1,4 +1,4 @@
-"""The ways in which kernels make scales and codes: each a rule with an id, its words and its arithmetic."""
+"""The ways in which kernels make scales and codes: each is a rule with an id, words and arithmetic."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from normcli.quantizing.quantize import Quantized
 
 LARGEST = (448.0, 240.0, 57344.0, 127.0, 128.0, 127.5, 256.0, 6.0, 1.0)
-"""Divisors of the largest magnitude in kernels; 240 is the largest number of E4M3 in AMD's variant."""
+"""The numbers by which kernels divide the largest magnitude; 240 is the largest of E4M3 in AMD's variant."""
 
 _EPS = (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 
 _SHORT = ("float32", "bfloat16", "float16")
-"""The dtypes that a kernel may have rounded the result to before it quantized it."""
+"""The dtypes to which a kernel may have rounded the result before quantization."""
 
 _BLOCKS = (16, 32, 64, 128)
 
@@ -39,17 +39,17 @@ class ScaleRule(NamedTuple):
     Parameters
     ----------
     fault : str
-        Its id.
+        The id of the rule.
     cause : str
-        What it does, as a clause.
+        The words for the rule, a clause.
     per : str
-        The groups of values that share a scale, as of `--per`.
+        The values that share a scale: `tensor`, `token`, `channel` or `block:N`.
     y : ndarray of float64
-        The values of which the largest magnitude is taken.
+        The values whose largest magnitude is taken.
     scale : callable
-        Returns the scales for the largest magnitudes.
+        Takes the largest magnitudes, and returns the scales.
     remedy : str or None
-        The option that asks for it; None for none.
+        The option with which normcli follows the rule; None without one.
     """
 
     fault: str
@@ -61,7 +61,7 @@ class ScaleRule(NamedTuple):
 
 
 def list_scale_rules(found: Quantized) -> Iterator[ScaleRule]:
-    """Yield the ways in which scales are made, the likely ones first."""
+    """Yield the ways in which kernels make scales for a format and a result, the likely ones first."""
     asked, y = found.asked, found.exact.normalized
     row, per = asked.row, asked.per
 
@@ -116,7 +116,10 @@ def list_scale_rules(found: Quantized) -> Iterator[ScaleRule]:
 
 
 def _list_divisions(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
-    """Yield the ways in which a float32 scale follows from the largest magnitude, amax."""
+    """Yield the ways in which kernels make a float32 scale from the largest magnitude, amax.
+
+    `of` are the words for a rounding of y that stand at the end of the cause.
+    """
     for divisor in LARGEST:
         for fault, words, scale in (
             ("scale-largest", f"amax / {divisor:g}", _divide),
@@ -129,7 +132,7 @@ def _list_divisions(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
 
 
 def _list_eps(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
-    """Yield the ways in which an eps enters a float32 scale; one that changes no scale is found before."""
+    """Yield the ways in which an eps enters a float32 scale."""
     for divisor in LARGEST:
         for eps in _EPS:
             added = functools.partial(_divide, divisor=divisor, eps=eps)
@@ -165,7 +168,10 @@ def _round_to_float32(values: NDArray[Any]) -> Floats:
 
 
 def list_code_rules(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[tuple[str, str, Floats]]:
-    """Yield the ways in which codes are made with given scales: id, words, and the numbers of the codes."""
+    """Yield (id, words, numbers) for the ways in which kernels make codes with given scales.
+
+    The numbers are those of the codes, in float64 and of the shape of y.
+    """
     short = divisors.astype(np.float32)
     yield "codes-truncated", "codes are cut off toward 0, not rounded to nearest", _step(y, divisors, grid, 0.0)
     yield "codes-half-away", "codes halfway are rounded away from 0, not to even", _step(y, divisors, grid, 0.5)
@@ -187,7 +193,7 @@ def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:
 
 
 def _step(y: Floats, divisors: Floats, grid: NumberGrid, share: float) -> Floats:
-    """Return quotients on a grid: the step below the magnitude, once a share of a step is added to it."""
+    """Return quotients cut off toward 0 to a grid, after `share` of a step was added to the magnitudes."""
     quotients = np.abs(y) / divisors
     units = find_units(quotients, grid)
     sizes: Floats = np.minimum(np.floor(quotients / units + share) * units, grid.largest)

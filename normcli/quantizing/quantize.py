@@ -1,7 +1,7 @@
 """A norm's exact result as scales and codes.
 
-The result is calculated in float64, rounded once. Where a value equals a boundary of a scale or a code, the
-norm is calculated again with that boundary subtracted: the sign says on which side of it the exact value lies.
+The result is calculated in float64, rounded once. Where a value equals a boundary between two scales or codes,
+the norm is calculated again with the boundary subtracted: the sign tells on which side the exact value lies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from normcli.engine.inputs import COUNT
 from normcli.engine.run import run_into
 from normcli.engine.tiling.geometry import find_geometry
 from normcli.errors import DataError, NormError, UsageError
-from normcli.norms.shapes.parameter_shapes import ParameterShapes
+from normcli.norms.axes import ParameterShapes
 from normcli.numerics.pairs import two_diff
 from normcli.quantizing.blocks import (
     TILE,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.norms.type_names import NormName
+    from normcli.norms.rules import NormName
     from normcli.quantizing.blocks import Losses
     from normcli.quantizing.formats import QuantizedFormat
 
@@ -56,10 +56,10 @@ class Quantization(NamedTuple):
     ----------
     row : QuantizedFormat
     per : str
-        Which values share a scale: `tensor`, `token` (the last axis), `channel` or `block:N`
-        (of the last axis).
+        The values that share a scale: `tensor`, `token` (those along the last axis), `channel` or `block:N`
+        (N along the last axis).
     rounding : str or None
-        One of `ScaleRounding`; None is the format's own.
+        The name of a `ScaleRounding`; None: the format's own.
     """
 
     row: QuantizedFormat
@@ -68,7 +68,7 @@ class Quantization(NamedTuple):
 
     @property
     def rounding_name(self) -> str:
-        """The rule by which a scale is rounded to its format."""
+        """The name of the rule by which a scale is rounded: `nearest`, or a `ScaleRounding`."""
         return "nearest" if self.row.scale is not None else self.rounding or ScaleRounding.FLOOR
 
 
@@ -82,20 +82,20 @@ class Quantized:
     exact : Result
         The norm's result, in float64 unless a convention that rounds before gamma defines its dtype.
     codes : ndarray of int8 or uint8
-        Of the tensor's shape; the bits of a float, in the lower four for E2M1.
+        The codes, of the tensor's shape: integers, or the bits of floats, those of E2M1 in the lower four.
     scales : ndarray
-        float32, or the bits of E8M0 or E4M3 as uint8. Of the tensor's rank: 1 along axes that share a scale,
-        the number of blocks along a last axis in blocks.
+        The scales: float32, or the bits of E8M0 or E4M3 as uint8. The shape has the tensor's rank, with 1 along
+        axes whose values share a scale, and the number of blocks along a last axis in blocks.
     tensor_scale : ndarray of float32, shape ()
-        1 in formats without one.
+        The scale of the whole tensor; 1 in formats without one.
     factors : ndarray of float64
-        The numbers that codes are multiplied by, of the shape of `scales`.
+        The numbers by which codes are multiplied, scale times tensor scale, of the shape of `scales`.
     error : float
-        The largest |code · scale − y|.
+        The largest |code · factor − y|.
     saturated, flushed : float
-        The share of values beyond the largest code, and of values other than 0 whose code is 0.
+        The shares, from 0 to 1, of values beyond the largest code, and of values other than 0 whose code is 0.
     signal_to_noise : float
-        10 · log₁₀(Σy² / Σ(code · scale − y)²), in dB; inf where nothing is lost.
+        10 · log₁₀(Σy² / Σ(code · factor − y)²), in dB; inf if nothing is lost.
     """
 
     asked: Quantization
@@ -111,18 +111,18 @@ class Quantized:
 
     @functools.cached_property
     def numbers(self) -> Floats:
-        """The numbers that codes stand for."""
+        """The numbers of the codes, in float64."""
         return decode(self.codes, self.asked.row.grid)
 
     @functools.cached_property
     def values(self) -> Floats:
-        """The numbers that codes stand for, times their scales."""
+        """The quantized tensor: the numbers of the codes times their factors, in float64."""
         values: Floats = self.numbers * spread_scales(self.factors, self.codes.shape)
         return values
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays of a file, by name: no `tensor_scale` where the format has none."""
+        """The arrays of a file by name: codes, scales, and tensor_scale if the format has one."""
         names = ("codes", "scales", "tensor_scale") if self.asked.row.has_tensor_scale else ("codes", "scales")
         return {name: getattr(self, name) for name in names}
 
@@ -134,12 +134,14 @@ class Quantized:
 
 
 def read_quantization(name: str | None, per: str | None, rounding: str | None) -> Quantization:
-    """Return what a caller asks for.
+    """Return the quantization for the names of a format, of values that share a scale, and of a rounding.
+
+    None for `per` or `rounding` is the format's default.
 
     Raises
     ------
     UsageError
-        If a word is unknown, or does not go with the format.
+        If the format is None, a name is unknown, or one does not fit the format.
     """
     if name is None:
         given = "--scale-rounding" if per is None else "--per"
@@ -170,22 +172,22 @@ def quantize(
     scale_rounding: str | None = None,
     **options: Any,
 ) -> Quantized:
-    """Normalize a tensor and quantize the exact result, which is rounded by nothing before.
+    """Normalize a tensor and quantize the exact result, without rounding it before.
 
     Parameters
     ----------
     x, norm, **options
-        As of `normalize`.
+        The tensor, the norm and its options, as for `normalize`.
     format_name : {"int8", "fp8-e4m3", "fp8-e5m2", "mxfp8", "mxfp4", "nvfp4"}
     per : str, optional
-        Which values share a scale: `tensor`, `token`, `channel`, `block:32`; the format's own by default.
+        The values that share a scale: `tensor`, `token`, `channel`, `block:32`; the format's own by default.
     scale_rounding : {"floor", "ceil", "rceil", "even"}, optional
-        Of mxfp8 and mxfp4: how a scale becomes a power of two; `floor` by default.
+        For mxfp8 and mxfp4: the rule by which a scale becomes a power of two; `floor` by default.
 
     Raises
     ------
     NormError
-        As `normalize`; if a word is unknown; if the result is not finite, or does not divide into blocks.
+        If an argument is not valid, the result is not finite, or rows do not divide into blocks.
 
     Examples
     --------
@@ -205,20 +207,23 @@ def quantize_plan(
     Parameters
     ----------
     plan : Plan
-        Whose output is float64.
+        The plan, with an output of float64.
     values : ndarray
+        The tensor.
     inputs : Inputs
     asked : Quantization
     effort : Effort
 
-    A convention that rounds before gamma defines its result in the tensor's dtype: that is what is quantized.
-
     Raises
     ------
     UsageError
-        If groups overlap.
+        If the norm has windows.
     DataError
-        If it is not finite, or does not divide into blocks.
+        If the result is not finite or empty, or rows do not divide into blocks.
+
+    Notes
+    -----
+    A convention that rounds before gamma defines its result in the tensor's dtype: this result is quantized.
     """
     if plan.groups_overlap:
         raise UsageError(f"quantize takes no windows: {plan.norm.name} is of windows")
@@ -234,7 +239,7 @@ def quantize_plan(
         raise DataError("quantize takes a tensor of one value at least")
 
     def ask(y: Floats, places: Selected) -> Floats:
-        """Return values of which those at some places are the next double on the side of the exact ones."""
+        """Return y, with values at the places moved to the next float64 on the side of the exact values."""
         if is_short or not places.any():
             return y
         signs, moved = _compare(plan, values, inputs, effort, y, places), y.copy()
@@ -248,12 +253,12 @@ def quantize_plan(
 def _compare(
     plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort, y: Floats, places: Selected
 ) -> Floats:
-    """Return the signs of what the exact results have beyond y, at some places.
+    """Return the signs of the exact results less y, at the places that are True, flat in C order.
 
     Raises
     ------
     DataError
-        If beta − y is no double, so that the norm cannot subtract both at once.
+        If beta − y is no float64, so that the norm cannot be calculated with it in place of beta.
     """
     shape = plan.grid.view_shape
 
@@ -284,7 +289,10 @@ def _compare(
 def _quantize(
     y: Floats, asked: Quantization, exact: Result, ask: Callable[[Floats, Selected], Floats], effort: Effort
 ) -> Quantized:
-    """Quantize y; `ask` moves values that equal a boundary to where the exact ones lie."""
+    """Return y as scales and codes.
+
+    `ask` returns y with values at some places, which equal a boundary, moved to the side of the exact values.
+    """
     row, channel = asked.row, exact.plan.grid.layout.channel
     view = find_view(
         y.shape, asked.per, channel
@@ -316,9 +324,10 @@ def _quantize(
 def _quantize_tiles(
     plan: Plan, values: NDArray[Any], inputs: Inputs, asked: Quantization, effort: Effort
 ) -> Quantized | None:
-    """Quantize a large result tile by tile, so that it is never in memory as a whole.
+    """Return a large result as scales and codes, calculated tile by tile, so that it is never in memory whole.
 
-    None where values that share a scale are no neighbours in a tile, and where one lies on a boundary.
+    None if the tensor is small, values that share a scale are no neighbours in a tile, one lies on a boundary,
+    or an error is raised, which the caller meets again.
     """
     row, shape = asked.row, plan.grid.shape
     if values.size <= TILE:
@@ -352,7 +361,7 @@ def _keep(
     tensor_scale: float,
     losses: Losses,
 ) -> Quantized:
-    """Keep codes and scales in the shapes that they are stored in."""
+    """Return codes and scales as `Quantized`, in the shapes and dtypes in which they are stored."""
     grid = exact.plan.grid
     channel = grid.layout.channel
     shape = shape_scales(grid.shape, find_view(grid.shape, asked.per, channel), asked.per, channel)

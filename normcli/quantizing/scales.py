@@ -1,4 +1,4 @@
-"""One scale for each group of values, by the rule of a format, and its codes."""
+"""One scale for each group of values, by the rule of a format, and the stored form of scales."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from normcli.quantizing.formats import QuantizedFormat
 
 LEAST_POWER = 127
-"""The powers of two of E8M0 are from −127 to 127; its code is the power plus 127."""
+"""The exponents of E8M0 are from −127 to 127; a code is the exponent plus 127."""
 
 
 class Scales(NamedTuple):
@@ -27,9 +27,9 @@ class Scales(NamedTuple):
     Parameters
     ----------
     values : ndarray of float64
-        The numbers that codes are multiplied by, without the tensor's scale.
+        The scales, without the scale of the whole tensor.
     is_boundary : ndarray of bool
-        Where the largest magnitude lies on a boundary between two scales.
+        Whether each group's largest magnitude lies on a boundary between two scales.
     """
 
     values: Floats
@@ -37,7 +37,10 @@ class Scales(NamedTuple):
 
 
 def find_tensor_scale(largest: float, row: QuantizedFormat) -> Scales:
-    """Return the scale of a whole tensor: its largest magnitude / (largest scale · largest code), a float32."""
+    """Return the scale of a whole tensor: largest magnitude / (largest scale · largest code), in float32.
+
+    `row` has to be a format whose scales have few bits (`nvfp4`).
+    """
     assert row.scale is not None
     return _divide(np.array([largest]), row.scale.largest * row.grid.largest)
 
@@ -50,15 +53,17 @@ def find_scales(
     Parameters
     ----------
     largest : ndarray of float64
+        The largest magnitude of each group.
     row : QuantizedFormat
     rounding : str or None
-        One of `ScaleRounding`, of powers of two alone; `floor` by default.
+        The name of a `ScaleRounding` for scales that are powers of two; None: `floor`.
     tensor_scale : float
+        The scale of the whole tensor, by which scales of nvfp4 are divided.
 
     Raises
     ------
     DataError
-        If a scale is beyond its format.
+        If a scale is too large for float32 or E8M0.
     """
     if row.scale is None:
         return _find_powers(largest, row, ScaleRounding(rounding or ScaleRounding.FLOOR))
@@ -69,7 +74,7 @@ def find_scales(
 
 
 def _divide(largest: Floats, divisor: float) -> Scales:
-    """Return quotients in float32; of zeros 1, and of what float32 rounds to 0 its least number."""
+    """Return largest / divisor rounded to float32: 1 for 0, at least the smallest float32 for all others."""
     found = round_quotients(largest, divisor, FLOAT32)
     if found.is_saturated.any():
         raise DataError(f"a value of magnitude {float(np.max(largest)):g} has no scale in float32")
@@ -101,7 +106,7 @@ def encode_scales(scales: Floats, row: QuantizedFormat) -> NDArray[Any]:
 
 
 def decode_scales(stored: NDArray[Any], row: QuantizedFormat) -> Floats:
-    """Return the numbers that stored scales are: bits as uint8, or the numbers themselves."""
+    """Return the numbers of stored scales in float64; uint8 are bits if the format stores them so."""
     if stored.dtype != np.uint8:
         return stored.astype(np.float64)
     if row.scale is None:

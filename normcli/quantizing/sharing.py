@@ -16,20 +16,23 @@ if TYPE_CHECKING:
 
 
 def find_view(shape: tuple[int, ...], per: str, channel: int | None) -> tuple[int, int, int, int]:
-    """Return a tensor's shape as four axes: the values along the first and the last but one tell scales apart.
+    """Return the lengths of four axes, as which a tensor is viewed to find its scales.
+
+    The third axis numbers the groups of values that share a scale; the second and the fourth run over the
+    values of a group; the first has length 1. For (8, 64) with `block:32` they are (1, 1, 16, 32).
 
     Parameters
     ----------
     shape : tuple of int
     per : str
-        What shares a scale: `tensor`, `token`, `channel` or `block:N`.
+        The values that share a scale: `tensor`, `token`, `channel` or `block:N`.
     channel : int or None
-        The channel axis; None where there is none.
+        The channel axis; None if there is none.
 
     Raises
     ------
     DataError
-        If there is no such axis, or it does not divide into such blocks.
+        If there is no channel axis, or the last axis does not divide into blocks of N.
     """
     size = math.prod(shape)
     if per == "tensor":
@@ -50,7 +53,10 @@ def find_view(shape: tuple[int, ...], per: str, channel: int | None) -> tuple[in
 def shape_scales(
     shape: tuple[int, ...], view: tuple[int, ...], per: str, channel: int | None
 ) -> tuple[int, ...]:
-    """Return the shape of scales, of the tensor's rank: 1 along axes that share one."""
+    """Return the shape of scales: the tensor's, with 1 along axes whose values share a scale.
+
+    With tokens or blocks, the last axis is the number of blocks in it; `view` is that of `find_view`.
+    """
     if per == "tensor" or not shape:
         return (1,) * len(shape)
     if per == "channel":
@@ -59,19 +65,20 @@ def shape_scales(
 
 
 def spread_scales(scales: Floats, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return scales of any grouping as an array of a tensor's shape: one for each value.
+    """Return scales repeated to a tensor's shape: one for each value.
 
     Parameters
     ----------
     scales : ndarray
-        Of the tensor's rank, each axis as long as the tensor's or a divisor of that; or without the last axis,
-        if each token has one; or a single one.
+        Scales of the tensor's rank, the length of each axis a divisor of the tensor's; or of the tensor's shape
+        without the last axis, one for each token; or a single scale.
     shape : tuple of int
+        The shape of the tensor.
 
     Raises
     ------
     DataError
-        If they have another shape.
+        If the scales have another shape.
     """
     found: NDArray[Any] = scales.reshape((1,) * len(shape)) if scales.size == 1 else scales
     if scales.shape == shape[:-1]:

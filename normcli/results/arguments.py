@@ -10,14 +10,14 @@ import numpy as np
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import UsageError
-from normcli.norms.options import read_flag
+from normcli.norms.option_kinds import read_flag
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
 from normcli.results.arrays import Give, Taken, give_back_as_is, take
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from normcli.tensors.residual import Addends, ResidualSum
-from normcli.tensors.tables.column_names import match_names
+from normcli.tensors.tables.column_choice import match_names
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ AROUND = ("clip", *GATE, "clip_output")
 
 
 class Arguments(NamedTuple):
-    """The arguments of a call, read: plan, tensor and inputs."""
+    """The arguments of a call, read: plan, tensor, inputs, effort, the way back, and the addends of a residual.
+
+    `give` converts an array of the tensor's shape to the type of x, `give_other` one of another shape.
+    """
 
     plan: Plan
     values: NDArray[Any]

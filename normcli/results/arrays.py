@@ -18,7 +18,7 @@ from normcli.dtypes import LARGEST_EXACT, find_type, is_bfloat16, require_real
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import name_layout
 from normcli.results.foreign_arrays import read_foreign
-from normcli.tensors.tables.column_names import list_names
+from normcli.tensors.tables.column_choice import list_names
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _take_array(x: Any, name: str) -> Taken:
 
 
 def _refuse(x: Any, name: str, error: Exception) -> NoReturn:
-    """Raise the error that says why an array cannot be read."""
+    """Raise `DataError` with the reason why an array cannot be read."""
     if str(getattr(x, "device", "")) == "meta":
         raise DataError(f"{name} is a meta tensor, which has a shape and no values") from error
     dtype = str(getattr(x, "dtype", "")).rpartition(".")[2]
@@ -251,7 +251,7 @@ def _is_polars_number(polars: Any, dtype: Any) -> bool:
 
 
 def _warn_of_rounding(name: str, values: NDArray[Any], whole: Sequence[bool]) -> None:
-    """Warn where columns of whole numbers lost digits beside floats or missing cells."""
+    """Warn if columns of whole numbers (`whole`) were rounded to float64 because other cells are floats."""
     if values.dtype.kind == "f" and (np.abs(values[:, np.asarray(whole, dtype=bool)]) >= LARGEST_EXACT).any():
         message = (
             f"{name}: whole numbers of 2^53 and more are rounded to float64, as other cells are no such numbers"

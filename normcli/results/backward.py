@@ -34,7 +34,7 @@ class BackwardProblem(NamedTuple):
     Parameters
     ----------
     plan : Plan
-        Made for the shape and dtype of `values`.
+        The plan for the shape and dtype of `values`.
     values, dy : ndarray
         The tensor x, and the derivative of a loss with respect to the normalized tensor y.
     inputs : Inputs
@@ -148,8 +148,8 @@ def backward(
     Raises
     ------
     UsageError
-        If the norm has no derivative, because its statistics are single values of the tensor (`robust`,
-        `minmax`), or an option is not valid.
+        If the norm has no derivative, because its statistics are single values of the tensor (`minmax`,
+        `midrange`, `maxabs`, `robust`), or an option is not valid.
     DataError
         If `dy` is not of the shape of `x`, or an array does not fit.
 

@@ -58,7 +58,7 @@ def calculate(
     Parameters
     ----------
     plan : Plan
-        Made for the shape and dtype of `values`.
+        The plan for the shape and dtype of `values`.
     values : ndarray
         The tensor, of an integer, boolean or float dtype.
     inputs : Inputs

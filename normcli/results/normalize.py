@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     from normcli.norms.layout import AxisSpec
-    from normcli.norms.type_names import (
+    from normcli.norms.rules import (
         EpsModeName,
         FillName,
         FrameworkName,

@@ -246,7 +246,7 @@ class Result:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One line for each kind of degenerate group."""
+        """One line for each kind of degenerate group; empty if no group is degenerate."""
         return tuple(str(degeneracy) for degeneracy in self.degeneracies)
 
     @functools.cached_property

@@ -197,8 +197,8 @@ def update(state: State, result: Result, rule: RunningRule) -> Update:
 
     Notes
     -----
-    As torch 2.13's `batch_norm` and `instance_norm`, Keras's, Flax's and ONNX's BatchNormalization; but in
-    float64 from exact batch statistics.
+    The rules are those of torch 2.13's `batch_norm` and `instance_norm`, and of Keras's, Flax's and ONNX's
+    batch normalization; here in float64, from exact batch statistics.
     """
     plan = result.plan
     if state.batches >= MOST_BATCHES:

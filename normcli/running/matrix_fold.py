@@ -319,9 +319,10 @@ def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> Fol
 def find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any], rows: int) -> tuple[int, bool]:
     """Return the axis of the rows, 0 or 1 (for a transposed convolution), and whether the other fits as well.
 
-    If u and v have the lengths for both axes, the axis is the one for which they come from one power iteration
-    of the weight, as a training step leaves them; if that holds for neither or both, it is `rows`. The second
-    value is True only in this last case, if σ differs between the axes. Without u and v that fit, it is 0.
+    The axis is the one for which u and v have the right lengths; without one, 0. If both have, it is the one
+    for which u and v come from one power iteration of the weight, as a training step leaves them; if that holds
+    for neither or both, it is `rows`. The second value is True only in this last case, if σ differs between the
+    two axes.
     """
     matrices = {}
     for axis in range(min(weight.ndim, 2)):

@@ -23,9 +23,8 @@ from normcli.norms.rules import EpsMode
 from normcli.numerics.statistics.solution import Given
 from normcli.numerics.sums.fixed_point import divide_total
 from normcli.running.average import MOST_BATCHES, State
-from normcli.tensors.formats.members import Members
-from normcli.tensors.formats.npz import FileKind, write_npz
-from normcli.tensors.locks import is_at, name_beside, try_lock
+from normcli.tensors.formats.npz import FileKind, Members, write_npz
+from normcli.tensors.held_files import is_at, name_beside, try_lock
 from normcli.tensors.written_whole import open_whole
 
 if TYPE_CHECKING:
@@ -172,7 +171,7 @@ def hold(path: str, timeout: float | None = None, notify: Callable[[], None] = l
 
 
 def _try_hold(path: str, target: Path) -> Callable[[], None] | None:
-    """Lock a state file, or one beside it; return the function that unlocks it, or None if it is locked."""
+    """Lock a state file, or one beside it; return the function that unlocks it, or None if another has it."""
     try:
         if (
             os.name == "nt"

@@ -135,7 +135,7 @@ def _compare(a: Member, b: Member) -> Equality | None:
     return Equality((a.name, b.name), kind, reason, differences, apart.max_abs, before=before)
 
 
-class _Apart(NamedTuple):
+class _Distance(NamedTuple):
     """The distance of two tensors.
 
     Parameters
@@ -153,7 +153,7 @@ class _Apart(NamedTuple):
     equal: bool
 
 
-def _measure(a: NDArray[Any], b: NDArray[Any]) -> _Apart:
+def _measure(a: NDArray[Any], b: NDArray[Any]) -> _Distance:
     short = is_short_float(a.dtype)
     most = get_eps(a.dtype) * (1 if short else _ROUNDINGS)
     largest, rounding = 0.0, True
@@ -166,7 +166,7 @@ def _measure(a: NDArray[Any], b: NDArray[Any]) -> _Apart:
             largest = max(largest, float(gap.max(initial=0.0)))
             limit = most * np.maximum(np.abs(one), np.abs(other))
             rounding = rounding and bool((alike | (gap <= limit) & np.isfinite(gap)).all())
-    return _Apart(largest, rounding, largest == 0.0 if short else rounding)
+    return _Distance(largest, rounding, largest == 0.0 if short else rounding)
 
 
 def explain_sameness(a: Member, b: Member) -> str:
@@ -197,7 +197,7 @@ def _explain_groups(a: Plan, b: Plan) -> str:
 
 
 def _find_role(plan: Plan, axis: int) -> str:
-    """Return what becomes of an axis of the tensor."""
+    """Return the role of an axis of the tensor: `split`, `reduced` or `kept`."""
     if plan.grid.split is not None and axis == plan.grid.split.axis:
         return "split"
     return "reduced" if axis in plan.grid.axes else "kept"
@@ -215,7 +215,7 @@ def list_options(a: Member, b: Member) -> Iterator[str]:
 
 
 def _explain_ddof(a: Member, b: Member) -> str:
-    """Return what ddof does: x̂ divides by a root of n − ddof, so its factor is a root of their quotient."""
+    """Return the effect of two ddof in words: the x̂ differ by a factor, √((n − other) / (n − one))."""
     count, ddofs = a.plan.grid.group_size, (a.plan.spec.ddof, b.plan.spec.ddof)
     against = f"ddof {ddofs[0]} against {ddofs[1]}"
     if count <= max(ddofs):
@@ -285,7 +285,7 @@ def list_differences(a: Member, b: Member) -> Iterator[str]:
 
 
 def _describe_parameters(plan: Plan) -> tuple[tuple[str, str], ...]:
-    """Return what gamma and beta are, by what may differ between two norms: first what says most."""
+    """Return pairs of a property of gamma and beta and its value, the most telling property first."""
     names, shape = plan.norm.parameter_names, plan.parameters.shape
     wide = [str(axis) for axis in plan.parameters.axes if names and plan.grid.shape[axis] > 1]
     return (

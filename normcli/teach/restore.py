@@ -275,7 +275,7 @@ def _explain_rest(attempt: Restoration) -> str:
 
 
 def find_shrinkage(plan: Plan, size: float) -> float:
-    """Return by which part of its distance from the mean eps moves a value, in a group of some deviation.
+    """Return the share of its distance from the mean by which eps moves a value; `size` is the deviation.
 
     That is 1 − size/divisor: about eps/(2 size²) for an eps inside the root, and about eps/size outside.
     """

@@ -81,14 +81,12 @@ class NormColumn(NamedTuple):
         result = self.result
         if not result.input.size:
             return result.input.reshape(-1)
-        values = fetch(result.plan.grid.take_group(result.input, 0)).reshape(-1)
+        grid = result.plan.grid
+        values = fetch(grid.take_group(result.input, 0)).reshape(-1)
         if result.selection is None:
             return values
-        counts = ~np.isnan(values) if result.selection.omits_nan else np.ones(values.shape, np.bool_)
-        if result.selection.mask is not None:
-            mask = np.broadcast_to(result.selection.mask, result.input.shape)
-            counts &= fetch(result.plan.grid.take_group(mask, 0)).reshape(-1)
-        counting: NDArray[Any] = values[counts]
+        places = grid.locate_values(0, np.arange(values.size))
+        counting: NDArray[Any] = values[result.selection.select(result.input, places)]
         return counting
 
 

@@ -20,15 +20,13 @@ from normcli.tensors.formats.file_formats import (
     find_format,
     recognize_format,
 )
-from normcli.tensors.formats.store_places import find_place
 from normcli.tensors.held_files import Opened
 from normcli.tensors.mapped import Mapped
 from normcli.tensors.spool import spool
-from normcli.tensors.tables.column_choice import UNNAMED, find_grouping
-from normcli.tensors.tables.column_names import list_names
+from normcli.tensors.tables.column_choice import UNNAMED, find_grouping, list_names
 from normcli.tensors.tables.tables import AS_FOUND, FileTable
 from normcli.tensors.tables.text_columns import doubt_identifiers
-from normcli.tensors.tensor import STANDARD_STREAM, GroupingColumns, Tensor
+from normcli.tensors.tensor import STANDARD_STREAM, GroupingColumns, Tensor, find_place
 
 if TYPE_CHECKING:
     from normcli.tensors.tables.tables import TableOptions, TextRows
@@ -49,7 +47,8 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
     Parameters
     ----------
     specification : str
-        `FILE`; `FILE:KEY` for an array of an archive or store; or `-` for standard input. The format is
+        `FILE`; `FILE:KEY` for an array of an archive or store, or the columns of a table in place of those that
+        the options name; or `-` for standard input. The format is
         recognized by the suffix; for standard input and pipes such as `<(command)`, by the first bytes.
     options : TableOptions
         The options for reading a table.
@@ -98,7 +97,7 @@ def split_key(specification: str) -> tuple[Path, str | None]:
     Raises
     ------
     UsageError
-        If there is a key and files of that suffix hold a single array.
+        If there is a key and files of that suffix hold a single array, and no table.
     """
     if os.path.exists(specification):  # noqa: PTH110  # False, not an error, where the name is too long
         return Path(specification), None
@@ -107,9 +106,8 @@ def split_key(specification: str) -> tuple[Path, str | None]:
         return Path(specification), None
     path, suffix, key = found.groups()
     file_format = FORMATS[suffix.lower()]
-    if not file_format.has_keys:
-        remedy = "; --columns chooses among those of a table" if file_format.keeps_others else ""
-        raise UsageError(f"{specification}: a {suffix} file holds one array and has no keys{remedy}")
+    if not (file_format.has_keys or file_format.keeps_others):
+        raise UsageError(f"{specification}: a {suffix} file holds one array and has no keys")
     return Path(path), key
 
 
@@ -181,6 +179,8 @@ def _load_whole(
         raise DataError(f"{name} is empty")
     file_format = file_format or FORMATS[recognize_format(head, name)]
     stream.seek(0)
+    if key is not None and not file_format.has_keys:
+        key, options = None, options._replace(columns=key, exclude=None)
     found, how = file_format.read(stream, name, key, options)
     if not isinstance(found, FileTable):
         options.refuse(name)
@@ -198,7 +198,7 @@ def _load_whole(
     by = None
     if options.by is not None:
         places = find_grouping(found.rows, options.by)
-        names = tuple((found.rows.names or ())[place] for place in places)
+        names = tuple(found.rows.names[place] if found.rows.names else str(place) for place in places)
         numerals = None if found.delimiter is None else cast("TextRows", found.rows).numerals
         by = GroupingColumns(names, partial(found.rows.read_labels, places), numerals)
     return Tensor(values, name, columns, notes or None, found, has_no_dtype=True, by=by)

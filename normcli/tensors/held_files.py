@@ -1,20 +1,51 @@
-"""Opening files and stores, and checking later that no other process has changed them."""
+"""Files and stores that other processes may write to: opened, held against what they were then, locked."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import re
 import stat
+import threading
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from normcli.errors import DataError
-from normcli.tensors.positions import BINARY
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import NoReturn
+
+
+BINARY: int = getattr(os, "O_BINARY", 0)
+"""The flag of `os.open` without which Windows changes line ends; 0 on other systems."""
+
+REPLACES_MAPPED = os.name != "nt"
+"""Whether a file can be renamed while it is mapped into memory."""
+
+_MOVING = threading.Lock()
+"""The lock that is held while a descriptor's position, which all threads share, is moved and used."""
+
+
+def read_at(descriptor: int, buffer: memoryview, place: int) -> int:
+    """Read bytes at a file offset into a buffer; return their number, 0 at the end of the file."""
+    if hasattr(os, "preadv"):
+        return os.preadv(descriptor, [buffer], place)
+    with _MOVING:
+        os.lseek(descriptor, place, os.SEEK_SET)
+        found = os.read(descriptor, len(buffer))
+    buffer[: len(found)] = found
+    return len(found)
+
+
+def write_at(descriptor: int, buffer: memoryview, place: int) -> int:
+    """Write bytes of a buffer at a file offset; return the number written, which may be less than all."""
+    if hasattr(os, "pwritev"):
+        return os.pwritev(descriptor, [buffer], place)
+    with _MOVING:
+        os.lseek(descriptor, place, os.SEEK_SET)
+        return os.write(descriptor, buffer)
 
 
 _AT_ONCE = os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0)
@@ -191,3 +222,69 @@ def _find_version(status: os.stat_result, place: str | int) -> tuple[int, int, i
     # A descriptor's file may lose its name, which is a change of the file and none of what it holds.
     changed = status.st_ctime_ns if isinstance(place, str) else 0
     return status.st_ino, status.st_size, status.st_mtime_ns, changed
+
+
+_LEFT = re.compile(r"\.normcli-[0-9a-f]{16}\.(part|lock)")
+"""The pattern of the names of drafts and locks."""
+
+
+def name_beside(target: Path, kind: str, identity: bytes) -> Path:
+    """Return the path of a draft (kind `part`) or a lock (kind `lock`) beside a target, named by 8 bytes."""
+    return target.with_name(f".normcli-{identity.hex()}.{kind}")
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file or folder until its descriptor is closed; return False if it is locked already.
+
+    Raises
+    ------
+    OSError
+        If the system (Windows) or the file system has no such locks.
+    """
+    try:
+        import fcntl
+    except ImportError as error:  # Windows
+        raise OSError("no locks") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_at(descriptor: int, path: Path) -> bool:
+    """Whether a path still leads to an open file or folder, which may have been replaced, moved or removed."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the drafts and locks in a folder that were left by processes that have ended.
+
+    Those that are locked, by a running process, are kept; where there are no locks, all are kept.
+    """
+    from pathlib import Path  # slow to import, and of files that are read no more than a path is needed
+
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            is_real = entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+            if _LEFT.fullmatch(entry.name) and is_real:
+                with contextlib.suppress(OSError):
+                    _remove_dead(Path(entry.path))
+
+
+def _remove_dead(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if not try_lock(descriptor) or not is_at(descriptor, path):
+            return
+        if path.is_dir():
+            import shutil  # slow to import, and there is hardly ever anything to remove
+
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    finally:
+        os.close(descriptor)

@@ -18,9 +18,8 @@ from normcli.tensors.files import load, split_key
 from normcli.tensors.formats.file_formats import FORMATS
 from normcli.tensors.formats.npz import find_arrays
 from normcli.tensors.formats.safetensors import list_names, load_opaque
-from normcli.tensors.formats.store_places import find_place
 from normcli.tensors.tables.tables import AS_FOUND
-from normcli.tensors.tensor import STANDARD_STREAM
+from normcli.tensors.tensor import STANDARD_STREAM, find_place
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

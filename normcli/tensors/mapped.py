@@ -15,7 +15,7 @@ import numpy as np
 from normcli.dtypes import require_real
 from normcli.errors import DataError
 from normcli.printable import format_bytes
-from normcli.tensors.positions import read_at
+from normcli.tensors.held_files import read_at
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
-"""Reading long arrays piece by piece, in C order, with their memory released; and decoding a file's text."""
+"""Long work piece by piece: arrays in C order, whose memory is released behind; and how far the work is."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
+
 
 PIECE = 1 << 18
 """The default number of values in a piece."""
@@ -127,3 +128,26 @@ def decode(data: bytes, name: str, kind: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{name} is no {kind}: byte {error.start} is not UTF-8 text") from error
+
+
+_LEAST = 1 << 26
+"""The size of work, in bytes, below which no progress is reported."""
+
+
+class Watch:
+    """The holder of the run's progress observer (`normcli.engine.walk.Observer`), None in most runs."""
+
+    observer: ClassVar[Any] = None
+
+
+def expect(byte_count: int) -> Callable[[int], None]:
+    """Announce work on a number of bytes; return a function that takes the bytes done since its last call.
+
+    Without an observer, or for little work, nothing is announced, and the function does nothing.
+    """
+    observer = Watch.observer
+    if observer is None or byte_count < _LEAST:
+        return lambda count: None
+    observer.expect(byte_count)
+    advance: Callable[[int], None] = observer.advance
+    return advance

@@ -13,7 +13,7 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.tensors import mapped
-from normcli.tensors.watched import expect
+from normcli.tensors.pieces import expect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

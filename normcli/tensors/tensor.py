@@ -1,12 +1,14 @@
-"""A tensor with its source, and the choice of an array in an archive."""
+"""A tensor with its source, and its name: `-`, a file, the key of an archive, or a place in a store."""
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from normcli.dtypes import is_long_float
 from normcli.errors import DataError, UsageError
-from normcli.tensors.tables.column_names import match_names
+from normcli.tensors.tables.column_choice import match_names
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from normcli.tensors.residual import Addends
     from normcli.tensors.tables.numerals import Label, Numerals
     from normcli.tensors.tables.tables import FileTable
+
 
 STANDARD_STREAM = "-"
 """The file name that stands for standard input and output."""
@@ -155,3 +158,58 @@ def choose_key(names: Collection[str], archive: str, key: str | None) -> str:
 def _suggest(archive: str, names: Collection[str], most: int = 8) -> str:
     shown = ", ".join(f"{archive}:{name}" for name in list(names)[:most])
     return shown + (", …" if len(names) > most else "")
+
+
+_SPECIFICATION = re.compile(r"(.+?(\.zarr|\.h5|\.hdf5|\.nc))(?::(.+)|/*)", re.IGNORECASE | re.DOTALL)
+"""`STORE` or `STORE:ARRAY`."""
+
+_KIND_OF = {".zarr": "zarr", ".h5": "hdf5", ".hdf5": "hdf5", ".nc": "hdf5"}
+
+
+class Place(NamedTuple):
+    """The place of an array in a store.
+
+    Parameters
+    ----------
+    path : str
+        The store's path, or a URL that zarr opens.
+    suffix : str
+        The store's suffix in lower case: `.zarr`, `.h5`, `.hdf5` or `.nc`.
+    key : str or None
+        The array's name in the store; None if none is given.
+    """
+
+    path: str
+    suffix: str
+    key: str | None
+
+    @property
+    def is_zarr(self) -> bool:
+        """Whether the store is Zarr (and not HDF5)."""
+        return _KIND_OF[self.suffix] == "zarr"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the path is a URL."""
+        return "://" in self.path
+
+
+def find_place(specification: str) -> Place | None:
+    """Return the place in a store that a text names; None if it names none.
+
+    Examples
+    --------
+    >>> find_place("s3://data/store.zarr:group/x")
+    Place(path='s3://data/store.zarr', suffix='.zarr', key='group/x')
+    >>> find_place("x.npy")
+    """
+    found = _SPECIFICATION.fullmatch(specification)
+    if found is None:
+        return None
+    path, suffix, key = found.groups()
+    return Place(path, suffix.lower(), key)
+
+
+def locate(specification: str) -> str:
+    """Return the name of a file, or of an array in a store, as an absolute path; a URL unchanged."""
+    return specification if "://" in specification else os.path.abspath(specification)  # noqa: PTH100

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors.locks import is_at, name_beside, remove_leftovers, try_lock
+from normcli.tensors.held_files import is_at, name_beside, remove_leftovers, try_lock
 from normcli.tensors.mapped import require_room
 from normcli.tensors.spool import open_outgoing
 from normcli.tuples import NamedTuple

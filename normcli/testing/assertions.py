@@ -1,4 +1,4 @@
-"""Somebody's results, gradients and models held against exact ones; differences fail with the report."""
+"""Assertions on results, gradients and models: a difference from the exact values fails with the report."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 76
-"""Columns of a report: pytest puts four before each line, and a terminal has 80."""
+"""The width of a report in columns: pytest puts four before each line, and a terminal has 80."""
 
 
 def assert_matches(
@@ -67,41 +67,43 @@ def assert_matches(
     Parameters
     ----------
     actual : array_like
-        A kernel's result for `x`, of its shape and of the dtype that `normalize` gives: its own, or `dtype`.
+        A kernel's result for `x`: of the shape of `x`, and of the dtype `dtype` if that is given, otherwise of
+        the dtype of `x` (float64 for integers).
     x : array_like
-        The tensor that was normalized. Both may be of NumPy, ml_dtypes, torch, JAX, CuPy and others alike.
+        The tensor that was normalized. Both may be arrays of NumPy, torch, JAX, CuPy or another library.
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one.
     max_ulp : float, optional
-        How many units in the last place of the output's dtype a value may be off, at the exact value. What is
-        rounded once is off by 0.5 at most.
+        The largest error of a value, in units in the last place of the output's dtype at the exact value. A
+        value that is rounded once has an error of at most 0.5.
     rtol, atol : float, optional
-        Instead: a value may be off by atol + rtol · |exact|. Without any of the three, they are what torch's
-        `assert_close` takes for the dtype (`normcli.checking.ulp.choose_tolerance`).
+        The largest error as atol + rtol · |exact|, in place of `max_ulp`. If none of the three is given, the
+        tolerances are those of torch's `assert_close` for the dtype (`normcli.checking.ulp.choose_tolerance`).
     accumulate : {"float16", "bfloat16", "float32", "float64"} or dtype, optional
-        The dtype that the kernel adds in. Given, each value may be off by what the roundings of such a kernel
-        add up to on these data, and by no more; `normcli.algorithms.moment_bounds` derives it.
+        The dtype of the kernel's sums. If it is given, the largest error of each value is derived from the
+        roundings of such a kernel on these data (`normcli.algorithms.moment_bounds`).
     algorithm, cast : str, optional
-        How it finds the variance: `two-pass`, whose sums may be of any order, unless said otherwise; and when
-        it rounds: names of `normcli.algorithms.table`, such as `one-pass`, `welford`; `once`, `before gamma`.
+        The kernel's algorithm for the variance, as `one-pass` or `welford` (default: `two-pass`, with sums in
+        any order), and its order of casts, as `once` (the default) or `before gamma`: names in
+        `normcli.algorithms.table`.
     **options
-        Those of `normcli.normalize`, by the same names, and with the same defaults: `like`, `gamma`, `eps` ….
+        The options of `normcli.normalize`, by the same names and with the same defaults: `like`, `gamma`, ….
 
     Raises
     ------
     AssertionError
-        If a value differs, or the shape or the dtype; if a declared algorithm promises nothing of a group, as
-        one pass where the mean is far above the spread. The message is the report of `normcli check`: the worst
-        value, its index and its group, how many values are how many ulp off, and the convention or the fault
-        that explains it, where one does.
+        If a value, the shape or the dtype differs; if the declared algorithm has no bound for a group, as one
+        pass where the mean is far above the spread. The message is the report of `normcli check`: the worst
+        value, its index and its group, a histogram of errors in ulp, and the convention or the fault that
+        explains them, if one does.
     NormError
-        If the request makes no sense; as `normalize`.
+        If an argument is not valid.
 
     Notes
     -----
-    Of two passes in float32 over n values the mean is off by E = γ · mean|x| at most, the variance by F = γ of
-    itself and E²; x̂ by E/√var, F/2var of itself and the roundings after that, and y by half a unit of its dtype
-    more. γ is k · 2⁻²⁴ / (1 − k · 2⁻²⁴) with k = n and a few more.
+    With two passes in float32 over n values, the mean has an error of at most E = γ · mean|x|, the variance of
+    F = γ · var + E², x̂ of E/√var + |x̂| · F/(2 var) and the roundings after that, and y of half a unit of its
+    dtype more. γ is k · 2⁻²⁴ / (1 − k · 2⁻²⁴) with k = n and a few more.
 
     References
     ----------
@@ -158,31 +160,33 @@ def assert_backward_matches(
     Parameters
     ----------
     dx : array_like or None
-        The derivative of the loss by `x`, of its shape; None where it is not checked.
+        The derivative of the loss with respect to `x`, of the shape of `x`; None: it is not checked.
     x, dy : array_like
-        The tensor that was normalized, and the derivative of the loss by the normalized tensor. A dy of ones,
-        or one that follows x̂, hides terms of dx: `provocations` gives one that does not.
+        The tensor that was normalized, and the derivative of the loss with respect to the normalized tensor. A
+        dy of ones, or one proportional to x̂, hides terms of dx; that of `provocations` hides none.
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one.
     dgamma, dbeta : array_like, optional
-        The derivatives by gamma and beta, of their shape.
+        The derivatives with respect to gamma and beta, of the shape of the parameters; axes of length 1 may be
+        left out.
     max_ulp, rtol, atol : float, optional
-        As of `assert_matches`. Where values cancel, many ulp are one error of the terms: rtol and atol are of
-        more use than max_ulp. Without any, the absolute tolerance is smaller where the gradients are.
+        The largest error, as in `assert_matches`. Where terms cancel, a small error of a term is many ulp: rtol
+        and atol are of more use than max_ulp. If none is given, atol is smaller for smaller gradients.
     accumulate : str or dtype, optional
+        The dtype of all operations of the backward pass. If it is given, the largest error of each value is
+        derived from the roundings of such a pass on these data (`normcli.algorithms.element_bounds`).
     algorithm : str, optional
-        As of `assert_matches`: each value may be off by what the roundings of a backward pass add up to that
-        finds the statistics so and stays in that dtype (`normcli.algorithms.gradient_bounds`).
+        The algorithm for the variance, as in `assert_matches`.
     **options
-        Those of `normcli.normalize`.
+        The options of `normcli.normalize`, by the same names and with the same defaults.
 
     Raises
     ------
     AssertionError
-        If a value differs, or a shape or a dtype. The report says how dx, dgamma or dbeta is wrong, where one
-        fault explains it: a term left out or taken twice, a sign, other axes, part of the batch.
+        If a value, a shape or a dtype differs. The report says how dx, dgamma or dbeta is wrong if one fault
+        explains it: a term left out or taken twice, a sign, other axes, part of the batch.
     NormError
-        If the request makes no sense; as `normcli.backward`.
+        If an argument is not valid, the norm has no derivative, or there is nothing to check.
 
     Examples
     --------
@@ -234,7 +238,7 @@ def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) ->
 def _require_dtype(
     plan: Plan, name: str, actual: NDArray[Any], expected: np.dtype[Any], *, is_array: bool
 ) -> None:
-    """Fail where a kernel's output is of another dtype than it should be: ulp are counted in its own."""
+    """Fail if an array (`is_array`; lists have no dtype) has another dtype than the one expected."""
     __tracebackhide__ = True
     if is_array and actual.dtype.newbyteorder("=") != expected:
         norm, found = plan.norm.name, actual.dtype.name
@@ -243,7 +247,7 @@ def _require_dtype(
 
 
 def _require_shapes(plan: Plan, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Fail if gradients have other shapes than x, gamma and beta."""
+    """Fail if gradients have other shapes than x, gamma and beta; axes of length 1 do not matter."""
     __tracebackhide__ = True
     for name, array in arrays.items():
         expected = plan.grid.shape if name == "dx" else plan.parameters.shape
@@ -252,7 +256,7 @@ def _require_shapes(plan: Plan, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _fail(plan: Plan, comparisons: Mapping[str, Comparison], report: Document) -> NoReturn:
-    """Raise `AssertionError`: a line that test runners show in their summary, and the report below it."""
+    """Raise `AssertionError` with a line on the mismatches, for summaries of test runners, and the report."""
     __tracebackhide__ = True
     several = len(comparisons) > 1 or NORMALIZED not in comparisons
     wrong = [
@@ -270,24 +274,24 @@ def _fail(plan: Plan, comparisons: Mapping[str, Comparison], report: Document) -
 def assert_model_matches(
     model: Any, batch: Any, *, also: Mapping[type | str, str] | None = None, **options: Any
 ) -> None:
-    """Fail unless every norm of a PyTorch model gives what it should on a batch.
+    """Fail unless every norm of a PyTorch model has the exact output, to tolerances, on a batch.
 
     Parameters
     ----------
     model : torch.nn.Module
     batch : tensor, tuple or mapping
-        What the model is called with: a tuple as arguments, a mapping as named ones.
+        The arguments of the model: a tensor, a tuple of positional ones, or a mapping of named ones.
     also : mapping, optional
-        As of `normcli.record`: which norms the classes of your own are.
+        A class of your own, or its name → the norm that it is, as `{MyNorm: "rms"}`.
     **options
-        As of `normcli.audit`: `only`, `skip`, `rtol`, `atol`, `max_ulp`.
+        Options of `normcli.audit`: `only`, `skip`, `rtol`, `atol`, `max_ulp`.
 
     Raises
     ------
     AssertionError
         If a norm differs, or could not be judged. The message is the report of `normcli audit`.
     NormError
-        As `normcli.record`, `normcli.audit`.
+        If an argument is not valid, or the model has no known norm that ran.
     """
     __tracebackhide__ = True
     with tempfile.TemporaryDirectory() as folder:
@@ -308,14 +312,14 @@ def assert_runs_match(first: str | os.PathLike[str], second: str | os.PathLike[s
     first, second : path
         Files that `normcli.record` wrote.
     **options
-        As of `normcli.audit`.
+        Options of `normcli.audit`: `only`, `skip`, `rtol`, `atol`, `max_ulp`.
 
     Raises
     ------
     AssertionError
-        If they differ. The message names the first norm whose input agrees and whose output does not.
+        If the runs differ. The message names the first norm whose inputs agree and whose outputs do not.
     NormError
-        As `normcli.audit`.
+        If a file cannot be read, an option is not valid, or the runs have no norm in common.
     """
     __tracebackhide__ = True
     _require(audit(first, against=second, **options))

@@ -1,4 +1,4 @@
-"""The algorithm that a kernel is declared to be, and how far each of its values may be off for that."""
+"""The algorithm that a caller declares for a kernel, and the largest error of each value that follows."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.algorithms.element_bounds import RowTask, bound_rows
-from normcli.algorithms.gradient_bounds import bound_gradients, bound_sum
+from normcli.algorithms.element_bounds import RowTask, bound_gradients, bound_rows, bound_sum
 from normcli.algorithms.moment_bounds import GroupFacts
 from normcli.algorithms.row_computation import Accumulation, Computation
 from normcli.algorithms.row_formula import RowFormula
@@ -16,6 +15,7 @@ from normcli.checking.ulp import Tolerance, choose_tolerance
 from normcli.dtypes import find_type, get_eps, get_largest, get_smallest, is_float
 from normcli.engine.run import measure
 from normcli.errors import UsageError
+from normcli.identifying.search.groups import put_back, take_groups
 from normcli.norms.divisors import Measurement
 from normcli.printable import format_count
 from normcli.results.arguments import read_dtype
@@ -33,14 +33,14 @@ _USUAL = "two-pass", next(iter(CASTS))
 
 
 class DerivedBound(NamedTuple):
-    """The largest error that is allowed of each value.
+    """The largest error of each value that an algorithm allows.
 
     Parameters
     ----------
     allowed : ndarray of float64
-        Of the tensor's shape, in the unit of the result.
+        The errors, of the tensor's shape and in the unit of the result.
     void : ndarray of int
-        The numbers of the groups that nothing is promised of.
+        The numbers of the groups for which the algorithm has no useful bound.
     """
 
     allowed: Floats
@@ -53,12 +53,12 @@ def read_declared(
     cast: str | None = None,
     limits: Iterable[float | None] = (),
 ) -> Computation | None:
-    """Return the computation that a caller declares; None if he declares none.
+    """Return the computation that a caller declares; None if all of `accumulate`, `algorithm` and `cast` are.
 
     Raises
     ------
     UsageError
-        If the dtype of the sums is missing, a name is in no table, or limits are given too.
+        If `accumulate` alone is missing, a name is in no table, or one of `limits` is given too.
     """
     for what, name in (("algorithm", algorithm), ("cast", cast)):
         if name is not None and not isinstance(name, str):
@@ -76,38 +76,39 @@ def read_declared(
 
 
 def derive_bounds(computation: Computation, asked: Arguments) -> DerivedBound:
-    """Return how far each value of a result may be off.
+    """Return the largest error of each value of a result; it is 0 in groups that are not finite.
 
     Raises
     ------
     UsageError
-        If there are no bounds for the norm, or the dtype of the sums does not hold the values.
+        If there are no bounds for the norm or with running statistics or a mask, or the dtype of the sums does
+        not hold the values.
     """
     plan, values = asked.plan, asked.values
     _require_bounds(computation, asked)
     if not values.size:
         return DerivedBound(np.zeros(values.shape), np.zeros(0, np.intp))
-    rows = _Rows(asked)
-    task, finite = rows.make_task()
+    task, finite = _make_task(asked)
     slack = bound_rows(task, computation, plan.choose_output_dtype(values.dtype))
     error = np.where(finite[:, None], slack.error, 0.0)  # of what is not finite, nothing is tolerated
-    return DerivedBound(rows.give(error), np.flatnonzero(slack.void & finite))
+    return DerivedBound(put_back(plan.grid, error), np.flatnonzero(slack.void & finite))
 
 
 def tolerate_derived(words: str, dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
-    """Return a tolerance that stands for bounds derived from an algorithm, which the words name."""
+    """Return the tolerance of a dtype, marked as derived from the algorithm that `words` name."""
     return choose_tolerance(dtype, scale=scale)._replace(derived=words)
 
 
 def derive_gradient_bounds(
     computation: Computation, asked: Arguments, dy: NDArray[Any], dtypes: Mapping[str, np.dtype[Any]]
 ) -> tuple[dict[str, Floats], NDArray[np.intp]]:
-    """Return how far each value of gradients may be off, by name, and the groups without a bound.
+    """Return the largest errors of gradients by name, and the numbers of groups without a useful bound.
 
     Parameters
     ----------
     computation : Computation
-        All of its operations are in the dtype of its sums; each gradient is rounded once, at the end.
+        The algorithm of the backward pass: all operations are in the dtype of its sums, and each gradient is
+        rounded to its own dtype at the end.
     asked : Arguments
     dy : ndarray
     dtypes : mapping of str to dtype
@@ -116,7 +117,8 @@ def derive_gradient_bounds(
     Raises
     ------
     UsageError
-        As `derive_bounds`; also if the cast is not the usual one.
+        If there are no bounds for the norm or with running statistics or a mask, the dtype of the sums does not
+        hold the values, or the cast is not the usual one.
     """
     plan, accumulation = asked.plan, computation.accumulation
     _require_bounds(computation, asked)
@@ -125,14 +127,14 @@ def derive_gradient_bounds(
     shapes = {name: plan.grid.shape if name == "dx" else plan.parameters.shape for name in dtypes}
     if not asked.values.size:
         return {name: np.zeros(shape) for name, shape in shapes.items()}, np.zeros(0, np.intp)
-    rows = _Rows(asked)
-    task, finite = rows.make_task()
-    slack = bound_gradients(task, rows.take(dy), accumulation, dtypes.get("dx", asked.values.dtype))
+    task, finite = _make_task(asked)
+    slack = bound_gradients(task, _take(asked, dy), accumulation, dtypes.get("dx", asked.values.dtype))
     along = tuple(axis for axis, length in enumerate(plan.parameters.view_shape) if length == 1)
     sums = {"dgamma": (slack.shares, slack.off), "dbeta": (slack.slopes, np.zeros_like(slack.off))}
-    allowed = {"dx": rows.give(np.where(finite[:, None], slack.error, 0.0))} if "dx" in dtypes else {}
+    error = put_back(plan.grid, np.where(finite[:, None], slack.error, 0.0))
+    allowed = {"dx": error} if "dx" in dtypes else {}
     for name in dtypes.keys() - {"dx"}:
-        sizes, off = (rows.give(part).reshape(plan.grid.view_shape).sum(along) for part in sums[name])
+        sizes, off = (put_back(plan.grid, part).reshape(plan.grid.view_shape).sum(along) for part in sums[name])
         count = asked.values.size // max(1, sizes.size)
         allowed[name] = bound_sum(sizes, off, count, accumulation, dtypes[name]).reshape(shapes[name])
     return allowed, np.flatnonzero(slack.void & finite)
@@ -152,7 +154,7 @@ def _require_bounds(computation: Computation, asked: Arguments) -> None:
 
 
 def describe_void(computation: Computation, asked: Arguments, void: NDArray[np.intp]) -> str:
-    """Return which groups nothing is promised of, in a sentence."""
+    """Return a sentence on the groups `void`, for which a computation has no useful bound."""
     grid, norm = asked.plan.grid, asked.plan.norm.name
     which = f"{len(void):,} of {format_count(grid.group_count, 'group')}"
     return (
@@ -161,49 +163,35 @@ def describe_void(computation: Computation, asked: Arguments, void: NDArray[np.i
     )
 
 
-class _Rows:
-    """A tensor's groups as rows, and back."""
+def _make_task(asked: Arguments) -> tuple[RowTask, NDArray[np.bool_]]:
+    """Return the groups as rows, on which bounds depend, and whether each row is finite."""
+    plan, values, inputs, effort = asked[:4]
+    formula, statistics = RowFormula.of(plan), measure(plan, values, effort=effort)
+    mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)
+    offset = plan.spec.gamma_offset if inputs.gamma is not None else 0
+    with np.errstate(all="ignore"):
+        x, square = _take(asked, values), _find_square(statistics, plan.grid.group_size)
+        groups = GroupFacts.of(x, mean, square, formula.ddof)
+        gamma, beta = _spread(asked, inputs.gamma, 1.0) + offset, _spread(asked, inputs.beta, 0.0)
+        finite = np.isfinite(x).all(1) & np.isfinite(square)
+    return RowTask(x, groups, formula, gamma, beta, plan.spec.rounds_before_gamma), finite
 
-    def __init__(self, asked: Arguments) -> None:
-        self._asked = asked
-        self._grid, self._parameters = asked.plan.grid, asked.plan.parameters
-        self._order = (*self._grid.kept_view_axes, *self._grid.view_axes)
 
-    def make_task(self) -> tuple[RowTask, NDArray[np.bool_]]:
-        """Return what bounds depend on, and which rows are finite."""
-        plan, values, inputs, effort = self._asked[:4]
-        formula, statistics = RowFormula.of(plan), measure(plan, values, effort=effort)
-        mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)
-        offset = plan.spec.gamma_offset if inputs.gamma is not None else 0
-        with np.errstate(all="ignore"):
-            x, square = self.take(values), _find_square(statistics, plan.grid.group_size)
-            groups = GroupFacts.of(x, mean, square, formula.ddof)
-            gamma, beta = self.spread(inputs.gamma, 1.0) + offset, self.spread(inputs.beta, 0.0)
-            finite = np.isfinite(x).all(1) & np.isfinite(square)
-        return RowTask(x, groups, formula, gamma, beta, plan.spec.rounds_before_gamma), finite
+def _take(asked: Arguments, values: NDArray[Any]) -> Floats:
+    """Return values of the tensor's shape as float64, a row for each group."""
+    return take_groups(asked.plan.grid, values.astype(np.float64))
 
-    def take(self, values: NDArray[Any]) -> Floats:
-        """Return values of the tensor's shape as rows of float64."""
-        view = values.astype(np.float64).reshape(self._grid.view_shape)
-        return view.transpose(self._order).reshape(self._grid.group_count, -1)
 
-    def spread(self, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
-        """Return gamma or beta for each value of the rows."""
-        if parameter is None:
-            return np.full((1, 1), otherwise)
-        view = np.asarray(parameter, dtype=np.float64).reshape(self._parameters.view_shape)
-        whole = np.broadcast_to(view, self._grid.view_shape)
-        return self.take(whole.reshape(self._grid.shape))
-
-    def give(self, rows: Floats) -> Floats:
-        """Return rows as an array of the tensor's shape."""
-        shape = [self._grid.view_shape[axis] for axis in self._order]
-        back = np.argsort(self._order)
-        return np.ascontiguousarray(rows.reshape(shape).transpose(back)).reshape(self._grid.shape)
+def _spread(asked: Arguments, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
+    """Return gamma or beta for each value of the rows; a single number where there is none."""
+    if parameter is None:
+        return np.full((1, 1), otherwise)
+    grid, view_shape = asked.plan.grid, asked.plan.parameters.view_shape
+    return _take(asked, np.broadcast_to(parameter.reshape(view_shape), grid.view_shape).reshape(grid.shape))
 
 
 def _find_square(statistics: dict[str, Floats], size: int) -> Floats:
-    """Return the variance, the mean square, or a length's square by its number of values."""
+    """Return the variance, the mean square, or the square of a length over its number of values, flat."""
     for name in ("var", "ms"):
         if name in statistics:
             return statistics[name].reshape(-1)
@@ -211,7 +199,7 @@ def _find_square(statistics: dict[str, Floats], size: int) -> Floats:
 
 
 def _holds(name: str, dtype: np.dtype[Any]) -> bool:
-    """Whether every value of a dtype is one of the dtype of that name."""
+    """Whether the dtype called `name` holds every value of `dtype`."""
     if not is_float(dtype):
         return bool(np.can_cast(dtype, np.dtype(find_type(name))))
     other = dtype.name

@@ -12,6 +12,7 @@ import numpy as np
 
 from normcli.dtypes import find_type, get_eps, get_largest, get_smallest
 from normcli.errors import NormError, UsageError
+from normcli.identifying.search.groups import put_back
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Choices, Request
@@ -27,18 +28,18 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
-    from normcli.norms.type_names import NormName
+    from normcli.norms.rules import NormName
 
     Shape = tuple[int, ...]
 
 _GROUP_SIZES = (1, 2, 3, 7, 8, 9, 31, 32, 33, 127, 128, 129, 1023, 1024, 1025)
-"""On either side of the powers of two that blocks, warps and pairwise sums are made of."""
+"""The sizes of groups: around the powers of two that blocks, warps and pairwise sums are made of."""
 
 _USUAL_SIZE = 96
-"""Values in a group where the values matter and their number does not; no power of two."""
+"""The size of groups in cases about values, no power of two."""
 
 _USUAL_GROUPS = 8
-"""The number of groups that shows how a kernel is wrong; fewer leave it open."""
+"""The number of groups in cases about values; with fewer, the fault of a kernel may stay open."""
 
 _RANKS = ((7,), (3, 4), (2, 4, 6), (2, 4, 3, 6), (2, 4, 3, 2, 6))
 
@@ -49,22 +50,22 @@ _LARGEST_HALF = get_largest("float16")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Provocation:
-    """One input that kernels fail on.
+    """One input on which kernels fail.
 
     Parameters
     ----------
     name : str
-        Its peculiarity, for a test's id: `parametrize("case", provocations(…), ids=str)`.
+        The property of the input, for the id of a test: `parametrize("case", provocations(…), ids=str)`.
     x : ndarray
         The tensor.
     dy : ndarray
-        Of the shape and dtype of `x`: the derivative of a loss by the normalized tensor. Neither the mean of
-        dy · gamma nor that of its product with x̂ is small, and no two rows are alike.
+        The derivative of a loss with respect to the normalized tensor, of the shape and dtype of `x`. The means
+        of dy · gamma and dy · gamma · x̂ are as large as their values, and no two rows are equal.
     gamma, beta : ndarray or None
-        Of the norm's own shape and the dtype of `x`, no two values alike, some of gamma negative; None where
-        there is none.
+        The parameters, of the norm's own shape and the dtype of `x`, some of gamma negative; None where the
+        norm has none.
     options : mapping of str to object
-        What `assert_matches` takes beside `x`: gamma and beta, and what `provocations` was given.
+        The options for `assert_matches`: gamma, beta, and the options that `provocations` was given.
     """
 
     name: str
@@ -86,23 +87,23 @@ def provocations(
 ) -> list[Provocation]:
     """Return the inputs on which kernels of a norm fail.
 
-    Groups of 1, 2, 3 and of one less, as many and one more than powers of two; a mean far above the spread, and
-    as far as the dtype has it; constant groups; one value far out; subnormals, and values whose squares are;
-    values whose squares pass float16's largest, and the dtype's; groups unlike each other; tensors of 1 to 5
-    axes, not contiguous, and without values.
+    The inputs are groups of 1, 2, 3 and of one less than, exactly and one more than powers of two; a mean far
+    above the spread, up to the limit of the dtype; constant groups; one value far out; subnormal values, and
+    values with subnormal squares; values whose squares exceed the largest float16, or the largest of the dtype;
+    groups unlike each other; tensors of 1 to 5 axes, not contiguous, and without values.
 
     Parameters
     ----------
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one.
     dtype : {"float16", "bfloat16", "float32", "float64"} or dtype
-        Of all arrays.
+        The dtype of all arrays.
     seed : int
-        Of the values: the same for the same seed; 0 or more.
+        The seed of the values, 0 or more.
     **options
-        Those of `normcli.normalize`: `axes`, `groups`, `layout`, `like` …. Shapes that they do not fit are left
-        out. Without `groups`, a norm that needs them has 2. An array, such as gamma, has to fit every shape
-        that is left.
+        Options of `normcli.normalize`: `axes`, `groups`, `layout`, `like` …. Shapes that do not fit the options
+        are left out. A norm that needs `groups` has 2 by default. An array, such as gamma, has to fit every
+        shape that is left.
 
     Returns
     -------
@@ -111,20 +112,20 @@ def provocations(
     Raises
     ------
     UsageError
-        If there is no such norm, dtype, seed or option, or a request that makes no sense whatever the shape; if
-        no shape fits.
+        If there is no such norm, dtype, seed or option, if the options contradict each other, or if no shape
+        fits.
     DataError
         If gamma, beta, a mask or running statistics are given that do not fit a shape.
 
     Notes
     -----
-    A kernel under test applies the gamma and the beta of a case, where these are not None (`rms` has a beta
-    too): `options` has them for `assert_matches`.
+    A kernel under test has to apply the gamma and the beta of a case, if these are not None (`rms` has a beta
+    too); `options` has both for `assert_matches`.
 
-    With `accumulate="float32"` some cases fail whatever the kernel does, with the words "promises nothing": of
-    bfloat16 and float32 the one at the edge of the dtype, where sums of squares are beyond float32; of float32
-    also the mean 4.1943e+06 times the spread, which leaves sums in float32 no digit of the spread. Leave them
-    out, as below, or give `accumulate="float64"` or `max_ulp`, of a kernel that is right there too.
+    With `accumulate="float32"` some cases fail for every kernel, with the words "promises nothing": for
+    bfloat16 and float32 the edge of the dtype, where sums of squares are beyond float32; for float32 also the
+    mean 4.1943e+06 times the spread, which leaves sums in float32 no digit of the spread. Leave these out, as
+    below, or, for a kernel that is right there too, give `accumulate="float64"` or `max_ulp`.
 
     Examples
     --------
@@ -141,7 +142,7 @@ def provocations(
     ...         y = layer_norm(case.x, case.gamma, case.beta)
     ...         assert_matches(y, case.x, "ln", accumulate="float32", **case.options)
 
-    Exact results are within half a unit of theirs:
+    Exact results are rounded once, so their errors are at most half an ulp:
 
     >>> cases = provocations("ln", "float16")
     >>> len(cases), cases[4]
@@ -170,7 +171,7 @@ def _read_dtype(given: DTypeLike) -> np.dtype[Any]:
 
 
 def _read_stream(seed: int) -> np.random.Generator:
-    """Return the stream of a seed."""
+    """Return the random generator for a seed; raise `UsageError` unless it is an integer of at least 0."""
     try:
         number = operator.index(seed)
     except TypeError as error:
@@ -181,14 +182,14 @@ def _read_stream(seed: int) -> np.random.Generator:
 
 
 class _Values(NamedTuple):
-    """A kind of values: its name, and the function that makes them of standard normal ones, group by group."""
+    """A kind of values: its name, and a function from standard normal rows, one per group, to the values."""
 
     name: str
     make: Callable[[Floats], Floats]
 
 
 class _CaseMaker:
-    """Makes the cases of a norm and a dtype."""
+    """Makes the cases for a norm with options, and a dtype."""
 
     def __init__(
         self, norm: str, dtype: np.dtype[Any], options: Mapping[str, Any], rng: np.random.Generator
@@ -197,11 +198,11 @@ class _CaseMaker:
         self._request = Request.collect(norm, options)
 
     def require_sense(self) -> None:
-        """Raise `UsageError` if the options make no sense for any shape."""
+        """Raise `UsageError` if the options contradict each other or the norm, for every shape."""
         Choices(self._request)
 
     def refuse(self) -> NoReturn:
-        """Raise `UsageError`, as no shape fits, with the refusal of a shape of several axes."""
+        """Raise `UsageError` as no shape fits, with the reason for a shape of four axes."""
         shape = _RANKS[3]
         try:
             self.plan(shape)
@@ -228,7 +229,7 @@ class _CaseMaker:
             yield from self._make(f"no values, shape {'×'.join(map(str, shape))}", shape)
 
     def _list_values(self) -> Iterator[_Values]:
-        """Yield the kinds of values: each from standard normal ones, of shape (groups, size)."""
+        """Yield the kinds of values, each with a function of standard normal values of shape (groups, size)."""
         name = self._dtype.name
         digits = 1 - int(math.log2(get_eps(self._dtype)))
         smallest, largest = get_smallest(name), get_largest(name)
@@ -246,7 +247,7 @@ class _CaseMaker:
         yield _Values(f"edge of {name}", lambda z: np.clip(z / 2.0, -1.0, 1.0) * largest)
 
     def _find_shape(self, size: int, groups: int = 3) -> Shape:
-        """Return a shape with several groups of a size; the first that fits where there is none."""
+        """Return a shape with groups of a size, several if possible; else another that fits, or (3, size)."""
         fitting = []
         channels = max(2, self._request.groups or 2)  # one for each group
         paired = (max(2, -(-groups // channels)), channels, size)
@@ -265,7 +266,7 @@ class _CaseMaker:
         make: Callable[[Floats], Floats] = lambda z: z + 2.0,
         arrange: Callable[[NDArray[Any]], NDArray[Any]] = lambda x: x,
     ) -> Iterator[Provocation]:
-        """Yield a case, if the norm takes tensors of its shape."""
+        """Yield a case for a shape; nothing if the shape does not fit the norm and its options."""
         try:
             plan = self.plan(shape)
         except NormError:
@@ -276,20 +277,16 @@ class _CaseMaker:
         yield Provocation(name, x, dy, drawn.get("gamma"), drawn.get("beta"), {**drawn, **self._options})
 
     def _draw(self, plan: Plan, make: Callable[[Floats], Floats]) -> NDArray[Any]:
-        """Return values of a plan's shape, made group by group."""
+        """Return a tensor for a plan, with values made by `make` for each group."""
         grid = plan.grid
         if grid.reach is not None or not math.prod(grid.shape):
             flat: Floats = make(self._rng.normal(size=(1, max(2, math.prod(grid.shape)))))[0]
             return flat[: math.prod(grid.shape)].reshape(grid.shape).astype(self._dtype)
-        kept, reduced = grid.kept_view_axes, grid.view_axes
         values = make(self._rng.normal(size=(grid.group_count, grid.group_size)))
-        order = (*kept, *reduced)
-        parted = values.reshape([grid.view_shape[axis] for axis in order])
-        view = parted.transpose([order.index(axis) for axis in range(len(order))])
-        return np.ascontiguousarray(view).reshape(grid.shape).astype(self._dtype)
+        return np.ascontiguousarray(put_back(grid, values)).astype(self._dtype)
 
     def _draw_parameter(self, name: str, plan: Plan) -> NDArray[Any]:
-        """Return a gamma that multiplies by 0.5 to 2 in size and either sign, or a beta."""
+        """Return a gamma whose factors are 0.5 to 2 in size, of either sign, or a standard normal beta."""
         shape = plan.parameters.shape
         if name != "gamma":
             return np.asarray(self._rng.normal(size=shape)).astype(self._dtype)
@@ -311,12 +308,12 @@ class _CaseMaker:
 
 
 def _ramp(z: Floats) -> Floats:
-    """Return the numbers of groups, from 1, as a column."""
+    """Return the numbers of the rows of z, from 1, as a column."""
     return np.arange(1.0, z.shape[0] + 1.0)[:, None]
 
 
 def _spread_out(x: NDArray[Any]) -> NDArray[Any]:
-    """Return a view of the same values, which lie one apart in memory."""
+    """Return a view with the same values, every second one of an array that is twice as long."""
     wide: NDArray[Any] = np.full((*x.shape[:-1], 2 * x.shape[-1]), np.nan, x.dtype)
     wide[..., ::2] = x
     return wide[..., ::2]

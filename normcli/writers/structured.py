@@ -46,9 +46,8 @@ def write_tsv(document: Document, stream: TextIO, view: View) -> None:
 
 def write_fields(fields: Sequence[NDArray[Any]], stream: TextIO) -> None:
     """Write fields of one size in C order, a value of each on a line: they read back to the same bits."""
-    from normcli.tensors.pieces import iterate_pieces
+    from normcli.tensors.pieces import expect, iterate_pieces
     from normcli.tensors.tables.delimited_writing import to_cell
-    from normcli.tensors.watched import expect
 
     columns = [
         itertools.chain.from_iterable(

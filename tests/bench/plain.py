@@ -14,8 +14,7 @@ import numpy as np
 import zarr
 
 from normcli.cluster.blocks import BlockUse, Whole
-from normcli.cluster.sources import open_source
-from normcli.cluster.stores import choose_lengths
+from normcli.cluster.stores import choose_lengths, open_source
 from normcli.fitting.stats_file import read_stats
 from normcli.fitting.use import Use
 from normcli.norms.request import Request

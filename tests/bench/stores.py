@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from normcli.cluster.sources import open_source
+from normcli.cluster.stores import open_source
 from normcli.tensors.formats.stores import create_array
 from tests.bench.files import MIB
 from tests.bench.pairs import Row, Table, compare, measure_peak, run_process, take_turns

@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -415,3 +416,29 @@ def test_a_norm_of_all_values_is_no_norm_of_a_slice(normcli, folder):
     np.save("y.npy", (normalize(x.astype("f8"), "ln").normalized * gamma).astype("f4"))
     ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", "-fjson")
     assert ran.json["diagnosis"]["cause"].startswith("ln differs: statistics are over all values,")
+
+
+REWARDS = "prompt,reward,advantage\na,1,-0.70703\na,3,0.70703\nb,2,-0.7070818\nb,6,0.7070818\n"
+
+
+@pytest.mark.parametrize("by", ["prompt", "0"])
+@pytest.mark.parametrize("actual", ["both.csv:advantage", "both.csv:2", "plain.csv", "y.npy"])
+def test_advantages_need_not_have_the_name_of_the_rewards(normcli, tmp_path, monkeypatch, actual, by):
+    monkeypatch.chdir(tmp_path)
+    Path("both.csv").write_text(REWARDS)
+    advantages = [line.split(",")[2] for line in REWARDS.splitlines()[1:]]
+    Path("plain.csv").write_text("\n".join(advantages))
+    np.save("y.npy", np.array(advantages, np.float64))
+    asked = ("zscore", "-i", "both.csv:reward", "--by", by, "--like", "trl", "--actual", actual)
+    ran = normcli("check", *asked, "--atol", "1e-4", "-fjson")
+    assert (ran.code, ran.json["ok"]) == (0, True)
+    assert ran.json["input"]["shape"] == [4, 1]
+    assert normcli("check", *asked, "--atol", "1e-6").code == 1
+
+
+def test_a_column_that_a_table_has_not_is_named(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("both.csv").write_text(REWARDS)
+    ran = normcli("zscore", "-i", "both.csv:score")
+    assert (ran.code, ran.out) == (2, "")
+    assert "both.csv has no column 'score'; it has prompt, reward, advantage" in ran.err

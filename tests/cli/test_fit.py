@@ -501,6 +501,8 @@ def test_groups_of_one_table_are_those_of_another_format(suffix, normcli, tmp_pa
         (["fit", "zscore", "half.jsonl", "--by", "shop"], 3, "half.jsonl holds half a surrogate pair"),
         (["fit", "zscore", "x.npy", "--by", "shop"], 3, "--by is of tables; x.npy is none"),
         (["fit", "zscore", "none.csv", "--header", "no", "--by", "shop"], 3, "it has no names of columns"),
+        (["fit", "zscore", "s.csv", "--by", "9"], 3, "s.csv has no column '9' to group its rows by; it has shop, price"),
+        (["fit", "zscore", "s.csv", "--by", "0,shop"], 3, "s.csv has one column '0' to group its rows by"),
         (["fit", "zscore", "s.csv", "--by", "shop,shop"], 3, "s.csv has one column 'shop' to group its rows by"),
         (["fit", "zscore", "s.csv", "--by", "shop,town"], 3, "s.csv has no column 'town' to group its rows by"),
         (["fit", "zscore", "s.csv", "--by", "shop", "--axes", "0"], 2, "--axes goes with no --by"),

@@ -455,3 +455,13 @@ def test_the_groups_of_a_table_do_not_depend_on_its_split_into_files(norm, tmp_p
         run("check", norm, "-i", "all.csv", "--by", "g", "--actual", "y.csv")
         back = run("invert", "merged.npz", "y.csv", "-o", "-")
         np.testing.assert_allclose([float(row.rpartition(",")[2]) for row in back], values, rtol=1e-15)
+
+
+def test_rows_of_a_table_without_header_are_grouped_by_the_number_of_a_column(tmp_path, normcli):
+    file, stats, out = (tmp_path / name for name in ("x.csv", "st.npz", "y.csv"))
+    file.write_text("a,1\na,3\nb,2\nb,6\n")
+    ran = normcli("zscore", "-i", file, "--by", "0", "-fjson")
+    assert [group["group"] for group in ran.json["groups"]] == ["a", "b"]
+    assert normcli("fit", "zscore", file, "--by", "0", "-o", stats).code == 0
+    assert normcli("apply", stats, file, "-o", out).code == 0
+    assert out.read_text() == "a,-1.0\na,1.0\nb,-1.0\nb,1.0\n"

@@ -10,8 +10,7 @@ import pytest
 from normcli import normalize
 from normcli.errors import DataError
 from normcli.fitting.fit import Policy
-from normcli.fitting.merge import merge_stats
-from normcli.fitting.statistics import round_stats
+from normcli.fitting.statistics import merge_stats, round_stats
 from normcli.fitting.stats_file import _bound_sums, read_stats, write_stats
 from normcli.norms.request import Request
 from tests.fitting.test_fit import fit_arrays, make

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import normcli
+from normcli import identify
 from normcli.dtypes import find_type
 from normcli.errors import DataError
 from normcli.numerics.elements.activation import Activation
@@ -37,6 +38,52 @@ def test_norm_activation_and_order_are_found(norm, eps, act, order, dtype):
     assert f"{norm} with eps {eps:g}, {how}" in causes
     assert all(cause.endswith(how) for cause in causes)
     assert f"--gate-act {act} --gate-order {order}" in told.remedy
+
+
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_matches_are_of_the_same_record(order, tmp_path, normcli):
+    x, z, y = make("gn", "float64", layout="nc", groups=2, gate_act="tanh", gate_order=order, eps=1e-3)
+    judged = identify(y, x, gate=z, layout="nc", norm="gn")
+    best = judged.found.matches[0]
+    assert (best.norm, best.groups, best.eps, best.gate) == ("gn", 2, 1e-3, (order, "tanh"))
+    assert (best.equal, best.max_ulp, best.compared) == (1.0, 0.0, x.size)
+    for name, values in {"x": x, "z": z, "y": y}.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    files = [f"--gate={tmp_path / 'z.npy'}", "-i", tmp_path / "x.npy", "--actual", tmp_path / "y.npy"]
+    told = normcli("identify", *files, "--norm", "gn", "--layout", "nc", "-fjson")
+    match = told.json["matches"][0]
+    wanted = {"norm": "gn", "groups": 2, "eps": 1e-3, "gate_order": order, "gate_act": "tanh", "affine": "none"}
+    assert wanted.items() <= match.items()
+    table = normcli("identify", *files, "--norm", "gn", "--layout", "nc").out
+    assert f"gn 2 contiguous {'· tanh(gate)' if order == 'after' else 'of x · tanh(gate)'}" in table
+
+
+def silu(z):
+    return z / (1 + np.exp(-z))
+
+
+def divide(x):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kernel"),
+    [
+        ("after-gate-rolled", lambda x, z: divide(x) * GAMMA * np.roll(silu(z), 1, 0)),
+        ("after-gate-missing", lambda x, z: divide(x) * GAMMA),
+        ("after-gate-exchanged", lambda x, z: divide(z) * GAMMA * silu(x)),
+        ("affine-gamma-missing", lambda x, z: divide(x) * silu(z)),
+        ("before-gate-rolled", lambda x, z: divide(x * np.roll(silu(z), 1, 0)) * GAMMA),
+    ],
+)
+def test_a_fault_of_a_gated_norm_is_named(fault, kernel):
+    x, z = X.astype("f4"), Z.astype("f4")
+    judged = identify(kernel(x, z), x, gamma=GAMMA, gate=z)
+    assert not judged
+    told = judged.diagnosis
+    assert (told.verdict, told.fault) == ("fault", fault)
+    assert told.cause.startswith("y is rms, but ")
+    assert told.next_step == "check rms --gate FILE tells which values are off, and how far"
 
 
 def test_a_tensor_that_no_norm_with_that_gate_makes_is_none():

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from normcli.errors import UsageError
-from normcli.norms.options import NAMES, OPTIONS, Option, OptionKind, find_option, list_own_options
+from normcli.norms.option_kinds import Option, OptionKind
+from normcli.norms.options import NAMES, OPTIONS, find_option, list_own_options
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 

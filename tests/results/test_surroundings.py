@@ -13,7 +13,7 @@ import normcli
 from normcli import normalize
 from normcli.codegen.arrays import FRAMEWORKS, ONNX
 from normcli.errors import DataError, UsageError
-from normcli.norms.type_names import GateActivationName
+from normcli.norms.rules import GateActivationName
 from normcli.numerics.deciding import PRECISIONS, round_to
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated

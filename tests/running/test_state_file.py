@@ -15,7 +15,7 @@ from normcli.numerics.statistics.solution import Given
 from normcli.numerics.sums.fixed_point import multiply_by_count
 from normcli.running.average import State
 from normcli.running.state_file import SCHEMA, hold, read_state, replace_state
-from normcli.tensors.locks import try_lock
+from normcli.tensors.held_files import try_lock
 from tests.forked import FORKED, wait
 from tests.marks import costly, slowly
 

@@ -10,9 +10,8 @@ import pytest
 
 from normcli.errors import UsageError
 from normcli.norms.conventions import list_frameworks
-from normcli.norms.norm_spec import parse_norm_spec
 from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
+from normcli.norms.request import Request, parse_norm_spec
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
 from normcli.teach.compared_norm import Member, find_formula, find_relatives, is_same

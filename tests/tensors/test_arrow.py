@@ -11,10 +11,11 @@ import pytest
 
 from normcli.errors import DataError
 from normcli.tensors.tables import arrow, delimited, line_records
-from normcli.tensors.tables.cells import MISSING, CellReader
 from normcli.tensors.tables.delimited import Lines, read_delimited
 from normcli.tensors.tables.delimited_writing import to_cell, write_delimited
+from normcli.tensors.tables.numerals import MISSING
 from normcli.tensors.tables.tables import AS_FOUND, TableOptions, TextError
+from normcli.tensors.tables.text_columns import CellReader
 from tests.engine.test_engine import bits
 
 pytest.importorskip("pyarrow")

@@ -148,7 +148,7 @@ def test_blocks_of_any_size_are_read_alike(lines, where, end, monkeypatch):
 
 
 def test_usual_missing_values_are_read_many_at_a_time(monkeypatch):
-    monkeypatch.setattr("normcli.tensors.tables.cells.CellReader.read", None)
+    monkeypatch.setattr("normcli.tensors.tables.text_columns.CellReader.read", None)
     text = "n,x,y\n" + "ä_b,1,NA\nc,,2.5\nd,NaN,-\n" * 9
     values, _ = read(text, exclude="n")
     np.testing.assert_array_equal(values, [[1, NAN], [NAN, 2.5], [NAN, NAN]] * 9)

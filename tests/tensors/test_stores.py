@@ -14,10 +14,10 @@ from normcli.errors import DataError, UsageError
 from normcli.tensors.files import load
 from normcli.tensors.formats import stored_array as stored
 from normcli.tensors.formats import stores
-from normcli.tensors.formats.store_places import find_place
 from normcli.tensors.formats.stored_array import Chunked
 from normcli.tensors.formats.stores import choose_chunks
 from normcli.tensors.mapped import fetch
+from normcli.tensors.tensor import find_place
 
 pytestmark = pytest.mark.peers
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.answers.calculating.grouped_rows import GroupedAnswer, find_field
+from normcli.codegen.task import write_numbers
 from normcli.documents.document import Line, describe_members, describe_value, flatten_records
 from normcli.documents.number_format import format_shape
 from normcli.documents.plan_header import build_header, describe_column, describe_plan, list_groups
@@ -138,12 +138,12 @@ def _require(answer: StatisticsAnswer, framework: str, axes: int | None = None) 
 
 def _emit_torchvision(answer: StatisticsAnswer) -> str:
     _require(answer, "torchvision", 1)
-    mean, std = (_format_list(answer.fields[name]) for name in ("mean", "std"))
+    mean, std = (write_numbers(answer.fields[name]) for name in ("mean", "std"))
     lines = ["from torchvision import transforms", "", f"transforms.Normalize(mean={mean}, std={std})"]
     if answer.plan.grid.columns is not None:
         lines.append(_name_columns(answer))
     if "image_std" in answer.fields:
-        image_std = _format_list(answer.fields["image_std"])
+        image_std = write_numbers(answer.fields["image_std"])
         lines.append(f"# the mean of each image's own std is another number: {image_std}")
     if 0.0 in answer.fields["std"]:
         lines.append("# a channel is constant: torchvision refuses its std of 0; 1 leaves it centred")
@@ -153,7 +153,7 @@ def _emit_torchvision(answer: StatisticsAnswer) -> str:
 def _emit_keras(answer: StatisticsAnswer) -> str:
     plan = _require(answer, "keras")
     axis = repr(plan.grid.kept[0] if len(plan.grid.kept) == 1 else plan.grid.kept) if plan.grid.kept else None
-    mean, var = (_format_list(answer.fields[name]) for name in ("mean", "var"))
+    mean, var = (write_numbers(answer.fields[name]) for name in ("mean", "var"))
     names = "" if plan.grid.columns is None else f"\n{_name_columns(answer)}"
     return f"import keras\n\nkeras.layers.Normalization(axis={axis}, mean={mean}, variance={var}){names}"
 
@@ -194,7 +194,7 @@ def _emit_sklearn(answer: StatisticsAnswer) -> str:
         attributes = {"max_abs_": divisor, **attributes}
     elif (middle := answer.plan.norm.centre.statistic) is not None:  # --no-mean has none
         attributes = {"center_": fields[str(middle)], **attributes}
-    lines = [f"scaler.{name} = np.array({_format_list(values)})" for name, values in attributes.items()]
+    lines = [f"scaler.{name} = np.array({write_numbers(values)})" for name, values in attributes.items()]
     lines.append(f"scaler.n_features_in_ = {len(scale)}")
     if scaler != "RobustScaler":
         counts = fields["count"]
@@ -217,11 +217,6 @@ def _emit_json(answer: StatisticsAnswer) -> str:
     named = {} if columns is None else {"columns": list(columns)}
     fields = {name: to_lists(values) for name, values in answer.fields.items()}
     return json.dumps({**named, **fields}, allow_nan=False)
-
-
-def _format_list(values: NDArray[Any]) -> str:
-    """Return an array as nested lists of Python's own, where `nan` and `inf` are calls."""
-    return re.sub(r"\b(nan|inf)\b", r'float("\1")', repr(values.tolist()))
 
 
 def _name_columns(answer: StatisticsAnswer) -> str:

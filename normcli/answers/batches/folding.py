@@ -346,5 +346,5 @@ class MatrixFolding:
 
 
 def _format_off(each: FoldedMatrix) -> str:
-    """Return by how many per cent σ is off; 0 if only rounding is."""
+    """Return the distance of σ from the largest singular value in per cent; `0` where it is rounding."""
     return "0" if abs(each.off) <= _ROUNDED else f"{100.0 * each.off:+.3g} %".replace("-", "−")

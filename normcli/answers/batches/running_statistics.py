@@ -147,7 +147,7 @@ class Tracking:
         return build_excerpt(table, make_row, len(self.entries), "line", view)
 
     def _format_arithmetic(self, view: View) -> Iterator[str]:
-        """Return the arithmetic of the first channel in the last step."""
+        """Yield the update of the first channel's mean and variance in the last step, in numbers."""
         step, plan = self.entries[-1].step, self.entries[-1].plan
         if not step.batch.mean.size:
             return

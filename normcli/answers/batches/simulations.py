@@ -47,20 +47,20 @@ _MIDDLE = "median (the middle half)"
 
 
 def _format_quartiles(quartiles: Quartiles) -> str:
-    """Return the median, and from where to where the middle half lies."""
+    """Return the median with the ends of the middle half: `0.3 (0.2–0.4)`."""
     low, median, high = quartiles
     return f"{median:.3g} ({low:.2g}–{high:.2g})"
 
 
 def _format_change(change: Change) -> str:
-    """Return what becomes of x: `0.5 · x + 2`."""
+    """Return a change of x as a formula: `0.5 · x + 2`."""
     shift, scale = change
     scaled = "x" if scale == 1.0 else f"{scale:g} · x"
     return scaled if not shift else f"{scaled} {'−' if shift < 0 else '+'} {abs(shift):g}"
 
 
 def _name_samples(plan: Plan) -> str:
-    """Return the name of the axis that the samples lie along."""
+    """Return the name of the batch axis, along which the samples lie: `N`."""
     grid = plan.grid
     name = grid.layout.name(grid.layout.batch or 0)
     return name.upper() if grid.layout.letters else name
@@ -212,7 +212,7 @@ class BatchSizeAnswer(_SimulationAnswer):
             yield "others", (f"x becomes {_format_change(self.found.change)}",)
 
     def _tell_why_not(self) -> str:
-        """Return why some norms do not move, from their plans."""
+        """Return a sentence on why some norms do not move with the batch."""
         names, plan = ", ".join(norm.name for norm in self._still), self._still[0].plan
         samples = _name_samples(plan)
         does = "does" if len(self._still) == 1 else "do"
@@ -241,7 +241,7 @@ def _list_movements(norm: MovedNorm) -> Table:
 
 
 def _tell_movement(norm: MovedNorm) -> str:
-    """Return how far a norm moves, and why, from its plan."""
+    """Return a sentence on how far a norm moves with the batch size, and why."""
     ends = dict.fromkeys((norm.movements[0], norm.movements[-1]))
     told = " and ".join(f"by {one.output.median:.3g} in batches of {one.size}" for one in ends)
     return (
@@ -335,7 +335,7 @@ class TrainingAnswer(_SimulationAnswer):
 
     @property
     def _sentence(self) -> str:
-        """The distance of y at the end, and why both differ."""
+        """A sentence on both distances of y after the last step, and why they differ."""
         last = self.found.steps[-1]
         return (
             f"At step {last.number}, y of the sample is off by {last.training.median:.3g} with its batch's "

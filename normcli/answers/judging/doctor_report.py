@@ -6,8 +6,8 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from normcli.algorithms.practices import list_practices
 from normcli.algorithms.row_computation import parse_computation
+from normcli.algorithms.table import list_practices
 from normcli.answers.judging.distances import describe_tolerance, list_tolerance
 from normcli.doctor.examination import SHORT
 from normcli.documents.document import Line, Table, TableRow, describe_members, describe_value

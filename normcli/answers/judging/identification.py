@@ -169,7 +169,7 @@ class IdentificationAnswer:
         eps = (f"{match.eps:g}", " … ".join(ends), match.eps_mode or "floor")
         groups = "" if match.groups is None else f" {match.groups} {match.group_order}"
         return (
-            f"{match.norm}{groups}" + ("" if match.p is None else f" p {match.p:g}"),
+            f"{match.norm}{groups}" + ("" if match.p is None else f" p {match.p:g}") + _name_gate(match),
             " ".join(self.axis_names[axis] for axis in match.axes),
             *(eps if match.takes_eps else (_ABSENT,) * len(eps)),
             str(match.ddof),
@@ -193,9 +193,19 @@ def _drop_ones(values: Floats, plain: PlainMap) -> Any:
     return describe_value(numbers.reshape(lengths) if lengths else float(numbers.flat[0]))
 
 
+def _name_gate(match: Match) -> str:
+    if match.gate is None:
+        return ""
+    order, act = match.gate
+    factor = "gate" if act == "none" else f"{act}(gate)"
+    return f" of x · {factor}" if order == "before" else f" · {factor}"
+
+
 def _describe_match(match: Match) -> dict[str, Any]:
     absent = {name for name in ("p", "window", "rows") if getattr(match, name) is None}
     members = describe_members(match, *(name for name in _MEMBERS if name not in absent))
+    if match.gate is not None:
+        members |= dict(zip(("gate_order", "gate_act"), match.gate, strict=True))
     if (steps := match.steps) is None:
         return members
     return {**members, "iterations": steps.fewest, "most_iterations": steps.most, "start": steps.start}

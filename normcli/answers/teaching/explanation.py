@@ -15,6 +15,7 @@ from normcli.documents.excerpt import cut_beyond, format_hidden
 from normcli.documents.notation import MOST_SHOWN, build_equation, format_code, format_number
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts
 from normcli.errors import UsageError
+from normcli.teach.explain.measured_group import get_number
 from normcli.teach.explain.story import RESIDUAL, RESULT
 from normcli.teach.formulas.expression import Constant
 from normcli.teach.value_index import format_index
@@ -146,7 +147,7 @@ class Explanation(RecordDocument):
         )
 
     def _draw_reach(self, result: Result) -> Scene | None:
-        """Return the picture of each dx that one dy changes (by default the first); None for too many axes."""
+        """Return the picture of the values whose dx one dy changes (the first); None for too many axes."""
         from normcli.pictures import Options  # for pages alone
         from normcli.pictures.draw import draw
         from normcli.results.gradient_reach import find_reach
@@ -181,19 +182,18 @@ class Explanation(RecordDocument):
         ends = cut_beyond(MOST_SHOWN, group.count, _HEAD, _TAIL, full=view.full)
         places = sorted({*ends.shown, *asked})
         colour = None if group.plan.groups_overlap else group.number
+        columns = group.list_columns(summed=step == RESIDUAL)
         rows: dict[int, TableRow] = {}
         for place in places:
             where = format_index(group.index(place), group.plan.grid.layout) or "the only value"
-            listed = group.list_addends(place) if step == RESIDUAL else group.list_numbers(place)
+            within = np.unravel_index(place, group.values.shape)
+            listed = (get_number(values, within) for values in columns.values())
             numbers = (format_number(Constant(number), view.digits) for number in listed)
             mark = ["← this one" if place in asked else ""] if asked else []
             rows[place] = TableRow((where, *numbers, *mark), colour)
         note = format_hidden(group.count - len(places), group.count, "value")
-        names = ["x"] if group.gradients is None else ["x", "dy"]
-        names = ["x", "r", "x + r"] if step == RESIDUAL else names
-        columns = ("value", *names, *([""] if asked else []))
-        numeric = tuple(name in names for name in columns)
-        return Table(title, columns, numeric, _open_gaps(rows, places), note)
+        names = ("value", *columns, *([""] if asked else []))
+        return Table(title, names, tuple(name in columns for name in names), _open_gaps(rows, places), note)
 
 
 def _build_each(number: int, own: Sequence[StoryStep], group: MeasuredGroup, view: View) -> Iterator[Section]:

@@ -102,15 +102,10 @@ class ComparisonAnswer:
         evaluated = {column.name: column.result.running for column in self.comparison.columns}
         known = {name: running for name, running in evaluated.items() if running is not None}
         if known:
-            begun = all(not running.mean.any() and (running.var == 1.0).all() for running in known.values())
-            given = "with the running statistics that were given"
-            yield (
-                "evaluated",
-                (
-                    ", ".join(known),
-                    "with running statistics as they begin, mean 0 and variance 1" if begun else given,
-                ),
-            )
+            told = "with the running statistics that were given"
+            if all(not running.mean.any() and (running.var == 1.0).all() for running in known.values()):
+                told = "with running statistics as they begin, mean 0 and variance 1"
+            yield "evaluated", (", ".join(known), told)
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON: the columns with all that a norm's own has, and the equalities."""
@@ -235,7 +230,7 @@ def _list_reasons(columns: Sequence[NormColumn]) -> Iterator[Line]:
 
 
 def _format_equality(equality: Equality) -> tuple[str, tuple[str, ...]]:
-    """Return which norms are equal, and the facts on it."""
+    """Return two equal norms, joined by their sign (=, ≈, ≠), and the facts on their equality."""
     exactly = "bit for bit" if equality.max_abs == 0 else f"apart by {equality.max_abs:.2g} at most"
     if math.isinf(equality.max_abs):
         exactly = "one is not finite where the other is"
@@ -246,7 +241,7 @@ def _format_equality(equality: Equality) -> tuple[str, tuple[str, ...]]:
 
 
 def _format_before(names: Sequence[str]) -> str:
-    """Return ` before gamma and beta`, or one of the two; empty if an equality leaves out neither."""
+    """Return ` before gamma and beta`, or with one of the names; empty without names."""
     return f" before {' and '.join(names)}" if names else ""
 
 

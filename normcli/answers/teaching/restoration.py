@@ -93,7 +93,7 @@ class RestorationAnswer:
         return dict(zip(_TENSORS, tensors, strict=True))
 
     def _list_parameters(self) -> tuple[str, ...]:
-        """Return what gamma and beta are, and over which axes they were measured."""
+        """Return the statistics that gamma and beta are, and the axes over which they were measured."""
         attempt, plan = self.restoration, self.restoration.result.plan
         names = plan.grid.layout.names
         over = [name for axis, name in enumerate(names) if axis not in plan.parameters.axes]

@@ -13,15 +13,14 @@ from normcli.cli.parameters.settings import NOTES
 from normcli.errors import UsageError
 from normcli.language import translate
 from normcli.printable import agree, make_printable
-from normcli.tensors.formats.store_places import find_place
-from normcli.tensors.tensor import STANDARD_STREAM, STREAMED
+from normcli.tensors.tensor import STANDARD_STREAM, STREAMED, find_place
 from normcli.writers import PAINTED, SUFFIXES, has_letters
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from normcli.cli.parameters.settings import AnswerOptions
-    from normcli.tensors.formats.store_places import Place
+    from normcli.tensors.tensor import Place
 
 
 def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Destination:

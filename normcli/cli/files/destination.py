@@ -12,8 +12,7 @@ import click
 
 from normcli.errors import ExitCode, UsageError
 from normcli.printable import TerminalBytes
-from normcli.tensors.formats.store_places import find_place
-from normcli.tensors.tensor import STANDARD_STREAM, STREAMED
+from normcli.tensors.tensor import STANDARD_STREAM, STREAMED, find_place
 from normcli.tuples import NamedTuple
 from normcli.writers import PICTURES, write, write_picture
 
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
     from normcli.cli.parameters.settings import AnswerOptions
     from normcli.documents.document import Document, Drawable, View
     from normcli.tensors.formats.file_formats import FileFormat, Saved
-    from normcli.tensors.formats.store_places import Place
     from normcli.tensors.tables.tables import FileTable
-    from normcli.tensors.tensor import Tensor
+    from normcli.tensors.tensor import Place, Tensor
     from normcli.tensors.written_whole import Draft
 
 
@@ -163,7 +161,7 @@ class Destination(NamedTuple):
         """
         import numpy as np
 
-        from normcli.tensors.positions import REPLACES_MAPPED
+        from normcli.tensors.held_files import REPLACES_MAPPED
         from normcli.tensors.spool import open_outgoing
 
         if self.format_name == STORE:

@@ -217,7 +217,7 @@ def _parse_values(text: str, option: str) -> Parsed:
     try:
         return parse_json(f"[{text}]" if _NUMBERS.fullmatch(text) else text, option)
     except DataError:
-        from normcli.tensors.formats.printed_lists import read_printed
+        from normcli.tensors.formats.json_lists import read_printed
 
         printed = read_printed(text, option)
         if printed is None:

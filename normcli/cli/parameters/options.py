@@ -18,10 +18,10 @@ from normcli.cli.parameters.types import (
     parse_number,
     parse_shape,
 )
-from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
+from normcli.norms.option_kinds import NUMERIC_TYPES, OptionKind
+from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.request import Fill, NanRule
-from normcli.norms.rules import AxesRule
-from normcli.norms.type_names import GateActivationName, GateOrderName
+from normcli.norms.rules import AxesRule, GateActivationName, GateOrderName
 from normcli.quantizing.formats import FORMATS as FORMATS_OF_CODES
 from normcli.quantizing.formats import ScaleRounding
 from normcli.tensors.held_files import StoreRules, Stores
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from normcli.cli.verb_commands import NamedNorm
-    from normcli.norms import options as norms
+    from normcli.norms import option_kinds as norms
     from normcli.norms.norm import Norm
 
     Function = Callable[..., Any]
@@ -52,7 +52,7 @@ def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
     """Return the options that name the tensor, or several that each are a batch."""
     text = (
         "Or FILE alone: .npy, .npz, .json, .jsonl, .csv, .tsv, .safetensors, .parquet; FILE:KEY picks an "
-        "array; - is standard input."
+        "array, or a column of a table; - is standard input."
     )
     return (
         *declare_inputs(f"{text} With --state, several are one batch each." if several else text),
@@ -404,8 +404,8 @@ def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:
 def of_columns(norm: Norm) -> tuple[Option, ...]:
     """Return the option that groups the rows of a table, of a norm of columns."""
     text = (
-        "Of a table: each value of this column, or of several (shop,month), has statistics of its own, "
-        "which its rows are normalized with."
+        "Of a table: each value of this column, or of several (shop,month), by name or number, has statistics "
+        "of its own, which its rows are normalized with."
     )
     return (option("--by", metavar="COLUMNS", help=text),) if norm.axes is AxesRule.FIRST else ()
 

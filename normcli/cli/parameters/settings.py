@@ -203,7 +203,7 @@ class RunOptions(NamedTuple):
     def show_progress(self, *, beside: TextIO | None = None) -> Iterator[Watcher | None]:
         """Show progress until the block ends, unless a stream that the block writes is a terminal."""
         from normcli.cli.progress import watch_progress
-        from normcli.tensors.watched import Watch
+        from normcli.tensors.pieces import Watch
 
         if self.quiet or (beside is not None and beside.isatty()):
             yield None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from normcli.norms.options import OptionKind
+from normcli.norms.option_kinds import OptionKind
 from normcli.writers import SYNONYMS
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from normcli.norms.options import Option
+    from normcli.norms.option_kinds import Option
 
 
 def parse_shape(text: str) -> tuple[int, ...]:

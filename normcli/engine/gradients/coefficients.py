@@ -20,7 +20,7 @@ from normcli.numerics.gradients.in_fractions import (
     sum_powers,
 )
 from normcli.numerics.gradients.sums import needs_decimals
-from normcli.numerics.integers import widen_to_pair
+from normcli.numerics.rounding import widen_to_pair
 from normcli.numerics.statistics.divisor import find_flat
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple

@@ -10,8 +10,8 @@ import numpy as np
 
 from normcli.engine.gradients.coefficients import CoefficientSolver
 from normcli.engine.gradients.gradient_tiles import stand, take_values
-from normcli.engine.gradients.parameters import ParameterSums
 from normcli.engine.gradients.passes import GroupBackwardPasses
+from normcli.engine.gradients.tiles import ParameterSums
 from normcli.engine.tiling.blocks import open_full
 from normcli.numerics.deciding import multiply_bounded
 from normcli.numerics.elements.activation import Activation

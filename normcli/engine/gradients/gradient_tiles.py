@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine.gradients.parameters import DoubleSums, ParameterSums
-from normcli.engine.gradients.tiles import Band, ReadTile, Tile, TileValues, choose_shift
+from normcli.engine.gradients.tiles import (
+    Band,
+    DoubleSums,
+    ParameterSums,
+    ReadTile,
+    Tile,
+    TileValues,
+    choose_shift,
+)
 from normcli.engine.passes import Passes
 from normcli.engine.tiling.blocks import Spread
 from normcli.norms.request import Fill
@@ -38,8 +45,8 @@ from normcli.numerics.gradients.values import (
     multiply_known,
     round_known,
 )
-from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, pair_multiply
+from normcli.numerics.rounding import widen_exactly
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

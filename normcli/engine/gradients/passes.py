@@ -16,8 +16,7 @@ import numpy as np
 
 from normcli.engine.gradients.coefficients import CoefficientSolver
 from normcli.engine.gradients.gradient_tiles import GradientTiles, round_gate, share_by_groups, take_values
-from normcli.engine.gradients.parameters import ParameterSums
-from normcli.engine.gradients.tiles import Band, choose_shift, keep_small
+from normcli.engine.gradients.tiles import Band, ParameterSums, choose_shift, keep_small
 from normcli.norms.rules import Centre
 from normcli.numerics.gradients.in_doubles import (
     differentiate_in_doubles,

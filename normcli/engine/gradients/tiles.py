@@ -1,11 +1,18 @@
-"""Records that the passes of a backward pass hand to each other: values, tiles, bands of groups."""
+"""What the passes of a backward pass hand to each other: values, tiles, bands, sums for gamma and beta."""
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.deciding import PAIRS
+from normcli.numerics.gradients.in_doubles import SECOND_ORDER, U
+from normcli.numerics.gradients.sums import take_exactly
+from normcli.numerics.gradients.values import KnownGradients, round_known
+from normcli.numerics.pairs import Pair, two_sum
+from normcli.numerics.sums.fixed_point import Fixed
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -15,7 +22,8 @@ if TYPE_CHECKING:
     from normcli.engine.gradients.coefficients import SolvedGroups
     from normcli.engine.tiling.geometry import Slices
     from normcli.numerics.elements.gate import Gated
-    from normcli.numerics.gradients.rows import GradientRows
+    from normcli.numerics.gradients.in_doubles import KnownDoubles
+    from normcli.numerics.gradients.rows import GradientRows, Upstream
 
 
 class TileValues(NamedTuple):
@@ -171,3 +179,117 @@ _LARGEST_SHIFT = 2.0**960
 def keep_small(means: Floats) -> Floats:
     """Return means, and 0 for those that may be too far from values for their difference to be a double."""
     return np.where(np.abs(means) < _LARGEST_SHIFT, means, 0.0)
+
+
+_PIECE = 1 << 14
+"""Parameters that are rounded at once: some thirty float64 arrays are made of their size."""
+
+
+class ParameterSums:
+    """Exact sums of pairs, to which threads add in any order, and bounds of errors."""
+
+    def __init__(self, count: int) -> None:
+        self.gamma, self.beta = Fixed.zeros(count), Fixed.zeros(count)
+        self.errors = {name: np.zeros(count) for name in ("gamma", "beta")}
+        self.special_gamma, self.special_beta = np.zeros((2, count))
+        self.unclear = np.zeros(count, np.bool_)
+        self._lock = threading.Lock()
+
+    def add_shares(self, places: Integers, found: KnownGradients) -> None:
+        """Add dy · x̂ to the parameters of some numbers, one for each value."""
+        hi, lo = found.value
+        flat = np.broadcast_to(places, hi.shape).reshape(-1)
+        usable = ~found.unclear & np.isfinite(hi)
+        error = np.where(usable, found.error + PAIRS.error * np.abs(hi), 0.0)
+        special = np.where(found.unclear, 0.0, hi)
+        with self._lock:
+            self.unclear[flat[found.unclear.reshape(-1)]] = True
+            _add_special(self.special_gamma, flat, special)
+            _add_rows(self.gamma, places, np.where(usable, hi, 0.0))
+            _add_rows(self.gamma, places, np.where(usable, lo, 0.0))
+            _add_plainly(self.errors["gamma"], flat, error)
+
+    def add_gradients(self, places: Integers, dy: Floats, upstream: Upstream | None = None) -> None:
+        """Add dy, likewise, with what it leaves of its product with a gate."""
+        finite, flat = np.isfinite(dy), np.broadcast_to(places, dy.shape).reshape(-1)
+        with self._lock:
+            _add_special(self.special_beta, flat, dy)
+            _add_rows(self.beta, places, np.where(finite, dy, 0.0))
+            if upstream is not None:
+                _add_rows(self.beta, places, np.where(finite, upstream.low, 0.0))
+                _add_plainly(self.errors["beta"], flat, SECOND_ORDER * np.where(finite, upstream.error, 0.0))
+
+    def round(self, name: str, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Selected]:
+        """Return the sums of `gamma` or of `beta`, rounded once, and which of them are not decided."""
+        fixed, special = getattr(self, name), getattr(self, f"special_{name}")
+        found, undecided = np.empty(len(special), dtype), np.zeros(len(special), np.bool_)
+        for start in range(0, len(special), _PIECE):
+            part = slice(start, start + _PIECE)
+            value, inexact, lost = take_exactly(Fixed(fixed.digits[:, part], fixed.low)).round()
+            error = np.where(inexact, PAIRS.error * np.abs(value.hi), 0.0) + self.errors[name][part]
+            if name == "gamma":
+                lost = lost | self.unclear[part]
+            known = KnownGradients(value, error, lost)
+            found[part], undecided[part] = round_known(known, dtype)
+        is_special = special != 0.0
+        found[is_special] = special[is_special]
+        return found, undecided & ~is_special
+
+
+class DoubleSums:
+    """Sums of doubles and bounds of their errors, for results that are short floats; as `ParameterSums`."""
+
+    def __init__(self, count: int) -> None:
+        self.totals = {name: Pair(np.zeros(count), np.zeros(count)) for name in ("gamma", "beta")}
+        self.errors = {name: np.zeros(count) for name in self.totals}
+        self.unclear = np.zeros(count, np.bool_)
+        self._lock = threading.Lock()
+
+    def add(self, name: str, places: Integers, found: KnownDoubles) -> None:
+        """Add numbers to `gamma` or to `beta`, one for each place; several may go to one."""
+        first = int(places.min())
+        numbers, part = places - first, slice(first, int(places.max()) + 1)
+        width, total, error = part.stop - first, self.totals[name], self.errors[name]
+        sums, sizes, errors = (
+            np.bincount(numbers, values.reshape(-1), width)
+            for values in (found.value, np.abs(found.value), found.error)
+        )
+        steps = int(np.bincount(numbers, minlength=width).max())
+        with self._lock:
+            total.hi[part], rest = two_sum(total.hi[part], sums)
+            total.lo[part] += rest
+            error[part] += errors + U * steps * sizes
+
+    def doubt(self, places: Integers) -> None:
+        """Note that nothing is known of the parameters of some numbers."""
+        with self._lock:
+            self.unclear[places.reshape(-1)] = True
+
+    def round(self, name: str, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Selected]:
+        """Return the sums, rounded once, and which of them are not decided."""
+        value, error = two_sum(*self.totals[name]), SECOND_ORDER * self.errors[name]
+        found, undecided = round_known(KnownGradients(value, error, self.unclear), dtype)
+        is_zero = (found == 0.0) & (error != 0.0)  # whose sign is that of a small sum
+        return found, undecided | (is_zero & (np.abs(value.hi) <= error))
+
+
+def _add_plainly(totals: Floats, flat: Integers, values: Floats) -> None:
+    """Add values to the numbers at places."""
+    first, stop = int(flat.min(initial=len(totals))), int(flat.max(initial=-1)) + 1
+    if stop > first:
+        totals[first:stop] += np.bincount(flat - first, values.reshape(-1), stop - first)
+
+
+def _add_special(totals: Floats, flat: Integers, values: Floats) -> None:
+    """Add what is not finite."""
+    finite = np.isfinite(values).reshape(-1)
+    if not finite.all():
+        _add_plainly(totals, flat[~finite], values.reshape(-1)[~finite])
+
+
+def _add_rows(fixed: Fixed, places: Integers, values: Floats) -> None:
+    """Add values to the numbers at places, one for each row or for each value."""
+    if places.shape != values.shape:
+        fixed.add(places.reshape(-1), values)
+    else:
+        fixed.add(places.reshape(-1), values.reshape(-1, 1))

@@ -23,7 +23,6 @@ from normcli.numerics.deciding import (
     round_real,
 )
 from normcli.numerics.elements.in_pairs import KNOWN, round_pair
-from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import (
     Pair,
     divide_by_count,
@@ -38,7 +37,7 @@ from normcli.numerics.pairs import (
 )
 from normcli.numerics.powers import raise_exactly, raise_to_power
 from normcli.numerics.rational import divide_once, scale, sum_exactly
-from normcli.numerics.rounding import Scaled, store
+from normcli.numerics.rounding import Scaled, store, widen_exactly
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

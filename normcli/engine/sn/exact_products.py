@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from normcli.numerics.integers import widen_exactly
+from normcli.numerics.rounding import widen_exactly
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

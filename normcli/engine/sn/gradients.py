@@ -24,8 +24,8 @@ from normcli.engine.sn.power_iterations import PowerIterations
 from normcli.engine.sn.singular_values import SingularValue, choose_enclosure
 from normcli.engine.sn.spectrum import find_leading
 from normcli.numerics.gradients.in_fractions import round_fractions, round_values
-from normcli.numerics.integers import widen_exactly
 from normcli.numerics.rational import find_exponent, find_root, scale
+from normcli.numerics.rounding import widen_exactly
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from normcli.numerics.elements.compiled_kernel import (
     normalize_groups,
 )
 from normcli.numerics.elements.kernel import Parameters
-from normcli.numerics.integers import widen_exactly
+from normcli.numerics.rounding import widen_exactly
 from normcli.numerics.statistics.divisor import find_freedom
 from normcli.numerics.statistics.solution import solve
 from normcli.numerics.sums.leaf_records import Leaves, count_values

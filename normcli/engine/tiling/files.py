@@ -14,8 +14,8 @@ import numpy as np
 
 from normcli.engine.tiling.geometry import find_lengths
 from normcli.errors import DataError
+from normcli.tensors.held_files import BINARY, read_at, write_at
 from normcli.tensors.mapped import Mapped
-from normcli.tensors.positions import BINARY, read_at, write_at
 from normcli.tensors.spool import make_scratch
 
 if TYPE_CHECKING:

@@ -17,8 +17,6 @@ from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.statistics.divisor import find_freedom
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from normcli.checking.fault import Fault
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
@@ -27,15 +25,17 @@ if TYPE_CHECKING:
 
 
 _ROUNDINGS, _OF_A_GATE = 8.0, 3.0
-"""Roundings, in the size of its terms, that a value may be off: of the arithmetic; of a half, with a gate."""
+"""Bounds of a value's error: in machine epsilons of the arithmetic, times the size of the value's terms; and
+behind a gate, the factor on the whole bound of half precision."""
 
 _LOST = 4.0
-"""Roundings of a group's mean; as many for each doubling of its values. Sums in turn lose about their root."""
+"""The factor on the error of a group's mean in machine epsilons, which is the larger of 4 · (2 + log2 n), for n
+values added in pairs, and √n, for values added one after the other."""
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A tensor beside the result that a norm should give; arrays have the rank of the plan's view.
+    """A kernel's output beside the result of the norm; arrays have the rank of the plan's view.
 
     Parameters
     ----------
@@ -45,25 +45,28 @@ class Case:
     dtype : numpy.dtype
         The dtype to which y was rounded.
     gamma, beta : ndarray of float64
-        With lengths of 1 where they repeat; 1 and 0 where `has_gamma` or `has_beta` says that none is given.
+        Scale (1 + gamma for norms that add 1) and shift, broadcastable to x; 1 and 0 if not given.
+    has_gamma, has_beta : bool
+        Whether gamma and beta were given.
     stored : tuple of ndarray or None
-        The running mean and variance, of evaluation.
+        Mean and variance (or mean square) of each group that x does not determine, such as running statistics;
+        None if they are computed from x.
     exact : ndarray or None
-        What the norm makes; None where it follows from moments.
+        The norm's exact result; None for norms that mean and variance (or mean square) determine.
     saved : str or None
-        The dtype of half precision whose numbers y holds, where it was saved as another.
+        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     precision : str or None
-        What the kernel calculates in; None for y's dtype, or float32 where that is of half precision.
+        The dtype of the kernel's arithmetic; None for that of y, or float32 if y is of half precision.
     whole : int or None
-        Values in a group, where x has only some of them.
+        The number of values in a group, if x holds only some of them; None if x holds all.
     addends : Addends or None
-        What x is the sum of, where a residual was added.
+        x before the residual was added, and the residual; None without a residual.
     gate : Gated or None
-        What multiplies the result.
+        The gate that multiplies the result; None without one.
     gated_input : Gated or None
-        The gate and the tensor that x is the product of, where a gate multiplies before the norm.
+        The gate and the tensor whose product x is; None if no gate multiplies before the norm.
     step : int
-        Of how many neighbours within a group x and y have one.
+        x and y hold every step-th value along the longest axis of a group.
     """
 
     plan: Plan
@@ -91,7 +94,10 @@ class Case:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The names of the norm's parts and of its given inputs, which rows of tables may need."""
+        """The parts of the norm and its given inputs, by the names that `Row.needs` uses.
+
+        Of "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input", "slice".
+        """
         over = self.plan.request.over is not None
         has = {
             "mean": self.centres, "moments": self.has_moments, "eps": self.eps, "gamma": self.has_gamma,
@@ -111,7 +117,10 @@ class Case:
         return self.whole or math.prod(self.x.shape[axis] for axis in self.axes)
 
     def name_axis(self, axis: int) -> str:
-        """Return the name of an axis of the view; a split axis has two: its groups, and places in a group."""
+        """Return the name of an axis of the view.
+
+        A channel axis that is split has two axes in the view, "group" and "C of a group" (or another letter).
+        """
         grid = self.plan.grid
         if grid.split is None or axis < grid.split.axis:
             return grid.layout.name(axis)
@@ -126,7 +135,7 @@ class Case:
 
     @cached_property
     def has_moments(self) -> bool:
-        """Whether groups are divided by what their moments say."""
+        """Whether the divisor follows from the variance or mean square of each group."""
         return self.exact is None
 
     @property
@@ -146,7 +155,7 @@ class Case:
         return self.plan.spec.eps or 0.0
 
     def average(self, values: Floats) -> Floats:
-        """Return the mean of each group; by `add.reduce`, which thousands of small arrays are quicker by."""
+        """Return the mean of each group, with reduced axes of length 1."""
         count = math.prod(values.shape[axis] for axis in self.axes)
         mean: Floats = np.add.reduce(values, self.axes, keepdims=True) / count
         return mean
@@ -167,22 +176,9 @@ class Case:
         deviations = self.x - mean if self.centres else self.x
         return self.average(deviations**2) * (self.count / self.freedom)
 
-    def replace_mean(self, mean: Floats) -> list[Variant]:
-        """Return the variants of another mean: beside the norm's own divisor, and with the square about it."""
-        return [Variant(mean), Variant(mean, square=self.measure_square(mean))]
-
-    def replace_statistics(self, mean: Floats, square: Floats, names: Sequence[str]) -> list[Variant]:
-        """Return variants with other statistics: with both, with the mean alone, with the square alone.
-
-        A fault's words name them by `{what}`. For a norm without mean there is only the first variant.
-        """
-        every = Variant(mean, square=square), Variant(mean), Variant(square=square)
-        some = every if self.centres else every[:1]
-        return [one._replace(values={"what": name}) for one, name in zip(some, names, strict=False)]
-
     @property
     def square_name(self) -> str:
-        """The name of the square: `variance` or `mean square`."""
+        """The name of the number under the root: `variance`, or `mean square` for a norm without mean."""
         return "variance" if self.centres else "mean square"
 
     @cached_property
@@ -192,7 +188,7 @@ class Case:
 
     @cached_property
     def centre(self) -> Floats:
-        """The centre of each group; where statistics are stored, that of its own values."""
+        """The mean of each group's own values, even with running statistics; 0 for a norm without mean."""
         return self.own_mean if self.centres else np.zeros_like(self.own_mean)
 
     @property
@@ -210,7 +206,10 @@ class Case:
         return add_eps(square, self.eps if eps is None else eps, self.plan.spec.eps_mode)
 
     def unroot(self, divisor: Floats, square: Floats) -> Floats:
-        """Return the eps that makes a divisor of a square, where eps is added."""
+        """Return the eps with which a variance or mean square has a divisor, for an eps that is added.
+
+        divisor − √square if the norm adds eps outside the root, else divisor² − square.
+        """
         outside = self.plan.spec.eps_mode is EpsMode.OUTSIDE
         return np.asarray(divisor - np.sqrt(square) if outside else divisor**2 - square)
 
@@ -220,7 +219,7 @@ class Case:
         return self.root(self.square)
 
     def find_divisor(self, variant: Variant) -> Floats:
-        """Return the divisor of a variant."""
+        """Return the divisor of a variant: its own, that of its square, or the norm's."""
         if variant.divisor is not None:
             return variant.divisor
         return self.divisor if variant.square is None else self.root(variant.square)
@@ -244,12 +243,12 @@ class Case:
 
     @cached_property
     def factor(self) -> Floats | float:
-        """The activated gate, which multiplies gamma and beta value by value."""
+        """The activated gate, which multiplies the result value by value; 1 without a gate behind the norm."""
         return 1.0 if self.gate is None else self.gate.activate()
 
     @np.errstate(all="ignore")
     def predict(self, variant: Variant) -> Prediction:
-        """Return the result of a kernel that used this variant."""
+        """Return the result of a kernel that used a variant's numbers, with the bounds of its rounding."""
         gamma, beta = (
             (own if theirs is None else theirs) * self.factor
             for own, theirs in ((self.gamma, variant.gamma), (self.beta, variant.beta))
@@ -279,9 +278,18 @@ class Case:
         return Prediction(values, allowed, unit)
 
     def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
-        """Return how far off values may be by rounding: of the result, its terms, and the mean.
+        """Return the bound on each value's rounding error, of the result, its terms and the mean.
 
-        It is at most a part of the value, or of a usual value.
+        Beside the result's last rounding, it is at most 1/16 of |value| + `usual`.
+
+        Parameters
+        ----------
+        values, terms : ndarray
+            The result, and the sum of the sizes of its terms.
+        shared : ndarray
+            The change of the result per relative error of the mean.
+        usual : ndarray
+            The size of a usual value.
         """
         lost = max(_LOST * (2.0 + math.log2(max(1, self.count))), math.sqrt(self.count))
         noise = self.arithmetic * (_ROUNDINGS * terms + lost * shared)
@@ -296,14 +304,15 @@ class Case:
 
     @cached_property
     def used(self) -> Used:
-        """The mean and the divisor of each group that y shows, with gamma and beta as they are."""
+        """The mean and the divisor of each group that y shows, given the case's gamma and beta."""
         return self.recover(self.gamma, self.beta)
 
     @np.errstate(all="ignore")
     def recover(self, gamma: Floats, beta: Floats) -> Used:
-        """Return the mean and the divisor that y shows of each group: the line of least squares through it.
+        """Return the mean and the divisor of each group that fit y by least squares, given gamma and beta.
 
-        With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a.
+        With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a. A norm without
+        mean has lines through 0, with means of 0, unless lines with means explain more values.
         """
         given = gamma, beta
         gamma, beta = gamma * self.factor, beta * self.factor
@@ -328,23 +337,13 @@ class Case:
         return used if fits[0] >= fits[1] else line
 
     @np.errstate(all="ignore")
-    def recover_parameters(self) -> tuple[Floats, Floats]:
-        """Return the gamma and beta that y shows of each feature: lines of least squares of y over x̂."""
-        axes = tuple(axis for axis, n in enumerate(self.gamma.shape) if n == 1)
-        x, y = (np.where(np.isfinite(self.y), values, 0.0) for values in (self.standardized, self.y))
-        mean_x, mean_y = (values.mean(axes, keepdims=True) for values in (x, y))
-        gamma = ((x - mean_x) * (y - mean_y)).sum(axes, keepdims=True)
-        gamma = np.asarray(gamma / ((x - mean_x) ** 2).sum(axes, keepdims=True))
-        return gamma, mean_y - gamma * mean_x
-
-    @np.errstate(all="ignore")
     def explains(self, prediction: Prediction) -> Selected:
-        """Return which values of y a prediction explains; NaN explains NaN."""
+        """Return where y is within the bounds of a prediction, equal to it, or NaN as it is."""
         near = np.abs(self.y - prediction.values) <= prediction.allowed
         both = np.isnan(self.y) & np.isnan(prediction.values)
         return np.asarray(near | both | (self.y == prediction.values))
 
     def hold(self, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Found:
-        """Return faults and their variants as found, with the values of y that the first variant explains."""
+        """Return the finding of some faults, with the values of y that the first of their variants explains."""
         prediction = self.predict(variants[0])
         return Found(faults, variants, prediction, self.explains(prediction))

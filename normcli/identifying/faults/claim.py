@@ -33,55 +33,55 @@ STATISTICS: Sequence[Row] = tuple(
     row._replace(needs=" ".join(("moments", row.needs)))
     for row in (*STORED, UNDERFLOW, *DIVIDING, *COUNTING, *SUMMING)
 )
-"""Rows of norms that are told by the moments of their groups."""
+"""The rows of faults in the statistics of norms that mean and variance, or the mean square, determine."""
 
 WITHIN_GROUPS = tuple(row for row in STATISTICS if row.fault.id in ("stats-shard", "stats-other-axes"))
-"""The rows whose statistics may differ within a group: others leave y a line of x in each."""
+"""The rows whose statistics may differ within a group: with others, y is a line of x in each group."""
 
 GATE_ORDERS = tuple(row for row in AROUND if row.fault.id in ("before-gate", "after-gate"))
-"""The rows of the other order of gate and norm."""
+"""The rows of a gate on the wrong side of the norm."""
 
 OVERFLOWS, DDOFS = (
     tuple(row for row in STATISTICS if row.fault.id == name) for name in ("stats-overflow", "stats-ddof")
 )
-"""The rows that explain a y of zeros, and NaN in groups of one value: they show no divisor."""
+"""The rows of overflow, which may make all of y one number, and of ddof, which may make groups of one NaN."""
 
 REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *ORDER)
 FAULTS: Sequence[Row] = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
 """Every row: what `normcli help faults` lists."""
 
 GAMMAS = frozenset(("affine-constant", "affine-offset"))
-"""The faults that a gamma and a beta of one number make as well."""
+"""The faults that are the same as a gamma and a beta of one number each."""
 
 ANY_EPS = frozenset(("stats-eps-other", "stats-eps-outside", "stats-ddof"))
 """The faults that are another eps or ddof."""
 
 OTHER_NORMS = ANY_EPS | {"stats-length"}
-"""The faults that make another norm, or another request: nobody said that it should not be that."""
+"""The faults that make another norm or another request, and are none if no norm was requested."""
 
 SCALERS = frozenset(("stats-no-mean", "stats-no-divisor"))
-"""The faults that some well-known scalers have on purpose."""
+"""The faults with which y is the result of a well-known scaler."""
 
 REQUESTS = GAMMAS | ANY_EPS | {"stats-count", "stats-other-axes", "affine-gamma-plus-one"}
-"""The faults that a request cures."""
+"""The faults that are none if another norm, gamma or beta is requested."""
 
 _TRIED = 10.0
-"""Bits that the choice of a row and of its variant takes: there are about a thousand."""
+"""Bits of evidence that the choice of a row and variant costs: there are about a thousand."""
 
 _OF_A_NUMBER = 12.0
-"""Bits that a number takes which was found, a count or a shift."""
+"""Bits of evidence that a fitted number, such as a count or a shift, costs."""
 
 _MOST_BITS = 24.0
-"""No value shows more."""
+"""The most bits of evidence of one value."""
 
 _FEW_NUMBERS = 8
 """The most recovered numbers of a likely row; with more, a row ranks below rows with fewer."""
 
 _ALIKE, _CLOSE = 3.0, 0.05
-"""The misfit up to which a claim is as likely as the best: a factor, and an addend in units of rounding."""
+"""A claim is as likely as the best if its misfit is at most 3 times the best misfit plus 0.05."""
 
 _NEAR_ROUNDINGS = 8.0
-"""A number that moves no value by more roundings of half precision may be what its sums make."""
+"""Fitted numbers that change no value by more machine epsilons of half precision may be errors of its sums."""
 
 
 _AND = ", and "
@@ -99,17 +99,17 @@ class Claim(NamedTuple):
     causes : tuple of str
         The clause of each fault.
     misfit : float
-        How far values are off: the root mean square, in units of what rounding allows.
+        The root mean square of y − prediction, in units of the rounding bound.
     bits : float
-        The evidence.
+        The evidence in bits.
     region : IndexRegion or None
-        Where it holds; None for everywhere.
+        The part of y in which the claim holds; None for all of y.
     shown : tuple of str
-        Numbers that were used, beside the right ones; none where the causes say it.
+        Clauses that compare used numbers with the right ones; empty if the causes say it.
     rank : float
-        The likelier claims have less; equal where the data cannot tell them apart.
+        The lower, the likelier; equal for claims that the data cannot tell apart.
     is_exact : bool
-        Whether each value of y is the nearest to that of the claim.
+        Whether each value of y is the prediction rounded to nearest.
     """
 
     faults: tuple[Fault, ...]
@@ -129,31 +129,34 @@ class Claim(NamedTuple):
 
     @property
     def ids(self) -> frozenset[str]:
-        """The ids of its faults."""
+        """The ids of the claim's faults."""
         return frozenset(fault.id for fault in self.faults)
 
     def leave_out(self, ids: frozenset[str]) -> Claim:
-        """Return the claim without the faults of some ids, where nobody asked for another norm."""
+        """Return the claim without the faults of some ids; at least one fault has to be left."""
         told = [pair for pair in zip(self.faults, self.causes, strict=True) if pair[0].id not in ids]
         faults, causes = zip(*told, strict=True)
         return self._replace(faults=faults, causes=causes)
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """The evidence, one sentence each."""
+        """The evidence, a clause each."""
         if self.region is not None:
             return (*self.shown, *(["rounding explains every other value"] if self.region.words else []))
         return (*self.shown, "with that, rounding explains every value")
 
     @property
     def cause(self) -> str:
-        """All of it as a clause."""
+        """All causes and the region, as one clause."""
         said = _AND.join(self.causes)
         return said if self.region is None else f"{said} {self.region.words}".rstrip()
 
 
 def may_be_rounding(case: Case, found: Found) -> bool:
-    """Whether sums in half precision may explain y as well as a row with fitted numbers."""
+    """Whether a row with fitted numbers changes values so little that sums in half precision explain them.
+
+    False for findings of a region and without fitted numbers, and for longer dtypes.
+    """
     if not is_half(case.dtype) or found.region is not None or not any(one.numbers for one in found.variants):
         return False
     right, moved = case.right.values, np.abs(found.prediction.values - case.right.values)
@@ -161,7 +164,7 @@ def may_be_rounding(case: Case, found: Found) -> bool:
 
 
 def make_claim(case: Case, found: Found) -> Claim:
-    """Make a claim of a variant that explains y, with its evidence."""
+    """Return the claim that a finding makes, with its words, evidence and rank."""
     error = np.abs(case.y - found.prediction.values)
     counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask
     off = np.where(counted, error / found.prediction.unit, 0.0)
@@ -189,9 +192,10 @@ def make_claim(case: Case, found: Found) -> Claim:
 
 
 def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Claim, ...]:
-    """Return the claims with enough evidence, the likeliest first, each cause once; ties share a rank.
+    """Return the claims with at least 20 bits of evidence, the likeliest first, one for each cause.
 
-    For a norm that was asked for, NaN and infinity need no further evidence.
+    Claims that fit much worse than the best have their rank raised by 1. If a norm was requested, claims of NaN
+    and infinity need no evidence.
     """
     seen = [row.fault.id for row in NOT_FINITE if is_asked]
     certain = [claim for claim in claims if claim.bits >= CERTAIN or claim.fault.id in seen]
@@ -215,7 +219,7 @@ def keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:
 
 
 def measure_bits(case: Case, found: Found, misfit: float) -> float:
-    """Return the evidence of y for a variant, in bits, given how far off it leaves values."""
+    """Return the evidence of y for a finding, in bits, given its misfit (see `Claim`)."""
     of_region = 0.0
     if len(found.faults) == 1 and found.faults[0].id.startswith("where-"):
         of_region = _weigh_region(case, found) - _TRIED
@@ -251,7 +255,7 @@ def _weigh_region(case: Case, found: Found) -> float:
 
 
 def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
-    """Return how unlikely it is, in bits, that a row gives the differing values by chance."""
+    """Return how unlikely it is, in bits, that a row predicts the wrong values by chance."""
     prediction, right = found.prediction, case.right
     moved = np.abs(prediction.values - right.values) / (prediction.allowed + right.allowed)
     moved = np.where(np.isnan(prediction.values), np.inf, moved)
@@ -270,7 +274,7 @@ def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
 
 
 def _repeats(y: Floats, wrong: Selected) -> Selected:
-    """Return which values stand elsewhere, too: they show little that is new."""
+    """Return where a wrong value occurs again: all but the first of equal wrong values of y."""
     flat = np.flatnonzero(wrong)
     first = flat[np.unique(y.reshape(-1)[flat], return_index=True)[1]]
     repeated = wrong.copy()
@@ -279,7 +283,7 @@ def _repeats(y: Floats, wrong: Selected) -> Selected:
 
 
 def _find_statistics(case: Case, variant: Variant) -> tuple[int, ...] | None:
-    """Return the shape of the statistics of a variant; None where it has none, or is another tensor."""
+    """Return the shape of a variant's statistics; None if it has no mean, divisor or square, or is a tensor."""
     given = [values for values in (variant.mean, variant.divisor, variant.square) if values is not None]
     if variant.result is not None or not given:
         return None

@@ -1,4 +1,4 @@
-"""The norms that a tensor should have been: the one that was asked for, or every usual one of its shape."""
+"""The search for a kernel's faults: in the requested norm, or in every usual norm of the tensor's shape."""
 
 from __future__ import annotations
 
@@ -37,13 +37,17 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 BOTH = UNKNOWN["both"].fault.id
-"""The fault that is no more than a line in each group."""
+"""The id of the fault with another mean and another divisor: any line y = a · x + b in each group has it."""
 
 
 def claims_of_places(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
 ) -> tuple[Claim, ...]:
-    """Return which rows of a large tensor stand elsewhere or are wrong; arguments are as of `recover_used`."""
+    """Return the claims that rows of a large tensor stand elsewhere, or that a part of it is wrong.
+
+    Empty without such a fault, for tensors that are too small or too large (see `open_wide_case`), and where
+    some values are masked or sliced. The arguments are described at `recover_used`.
+    """
     is_whole = subject.is_open and subject.inputs.selection is None
     case = open_wide_case(subject, x, y, dtype) if is_whole else None
     return () if case is None else find_places(case)
@@ -57,19 +61,21 @@ def open_cases(
     saved: str | None = None,
     most: int = MOST_VALUES,
 ) -> Iterator[Case]:
-    """Yield a tensor as each of some norms that it may be.
+    """Yield a case of x and y for each norm that y may be the result of.
+
+    Norms whose faults cannot be looked for (`AskedNorm.is_open` is False) are left out, as are empty tensors.
 
     Parameters
     ----------
     subjects : iterator of AskedNorm
     x, y : ndarray
-        Of the plans' shape.
+        Input and output, of the shape of the norms' plans.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     saved : str or None
-        The dtype of half precision whose numbers y holds, where it was saved as another.
+        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     most : int
-        About how many values are looked at; of larger tensors the first groups.
+        About how many values a case has: the first groups of larger tensors.
     """
     for subject in subjects:
         if x.size and subject.is_open:
@@ -79,13 +85,16 @@ def open_cases(
 def recover_used(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
 ) -> tuple[Claim, ...]:
-    """Return the statistics or parameters that y used instead of the norm's, as no row of a table names them.
+    """Return claims with the statistics, or gamma and beta, that y shows in place of the norm's own.
+
+    They are for a y that no row of a table explains; empty if no other numbers explain it either.
 
     Parameters
     ----------
     subject : AskedNorm
+        The requested norm.
     x, y : ndarray
-        Of the plan's shape.
+        Input and output, of the plan's shape.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
@@ -93,12 +102,15 @@ def recover_used(
 
 
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
-    """Return the claim of the one norm that explains y by other statistics or parameters; empty if several do.
+    """Return the claims of the only norm that explains y with other statistics or parameters.
+
+    Norms that need another mean and another divisor count only if no norm needs less, and then only norms with
+    a mean and with the fewest groups. Empty if no norm or several are left.
 
     Parameters
     ----------
     cases : sequence of Case
-        Cases of a y that is not y = a · x + b in each group: lines say as much.
+        One y as the result of each norm that it may be.
     """
     found = []
     for case in cases:
@@ -115,13 +127,13 @@ def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
 
 
 class NearNorm(NamedTuple):
-    """A norm whose exact result is near y, but further off than rounding goes.
+    """A norm whose exact result is near y, but not within rounding.
 
     Parameters
     ----------
     plan : Plan
     off, largest : float
-        How far y is off: the root mean square, and the most.
+        The root mean square and the maximum of |y − exact result|.
     spread : float
         The standard deviation of y.
     """
@@ -133,15 +145,16 @@ class NearNorm(NamedTuple):
 
 
 def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
-    """Return the norm that y is but for small errors all over, or None.
+    """Return the norm whose exact result is nearest to y, if y has small errors everywhere; else None.
 
-    None if y is off by more than a part of its spread, if one line through all values comes about as near, or
-    if lines through each group come much nearer: its statistics are then other ones.
+    None if the root mean square error is above 2 % of y's standard deviation, if one line through all values
+    has less than twice that error, or if lines through each group have less than 1/1.25 of it: the groups then
+    have other statistics. None for fewer than 256 values, too.
 
     Parameters
     ----------
     cases : iterable of Case
-        One y as each norm that it may be; of equally near ones the first is taken.
+        One y as the result of each norm that it may be. A later case has to be nearer by 2 % of the best error.
     """
     found: NearNorm | None = None
     for case in cases:
@@ -158,29 +171,32 @@ def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
 
 
 def _measure_off(case: Case, values: Floats) -> Floats:
-    """Return the distance of each y from a value."""
+    """Return |y − values|."""
     return np.asarray(np.abs(case.y - values))
 
 
 def _average(errors: Floats) -> float:
-    """Return the root mean square."""
+    """Return the root mean square of errors."""
     return math.sqrt(float(np.mean(errors**2)))
 
 
 _NEARLY, _LEAST_NEAR = 0.02, 256
-"""The largest error of a near norm as a part of the spread of y, and the fewest values."""
+"""The largest error of a near norm as a part of y's standard deviation, and the fewest values of y."""
 
 _LINE, _LINES = 2.0, 1.25
-"""How much further off one line is at least, and how much nearer lines of the groups may be."""
+"""One line through all values has at least 2 times a near norm's error, lines of groups at least 0.8 times."""
 
 
 def list_near_plans(cases: Sequence[Case]) -> list[Plan]:
-    """Return the plans whose exact results are near y, the nearest first; the eps is the norm's own.
+    """Return the plans, at most 4, whose exact results are near y, the nearest first.
+
+    A result is near if its median distance from y is at most a quarter of y's standard deviation. The plans
+    keep the eps of their cases.
 
     Parameters
     ----------
     cases : sequence of Case
-        One y as each norm that it may be.
+        One y as the result of each norm that it may be.
     """
     near = []
     for case in cases:
@@ -192,14 +208,17 @@ def list_near_plans(cases: Sequence[Case]) -> list[Plan]:
 
 
 _NEAR, _MOST_NEAR = 0.25, 4
-"""Half of the values are off by no more than this part of y's spread; and so many plans are named."""
+"""The largest median distance of a near result, as a part of y's standard deviation; the most plans named."""
 
 _LEAST_BITS = 3.0 * CERTAIN
-"""The fewest bits in the divisors of all groups from which unnamed statistics are recovered."""
+"""Statistics are recovered if groups · log2(1 / machine epsilon) is at least this many bits."""
 
 
 def shows_nothing(subject: AskedNorm, x: NDArray[Any]) -> bool:
-    """Whether every group of x is of one value, of a norm that subtracts its mean."""
+    """Whether x tells nothing of a norm that subtracts the mean: each group has one value throughout.
+
+    False for norms whose groups have one member, or are not examined for faults.
+    """
     plan = subject.plan
     is_open = x.size > 1 and subject.is_open and plan.grid.group_size > 1
     if not (is_open and open_case(subject, x, x, np.dtype("float64")).is_constant):
@@ -209,7 +228,10 @@ def shows_nothing(subject: AskedNorm, x: NDArray[Any]) -> bool:
 
 
 def counts_masked(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether rounding explains each y that is not masked by statistics of all values, masked ones too."""
+    """Whether statistics that count the masked values too explain every unmasked y within rounding.
+
+    False without a mask. The arguments are described at `recover_used`.
+    """
     plan, selection = subject.plan, subject.inputs.selection
     if selection is None or selection.mask is None or not plan.has_groups:
         return False
@@ -222,9 +244,20 @@ def counts_masked(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: n
 def is_off_by_rounding(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], times: float = 1.0
 ) -> bool:
-    """Whether rounding explains every sampled value of y, or so many times as much of it.
+    """Whether y agrees with the norm's exact result within rounding, at every sampled value.
 
-    The other arguments are those of `recover_used`.
+    Results of float64 that a kernel calculated in float32 agree too. False for an empty x.
+
+    Parameters
+    ----------
+    subject : AskedNorm
+        The requested norm.
+    x, y : ndarray
+        Input and output, of the plan's shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
+    times : float
+        The factor on the bound of each value's rounding error.
     """
     if not (x.size and subject.plan.has_groups):
         return False
@@ -237,16 +270,18 @@ def is_off_by_rounding(
 def list_subjects(
     x: NDArray[Any], gamma: NDArray[Any] | None, beta: NDArray[Any] | None, layout: str | None, norm: str | None
 ) -> Iterator[AskedNorm]:
-    """Yield each norm of moments by default that takes the given gamma and beta, once for the same groups.
+    """Yield each norm with default options that divides by moments and takes the given gamma and beta.
+
+    Of norms with equal groups, centre, divisor and parameter shape, only the first is yielded.
 
     Parameters
     ----------
     x : ndarray
     gamma, beta : ndarray or None
     layout : str or None
-        One letter an axis; without it, the channel may be the second axis or the last.
+        One letter for each axis; if None, the channel may be the second axis or the last.
     norm : str or None
-        This norm alone.
+        The only norm to yield; None for all.
     """
     seen = set()
     given = {name: values for name, values in (("gamma", gamma), ("beta", beta)) if values is not None}
@@ -266,7 +301,11 @@ def list_subjects(
 def _list_requests(
     shape: tuple[int, ...], layout: str | None, norm: str | None, given: Mapping[str, NDArray[Any]]
 ) -> Iterator[Request]:
-    """Yield each norm of moments by default, each number of groups, and gamma of each sample or head."""
+    """Yield requests for each norm that divides by moments, with every layout to try.
+
+    Norms of channel groups come with each number of groups; parameters of several axes also with the axes of x
+    that have their lengths, as for a gamma of each sample or head.
+    """
     rank = len(shape)
     layouts = (None, lay_out(rank, rank - 1)) if layout is None and rank in _RANKS else (layout,)
     several = {values.shape for values in given.values() if values.ndim > 1}

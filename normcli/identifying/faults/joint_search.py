@@ -1,4 +1,4 @@
-"""The joints of a norm, opened one by one: which faults explain a kernel's output, or a part of it."""
+"""The search for the faults of a norm's parts (statistics, parameters, surroundings) that explain y."""
 
 from __future__ import annotations
 
@@ -47,19 +47,21 @@ if TYPE_CHECKING:
 
 
 def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim, ...]:
-    """Return the faults that explain y, the likeliest first; nothing where it is right, or none does.
+    """Return the faults that explain y, the likeliest first; empty if y is right, or no fault explains it.
+
+    A right y that was saved in another dtype (`Case.saved`) has that as its one fault.
 
     Parameters
     ----------
     cases : sequence of Case
-        One y as each norm that it may be.
+        One y as the result of each norm that it may be.
     in_parts : bool
-        Whether a fault may hold in a part of y alone.
+        Whether faults of a part of y are looked for too.
 
     Notes
     -----
-    Each row of the tables is tried by itself. Where none explains y, gamma and beta of each row are tried with
-    the statistics of each other; and then parts of y by themselves.
+    Each row of the tables is tried by itself; if none explains y, pairs of a row for gamma and beta, or for the
+    surroundings of the norm, and a row for statistics; and if none does, parts of y.
     """
     with np.errstate(all="ignore"):
         right = next((case for case in cases if not case.differs.any()), None)
@@ -83,7 +85,10 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
 
 
 def choose_case_eps(case: Case) -> Case:
-    """Return a case with the eps in use that leaves the fewest values unexplained, if at most half of them."""
+    """Return the case with the usual eps that explains the most values, if at least half of a sample.
+
+    Otherwise, and for norms without eps or moments, the case itself.
+    """
     if not case.has_moments or case.plan.spec.eps is None:
         return case
     with np.errstate(all="ignore"):
@@ -102,7 +107,7 @@ _HALF = 0.5
 
 
 _SHORTER = 2.0**-23
-"""From 1 to the next number of float32, which results of float64 may have been calculated in."""
+"""The machine epsilon of float32, in which results of float64 may have been calculated."""
 
 
 @functools.lru_cache(maxsize=2)  # they are the same where parts of y are looked at
@@ -113,7 +118,7 @@ def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
 
 
 def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
-    """Return the faults that explain y in one precision: one row where that does, two, or in a part of y."""
+    """Return the claims of the first stage that explains y: one fault, two faults, or faults in a part of y."""
     is_finite = any(np.isfinite(case.y).any() for case in cases)
     for stage in (try_rows, try_pairs) if is_finite else ():
         if found := _list_claims(cases, stage):
@@ -128,7 +133,7 @@ def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
 
 @functools.lru_cache(maxsize=4)  # what holds in all of y is asked for again before parts of it are looked at
 def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found]]) -> tuple[Claim, ...]:
-    """Return the claims of one stage of the search, ranked within their case."""
+    """Return the claims of one stage of the search, in the order of the cases, ranked within each."""
     claims = (
         [make_claim(case, one) for one in stage(case) if not may_be_rounding(case, one)] for case in cases
     )
@@ -137,15 +142,10 @@ def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found
 
 
 def recover(case: Case) -> tuple[Claim, ...]:
-    """Return the statistics, or gamma and beta, that y used, as no row of a table names them.
+    """Return claims with the statistics, or gamma and beta, that y shows in place of the norm's own.
 
-    Parameters
-    ----------
-    case : Case
-
-    Notes
-    -----
-    An eps that moves no value by more than rounding may still show in all of them together: it has a name.
+    They are for a y that no row of a table explains. Another eps or place of eps is tried once more before,
+    since it may change values by less than rounding, and still show in all of them together.
     """
     with np.errstate(all="ignore"):
         found = (one for one in try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
@@ -161,7 +161,7 @@ def recover(case: Case) -> tuple[Claim, ...]:
 
 
 def _try_beta(case: Case) -> Iterator[Found]:
-    """Yield what explains y by another beta, which is all that constant groups show."""
+    """Yield what explains y with another beta; constant groups show nothing else."""
     if case.has_beta and case.y.size > case.beta.size:
         found = [one for one in try_all(case, PARAMETERS) if one.share == 1.0]
         yield from (one for one in found if one.variants[0].gamma is None)
@@ -169,12 +169,15 @@ def _try_beta(case: Case) -> Iterator[Found]:
 
 
 def _find_parts_of_right(case: Case) -> Iterator[Found]:
-    """Yield the same of one of many norms that y may be: other statistics in a part of y are not looked for."""
+    """Yield what `_find_parts` finds without rows of statistics, for one of many norms that y may be."""
     return _find_parts(case, ())
 
 
 def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]:
-    """Yield what explains y but for a region or a few values, with what stands there."""
+    """Yield what explains y outside a region, or but for a few values, with what fills the region.
+
+    Outside is the norm's result, or that of one row.
+    """
     tried = [*(one for one in try_all(case, rows) if one.share >= LIKELY), *try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
     whole = [right, *(one for one in tried if one.moves(right) and not one.is_fitted)]
@@ -188,7 +191,17 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
 
 
 def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
-    """Yield what stands in a region where one row, or the norm, does not explain y; at least where it is."""
+    """Yield what explains y in a region; if nothing does, the finding that the region is wrong.
+
+    Parameters
+    ----------
+    case : Case
+    one : Found
+        The explanation of y outside the region: the norm's result, or one row.
+    region : IndexRegion
+    rows : sequence of Row
+        The rows to try inside the region.
+    """
     rest = one._replace(explained=one.explained | region.mask, region=region)
     inside = [] if one.faults else [*_find_inside(case, region, rows)]
     yield from (other._replace(region=region, explained=rest.explained) for other in inside)
@@ -203,12 +216,12 @@ def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row
 
 
 def find_places(case: Case) -> tuple[Claim, ...]:
-    """Return in which order rows stand, or in which part y is wrong and what stands there.
+    """Return claims that rows stand in another order, or that a part of y is wrong, with what stands there.
 
     Parameters
     ----------
     case : Case
-        Of every group: other faults show in some of them as well.
+        A case that holds values of every group, since these faults may show in few groups.
     """
     with np.errstate(all="ignore"):
         orders = try_all(case, [row for row in ORDER if not row.needs])
@@ -224,7 +237,7 @@ def find_places(case: Case) -> tuple[Claim, ...]:
 
 
 def _find_beside_copies(case: Case) -> Iterator[Found]:
-    """Yield what explains y beside a region where 0 or x stands, which no line goes through."""
+    """Yield the rows that explain y outside a region filled with 0, x, NaN or infinity."""
     for row in OF_COPIES:
         for copy in row.vary(case):
             assert copy.result is not None  # of every row of copies
@@ -241,7 +254,10 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
 
 
 def _find_inside(case: Case, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
-    """Yield what explains all of a region: of a few values, or of all, only that they are not finite."""
+    """Yield what explains every value of a region.
+
+    In regions of fewer than 8 values, and for a y without a finite value, only NaN and infinity are tried.
+    """
     is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
     copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
     tried = (case.hold((row.fault,), (variant,)) for row in copies for variant in row.vary(case))
@@ -254,26 +270,26 @@ _LEAST_SHOWN = 8
 
 
 _MOST_WHOLE = 8
-"""Rows whose exceptions are looked at, those with the fewest first."""
+"""The most rows whose unexplained values are examined, those with the fewest first."""
 
 
 _FEW = 0.05
-"""The part of the values that may be wrong here and there."""
+"""The largest part of y that scattered wrong values may be."""
 
 
 _FAR = 16.0
-"""Units of rounding by which most wrong values are off; nearer ones are a sign of other arithmetic."""
+"""The least median error of wrong values, in rounding bounds; smaller errors are a sign of other arithmetic."""
 
 
 def _lies_far(case: Case, one: Found) -> bool:
-    """Whether most values of a region are far from the row's prediction."""
+    """Whether the median error of a region's values is at least 16 rounding bounds."""
     assert one.region is not None
     off = np.abs(case.y - one.prediction.values)[one.region.mask] / one.prediction.allowed[one.region.mask]
     return float(np.median(np.nan_to_num(off, nan=math.inf))) >= _FAR
 
 
 def _find_few(case: Case, one: Found) -> IndexRegion | None:
-    """Return the region of a few values here and there; None where they are many."""
+    """Return the region of the unexplained values, wherever they are; None without any, or above 5 % of y."""
     wrong = ~one.explained
     count = int(np.count_nonzero(wrong))
     if not 0 < count <= max(1.0, _FEW * wrong.size):

@@ -33,28 +33,28 @@ if TYPE_CHECKING:
 
 
 MOST_VALUES = 1 << 16
-"""Values that faults are looked for in; of larger tensors the first groups."""
+"""The most values, about, in which faults are looked for: the first groups of larger tensors."""
 
 MOST_IN_MEMORY = 1 << 22
-"""Values of the largest tensor of which every group is looked at, where none of the first shows a fault."""
+"""Size of the largest tensor whose every group is examined if the first groups show no fault."""
 
 _MOST_WIDE = 1 << 19
-"""Values that are then taken."""
+"""The most values, about, that are then taken from all groups."""
 
 _LARGEST_GROUP = 1 << 18
-"""In larger groups no fault is looked for."""
+"""Groups with more values than this are not examined for faults."""
 
 
 class AskedNorm(NamedTuple):
-    """The norm that a tensor should be.
+    """The requested norm of a tensor, with its inputs.
 
     Parameters
     ----------
     plan : Plan
     inputs : Inputs
-        gamma, beta and running statistics, of the plan's shapes.
+        Gamma, beta, running statistics, gates and selection, of the plan's shapes.
     addends : Addends or None
-        x and the residual that is added before the norm; None without one.
+        x and the residual that is added before the norm; None without a residual.
     """
 
     plan: Plan
@@ -63,18 +63,24 @@ class AskedNorm(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether faults of it are looked for: groups that are not too large, of all values or a slice."""
+        """Whether faults of the norm can be looked for.
+
+        It needs groups of at most 2¹⁸ values, and no selection of values but a slice that moments are taken of.
+        """
         is_known = self.inputs.selection is None or self.takes_slice
         return is_known and self.plan.has_groups and self.plan.grid.group_size <= _LARGEST_GROUP
 
     @property
     def takes_slice(self) -> bool:
-        """Whether moments of some places of an axis normalize all of it."""
+        """Whether the whole of an axis is normalized by moments of a slice of it."""
         return self.plan.request.over is not None and self.plan.norm.divisor.measurement is Measurement.MOMENTS
 
 
 def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
-    """Return the index of a sample of the view: about `most` values, of the first groups."""
+    """Return the slices of the view that hold the first groups, about `most` values.
+
+    Reduced axes are whole, and kept axes keep at least two indices if they have two.
+    """
     lengths = list(plan.grid.view_shape)
     kept = [axis for axis in range(len(lengths)) if axis not in plan.grid.view_axes]
     for axis in sorted(kept, key=lambda axis: -lengths[axis]):
@@ -86,13 +92,14 @@ def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
 def open_case(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], most: int = MOST_VALUES
 ) -> Case:
-    """Return the case of tensors, in memory or in files, or of their first groups.
+    """Return the case of x and y, or of their first groups if they are large.
 
     Parameters
     ----------
     subject : AskedNorm
+        The requested norm.
     x, y : ndarray
-        Of the plan's shape.
+        Input and output, of the plan's shape, in memory or mapped from files.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     most : int
@@ -147,7 +154,10 @@ def _open_at(
 
 
 def _measure_moments(subject: AskedNorm, x: NDArray[Any]) -> tuple[Floats, Floats] | None:
-    """Return the mean and the variance of each group, or 0 and the mean square; None of a norm without."""
+    """Return the mean and the variance of each group, or 0 and the mean square for a norm without mean.
+
+    None for a norm with neither variance nor mean square.
+    """
     plan = subject.plan
     known = calculate(plan, fetch(x), subject.inputs, statistics_alone=True).statistics
     if not {"var", "ms"} & set(known):
@@ -158,15 +168,20 @@ def _measure_moments(subject: AskedNorm, x: NDArray[Any]) -> tuple[Floats, Float
 
 
 def open_wide_case(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Case | None:
-    """Return a case of every group: it shows in which order rows stand, and in which part y is wrong.
+    """Return a case with values of every group, to find rows in another order and wrong parts of y.
 
-    Of many values, some places of each group are taken, as far apart as each other, with the statistics of all.
-    None of a tensor that is larger still, or of which `open_case` has every group.
+    Above 2¹⁹ values, each group has evenly spaced values along its longest axis, with the statistics of all its
+    values. None for tensors of at most 2¹⁶ or more than 2²² values, with a gate behind the norm, and
+    without room for such a sample.
 
     Parameters
     ----------
-    subject, x, y, dtype
-        As `open_case` takes them.
+    subject : AskedNorm
+        The requested norm.
+    x, y : ndarray
+        Input and output, of the plan's shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
     """
     if not MOST_VALUES < x.size <= MOST_IN_MEMORY or subject.inputs.gate is not None:
         return None
@@ -200,37 +215,37 @@ def _goes_by_moments(plan: Plan) -> bool:
 # -- some values, which tell of most variants that they explain little before all are tried
 
 LIKELY = 0.3
-"""The part of the values that a row explains which holds somewhere, at least."""
+"""The least part of y's values that a row explains if it holds in a part of y."""
 
 
 class Thin(NamedTuple):
-    """Some values of a case.
+    """A sample of a case.
 
     Parameters
     ----------
     case : Case
-        Of these values, with the statistics of all.
+        The sampled values, with the statistics of all values.
     places : tuple of slice
-        Where they stand.
+        The index of the sample in the view.
     """
 
     case: Case
     places: tuple[slice, ...]
 
     def cut(self, variant: Variant) -> Variant:
-        """Return a variant of all values, of these alone."""
+        """Return a variant of the whole case with its arrays cut to the sample."""
         given = {name: some for name, some in variant._asdict().items() if isinstance(some, np.ndarray)}
         few: dict[str, Any] = {name: cut_at(some, self.places) for name, some in given.items() if some.ndim}
         return variant._replace(**few)
 
     def is_likely(self, variant: Variant) -> bool:
-        """Whether a variant of these values explains enough of them that it may explain a part of y."""
+        """Whether a variant of the sample explains at least 15 % of it, and so may explain a part of y."""
         return bool(self.case.explains(self.case.predict(variant)).mean() >= LIKELY / 2.0)
 
 
 @functools.lru_cache(maxsize=2)  # of one case, each variant asks
 def thin_out(case: Case) -> Thin:
-    """Return some values of some groups, with the statistics of all their values; of few values, all."""
+    """Return a sample of about 2,048 values, with the statistics of all values; of fewer values, all."""
     places = choose_places(case.x.shape, first=case.axes)
     given = {name: getattr(case, name) for name in ("x", "y", "gamma", "beta", "exact")}
     few: dict[str, Any] = {name: cut_at(values, places) for name, values in given.items() if values is not None}
@@ -241,7 +256,10 @@ def thin_out(case: Case) -> Thin:
 
 @functools.lru_cache(maxsize=2)  # each table of rows asks of a case
 def goes_with_x(case: Case) -> bool:
-    """Whether y goes with x or with the right result; without, no fault explains it but an order of rows."""
+    """Whether y may be a function of x or of the right result; if not, only another order of rows explains it.
+
+    True with a gate or a residual, and for a y without two different values.
+    """
     few = thin_out(case).case
     beside = (case.gate, case.gated_input, case.addends)
     shows = np.isfinite(few.y).any() and (few.y != few.y.flat[0]).any()  # zeros may be what overflowed

@@ -1,4 +1,4 @@
-"""The rows of tables, tried on a case by themselves or beside another: how much of y each explains."""
+"""Trials of the tables' rows on a case, alone or in pairs: which values of y each explains."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def try_rows(case: Case) -> Iterable[Found]:
-    """Yield what explains y with one row."""
+    """Return what explains all of y with one row, of each fault with the fewest fitted numbers."""
     if case.has_moments and _has_lines(case, _MOSTLY):
         statistics = try_all(case, STATISTICS)
     else:
@@ -40,7 +40,7 @@ def try_rows(case: Case) -> Iterable[Found]:
 
 
 def keep_shortest(every: Iterable[Found]) -> list[Found]:
-    """Return what was found, of one fault with the fewest fitted numbers: others say it in more digits."""
+    """Return the findings that have the fewest fitted numbers among those of the same faults."""
     found = [*every]
     fewest: dict[tuple[Fault, ...], int] = {}
     for one in found:
@@ -50,18 +50,26 @@ def keep_shortest(every: Iterable[Found]) -> list[Found]:
 
 @functools.lru_cache(maxsize=64)  # of each case, and again where parts of y are looked at
 def try_rest(case: Case) -> tuple[Found, ...]:
-    """Return what explains a part of y at least, but for statistics."""
+    """Return what rows other than those of statistics explain, if at least 30 % of y."""
     return tuple(one for one in try_all(case, REST) if one.share >= LIKELY)
 
 
 _MOSTLY = 0.5
-"""The part of the values that lie on the lines of their groups where statistics alone are wrong, at least."""
+"""Rows of statistics are tried if at least this part of y lies on a straight line in each group."""
 
 
 def try_all(
     case: Case, rows: Sequence[Row], may_explain: Callable[[Case, Variant], bool] | None = None
 ) -> Iterator[Found]:
-    """Yield what the variants of some rows explain: of all variants, or of those that may explain most."""
+    """Yield what each variant of some rows explains, and with another variance also with another usual eps.
+
+    Parameters
+    ----------
+    case : Case
+    rows : sequence of Row
+    may_explain : callable or None
+        Takes the case and a variant, and returns whether to try it; None to try all.
+    """
     for row in _choose(case, rows):
         fault = row.fault
         for variant in row.vary(case):
@@ -76,12 +84,12 @@ def try_all(
 
 
 def _choose(case: Case, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows that may explain y: of a y that does not go with x, the orders alone."""
+    """Return the rows that may explain y: if y is no function of x, only those of another order."""
     return rows if goes_with_x(case) else [row for row in rows if row in ORDER]
 
 
 def _varies_in_groups(case: Case, variant: Variant) -> bool:
-    """Whether a variant makes more than one line of x in a group."""
+    """Whether y of a variant may be more than one line of x in a group."""
     shapes = (case.find_divisor(variant).shape, () if variant.mean is None else variant.mean.shape)
     return variant.result is not None or any(shape not in ((), case.divisor.shape) for shape in shapes)
 
@@ -93,7 +101,7 @@ def _is_near_line(case: Case, variant: Variant) -> bool:
 
 
 def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Iterator[Found]:
-    """Yield the values of y that a variant explains, unless a sample shows that they are few."""
+    """Yield the finding of the first variant, unless a sample shows that it explains few values."""
     few = thin_out(case)
     if few.is_likely(few.cut(variants[0])):
         yield case.hold(faults, variants)
@@ -104,7 +112,7 @@ _BESIDE_EPS = 0.1
 
 
 def _find_eps(case: Case, square: Floats) -> float | None:
-    """Return the eps in use that makes the divisors of y with another square, if it is not the plan's."""
+    """Return a usual eps, not the plan's, with which `square` has about the divisors of y; None without one."""
     if case.plan.spec.eps is None:
         return None
     shown = float(np.median(case.unroot(case.used.divisor, square)))
@@ -113,7 +121,10 @@ def _find_eps(case: Case, square: Floats) -> float | None:
 
 
 def try_pairs(case: Case) -> Iterator[Found]:
-    """Yield what explains y with a fault in gamma and beta, or around the norm, and one in the statistics."""
+    """Yield what explains all of y with two faults: one in gamma and beta and one in the statistics.
+
+    Or one around the norm, beside another eps.
+    """
     for fault, variant, moved in itertools.islice(_list_moved(case), _MOST_MOVED):
         for one in try_all(moved, STATISTICS, _is_near_line):
             if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
@@ -122,7 +133,7 @@ def try_pairs(case: Case) -> Iterator[Found]:
 
 
 def _try_eps_of_others(case: Case) -> Iterator[Found]:
-    """Yield what another tensor or gate explains with another eps."""
+    """Yield what a fault around the norm (another input or gate) explains together with another eps."""
     for fault, variant, other in list_others(case, AROUND):
         assert variant.noise is not None  # of every other case
         for of_eps in OTHER_EPS.vary(other):
@@ -133,7 +144,7 @@ def _try_eps_of_others(case: Case) -> Iterator[Found]:
 
 
 def list_others(case: Case, rows: Sequence[Row]) -> Iterator[tuple[Fault, Variant, Case]]:
-    """Yield each fault around the norm with which y is a line in every group of another tensor's case."""
+    """Yield each fault around the norm, its variant and its case, if y is a line in every group of the case."""
     for row in _choose(case, rows):
         for variant in row.vary(case):
             if variant.other is not None and variant.other.has_moments and _has_lines(variant.other):
@@ -141,11 +152,11 @@ def list_others(case: Case, rows: Sequence[Row]) -> Iterator[tuple[Fault, Varian
 
 
 _MOST_MOVED = 24
-"""Other gammas and betas beside which statistics are looked at: where these are of groups, all leave lines."""
+"""The most faults of gamma and beta beside which faults of statistics are tried."""
 
 
 def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
-    """Yield each fault in gamma and beta with which y is a line of x in every group, and the case with them."""
+    """Yield each fault of gamma and beta, its variant and the case with them, if y is a line in every group."""
     for row in _choose(case, PARAMETERS):
         for variant in row.vary(case):
             gamma = case.gamma if variant.gamma is None else variant.gamma
@@ -156,11 +167,14 @@ def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
 
 
 _UNLIKE_LINES = 0.05
-"""The part of a group's square that a line through it leaves, on average, where values lie on none."""
+"""The part of a group's variance that a line leaves unexplained if values do not lie on it, at least."""
 
 
 def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
-    """Whether sampled values of most groups lie near lines: a cheap test for thousands of variants."""
+    """Whether, with this gamma and beta, sampled values of at least half the groups lie near lines.
+
+    It is a cheap test for thousands of variants.
+    """
     (few, places), (x, square) = thin_out(case), _centre(case)
     gamma, beta = (cut_at(p, places) if p.ndim else p for p in (gamma, beta))
     y = (few.y - beta) / gamma
@@ -171,13 +185,13 @@ def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
 
 @functools.lru_cache(maxsize=2)  # of one case, each other gamma and beta asks
 def _centre(case: Case) -> tuple[Floats, Floats]:
-    """Return sampled values of x less the mean of their groups, and their mean square."""
+    """Return sampled values of x less their groups' means, and the mean square of each group of these."""
     few = thin_out(case).case
     x = few.x - few.average(few.x)
     return x, few.average(x * x)
 
 
 def _has_lines(case: Case, least: float = 1.0) -> bool:
-    """Whether y is a line of x in each group, but for some values: first of some values, then of all."""
+    """Whether at least a part `least` of y lies on a straight line of x in each group."""
     every = thin_out(case).case, case
     return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in every)

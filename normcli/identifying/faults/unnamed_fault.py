@@ -1,4 +1,4 @@
-"""Faults that no row names: statistics, or gamma and beta, that y used, and the region in which it is wrong."""
+"""Faults that no row names: recovered statistics, gamma and beta, and the region in which y is wrong."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps, is_half
+from normcli.identifying.faults.tables.parameters import recover_parameters
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import NEAR, Found, IndexRegion, Variant
 from normcli.identifying.models.weight import choose_bits
@@ -25,7 +26,7 @@ _ONE = UNKNOWN["gamma"].fault._replace(words="{place} is {used}, not {right}")
 """The fault of gamma or beta where a single number is another."""
 
 _LEAST_OF_LINE = 3
-"""Any two values lie on a line: that more do is said."""
+"""Lines are fitted to more values than this, in each group or feature: any two values lie on a line."""
 
 
 _MOST = 0.5
@@ -33,9 +34,9 @@ _MOST = 0.5
 
 
 def find_unknown(case: Case) -> Iterator[Found]:
-    """Yield what explains y with the fewest numbers of its own: lines in each group, or in each feature.
+    """Yield what explains y with the fewest recovered numbers: statistics of groups, or gamma and beta.
 
-    Gamma and beta come first where they are right but for a few numbers.
+    Gamma and beta come first if less than half of y is wrong. Nothing if neither explains all of y.
     """
     found = [*_find_statistics(case)]
     parameters = _find_parameters(case)
@@ -46,7 +47,7 @@ def find_unknown(case: Case) -> Iterator[Found]:
 
 
 def _find_statistics(case: Case) -> Iterator[Found]:
-    """Yield the mean or the divisor that y shows of each group; both where one is not all."""
+    """Yield at most one finding: the divisors, the means, or both, that y shows and that explain all of it."""
     if not case.has_moments or case.count <= _LEAST_OF_LINE:
         return
     used, wrong = case.used, int(case.differs.any(case.axes).sum())
@@ -63,7 +64,11 @@ def _find_statistics(case: Case) -> Iterator[Found]:
 
 
 def _find_parameters(case: Case) -> Found | None:
-    """Return the gamma, the beta or both that y shows of each feature that the given ones do not explain."""
+    """Return the finding with gamma and beta recovered in the features that the given ones do not explain.
+
+    Of gamma alone, beta alone and both, the first that explains a feature is taken. None if that leaves a
+    feature unexplained, changes no number, or if there are too few values.
+    """
     shape = np.broadcast_shapes(case.gamma.shape, case.beta.shape)
     axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
     if not (case.has_gamma or case.has_beta) or case.y.size <= _LEAST_OF_LINE * np.prod(shape):
@@ -90,24 +95,27 @@ _PARAMETERS = "gamma", "beta"
 
 
 def _fit_parameters(case: Case, axes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the fits to each feature: of gamma alone, of beta alone, of both."""
+    """Yield least-squares fits to each feature, by name: of gamma alone, of beta alone, of both.
+
+    A parameter that was not given is not fitted alone; without gamma, both are not fitted either.
+    """
     x, y, gamma, beta = case.standardized, case.y, case.gamma, case.beta
     if case.has_gamma:
         yield {"gamma": (x * (y - beta)).sum(axes, keepdims=True) / (x * x).sum(axes, keepdims=True)}
     if case.has_beta:
         yield {"beta": (y - gamma * x).mean(axes, keepdims=True)}
     if case.has_gamma:
-        yield dict(zip(_PARAMETERS, case.recover_parameters(), strict=True))
+        yield dict(zip(_PARAMETERS, recover_parameters(case), strict=True))
 
 
 def _find_moved(case: Case, variant: Variant) -> dict[str, Selected]:
-    """Return where a variant has another gamma, and where another beta; without either where it has not."""
+    """Return, by name, where a variant's gamma and beta differ from the case's; equal ones are left out."""
     moved = {name: np.asarray(getattr(variant, name) != getattr(case, name)) for name in _PARAMETERS}
     return {name: some for name, some in moved.items() if some.any()}
 
 
 def _name(case: Case, variant: Variant) -> tuple[Fault, dict[str, str]]:
-    """Return the fault of some other gammas and betas, and its values."""
+    """Return the fault of a variant with another gamma or beta, and the values for its words."""
     moved = _find_moved(case, variant)
     either = np.logical_or.reduce([*moved.values()])
     count, size = int(np.count_nonzero(either)), either.size
@@ -132,7 +140,10 @@ def _list_first(case: Case, variant: Variant) -> Iterator[tuple[str, str, str]]:
 
 
 def show_used(case: Case, found: Found) -> tuple[str, ...]:
-    """Return the first numbers that were used, beside the right ones; nothing where the cause says it."""
+    """Return clauses that compare the first wrong number of a kind with the right one.
+
+    Empty if the cause says it, or if no statistic is off by more than 2 %.
+    """
     variant = found.variants[0]
     if found.faults[0].id == UNKNOWN["gamma"].fault.id:
         some = _list_first(case, variant) if "what" in variant.values else ()
@@ -151,14 +162,18 @@ def show_used(case: Case, found: Found) -> tuple[str, ...]:
 # -- the region in which a claim holds
 
 _MOSTLY = 0.9
-"""The part of a region's values that are off, at least: a few are right by chance."""
+"""The least part of a region's values that are wrong: a few may be right by chance."""
 
 _MOST_LISTED = 3
-"""Single indices that are named."""
+"""The most indices of an axis that are listed one by one."""
 
 
 def find_region(case: Case, wrong: Selected) -> IndexRegion | None:
-    """Return the region that wrong values fill; None where they lie in no such order, or everywhere."""
+    """Return the region of indices whose values are at least 90 % wrong, with no wrong value outside.
+
+    A region is an index or some indices of axes, or begins at another index for each index of an axis. None if
+    no or all values are wrong, or no such region fits.
+    """
     merged = wrong.reshape(case.plan.grid.merge_shape(wrong.shape))
     if not merged.any() or merged.all():
         return None
@@ -180,14 +195,14 @@ def find_region(case: Case, wrong: Selected) -> IndexRegion | None:
 
 
 def _count_bits(chosen: Selected) -> float:
-    """Return how many bits tell some indices of an axis: the two ends of a run, or which of all they are."""
+    """Return the bits that describe some indices of an axis: the two ends of a run, or a choice among all."""
     length, count = len(chosen), int(np.count_nonzero(chosen))
     is_run = np.flatnonzero(chosen)[-1] - np.flatnonzero(chosen)[0] + 1 == count
     return math.log2(length * (length + 1) / 2) if is_run else choose_bits(length, count)
 
 
 def _tell_indices(name: str, chosen: Selected) -> str:
-    """Return the words of some indices of an axis: a run, regular ones, or the first few."""
+    """Return some indices of an axis in words: `d ≥ 3`, `d=2 … 5`, `d=0, 2 … 8` or `d=1, 2, 5 and 4 more`."""
     places, length = np.flatnonzero(chosen), len(chosen)
     first, last = int(places[0]), int(places[-1])
     steps = np.unique(np.diff(places))
@@ -202,13 +217,22 @@ def _tell_indices(name: str, chosen: Selected) -> str:
 
 
 def tell_places(count: int, first: Iterable[int]) -> str:
-    """Return the words of single values: how many they are, and the index of the first."""
+    """Return the words for some values, given their number and the index of the first.
+
+    Examples
+    --------
+    >>> tell_places(1, (0, 3)), tell_places(1200, (0, 3))
+    ('at (0, 3)', 'for 1,200 values, the first at (0, 3)')
+    """
     place = ", ".join(map(str, first))
     return f"at ({place})" if count == 1 else f"for {count:,} values, the first at ({place})"
 
 
 def _find_ragged(case: Case, wrong: Selected, shape_of_view: tuple[int, ...]) -> IndexRegion | None:
-    """Return the region that begins, for each index of one axis, at another index of a second: a mask's."""
+    """Return the region that runs to the end of an axis from an index that differs along a second axis.
+
+    Wrong padding of a batch of sequences is of this kind. None if there is no such region.
+    """
     for along, axis in itertools.permutations(range(wrong.ndim), 2):
         others = tuple(other for other in range(wrong.ndim) if other not in (along, axis))
         plane: Selected = np.asarray(wrong.any(others))
@@ -232,17 +256,19 @@ def _find_ragged(case: Case, wrong: Selected, shape_of_view: tuple[int, ...]) ->
 # -- what is not finite, or 0
 
 _ROUNDINGS = 2.0
-"""Ulp by which E[x²] − E[x]² may be off, beside the errors of its sums."""
+"""Units in the last place by which E[x²] − E[x]² may be wrong, beside the errors of its sums."""
 
 
 def find_source(case: Case, where: Selected) -> tuple[str, str] | None:
-    """Return what may have made NaN, infinity or 0 of some values, and its remedy; None without a sign of it.
+    """Return a cause of NaN, infinity or 0 in some values and its remedy, as clauses; None if none is seen.
+
+    Causes are gamma, beta or x that is not finite, constant groups, and E[x²] − E[x]² below 0.
 
     Parameters
     ----------
     case : Case
     where : ndarray of bool
-        Of the view's shape.
+        The values, of the view's shape.
     """
     for name, values in (("gamma", case.gamma), ("beta", case.beta), ("x", case.x)):
         odd = np.broadcast_to(~np.isfinite(values), where.shape)
@@ -262,7 +288,7 @@ def find_source(case: Case, where: Selected) -> tuple[str, str] | None:
 
 
 def _may_cancel(case: Case) -> Selected:
-    """Return in which groups rounding may make a difference of squares negative, eps and all."""
+    """Return in which groups rounding may make E[x²] − E[x]² + eps negative."""
     last_place = get_eps(case.dtype) if is_half(case.dtype) else case.arithmetic
     most: Floats = last_place * (_ROUNDINGS + math.sqrt(case.count)) * case.average(case.x**2)
     return np.asarray(case.centres & (case.own_square + case.eps < most))

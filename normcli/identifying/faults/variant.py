@@ -18,25 +18,31 @@ if TYPE_CHECKING:
 
 
 MOST = 2.0**-4
-"""No value is explained that is further off than this part of a deviation or of itself."""
+"""The bound of a value's error before its last rounding, as a part of its own and a usual value's size."""
 
 
 NEAR = 0.02
-"""A statistic that is off by less, as a part of it, is held against y."""
+"""The relative difference up to which two statistics are taken for about equal."""
 
 
 MOST_SHIFTS = 64
-"""Parameters and statistics are rolled by no more places."""
+"""The most places by which parameters and statistics are rolled."""
 
 
 def list_shifts(length: int) -> list[int]:
-    """Return by how many places an axis may be rolled, forwards or backwards, the nearest first."""
+    """Return the shifts to try for rolling an axis, negative for backwards, the shortest first.
+
+    Examples
+    --------
+    >>> list_shifts(5)
+    [1, -1, 2, -2]
+    """
     nearest = range(1, min(length // 2, MOST_SHIFTS) + 1)
     return [shift for most in nearest for shift in (most, -most) if 2 * shift != -length]
 
 
 def is_near(theirs: Floats, ours: Floats) -> bool:
-    """Whether most groups have about the statistic that is expected."""
+    """Whether at least half of the groups have two statistics within 2 %, or both the same infinity."""
     with np.errstate(all="ignore"):
         near = (np.abs(theirs - ours) <= NEAR * np.abs(theirs)) & np.isfinite(theirs)
         near |= theirs == ours  # of sums that overflow, both may be infinite
@@ -44,30 +50,30 @@ def is_near(theirs: Floats, ours: Floats) -> bool:
 
 
 class Variant(NamedTuple):
-    """The numbers that a kernel may have used at one joint, and the words for them.
+    """The numbers that a kernel with a fault used, and the words for them.
 
     Parameters
     ----------
     mean, divisor : ndarray or None
-        Of each group; None for the norm's own.
+        The mean and the divisor of each group; None for the norm's own.
     square : ndarray or None
-        A variance or mean square in place of the norm's, before eps and the root; None for the norm's own.
+        The variance or mean square of each group, before eps and the root; None for the norm's own.
     gamma, beta : ndarray or None
-        None for the given ones.
+        Scale and shift; None for those of the case.
     result : ndarray or None
-        The tensor itself, where it follows from no other mean, divisor, gamma and beta.
+        The whole tensor, if no mean, divisor, gamma and beta give it; else None.
     values : mapping
-        What the words of the fault have in their braces.
+        The values for the braces in the words of the fault.
     numbers : int
-        How many numbers were fitted to y.
+        The count of numbers that were fitted to y.
     slope : ndarray or None
-        What another step behind the norm, whose own result is rounded first, makes of a small change.
+        The derivative of a step behind the norm, if the norm's result is rounded before the step; else None.
     noise : ndarray or None
-        How far off rounding may take the result before its last rounding, where another norm makes it.
+        The bound on the error of the result before its last rounding; None for the bound of the case.
     is_fitted : bool
-        Whether each group has a number of its own that y shows.
+        Whether each group has a number of its own that was fitted to y.
     other : Case or None
-        The case of another tensor or gate that has this result.
+        The case (of another input or gate) whose exact result this is; None if it is of no other case.
     """
 
     mean: Floats | None = None
@@ -89,24 +95,27 @@ NOTHING = Variant()
 
 
 def divide(*divisors: Floats, **values: Any) -> list[Variant]:
-    """Return the variants of kernels that divide by one of these."""
+    """Return a variant for each divisor, all with the same values for the fault's words."""
     return [Variant(divisor=divisor, values=values) for divisor in divisors]
 
 
 def label(variants: Iterable[Variant], numbers: int = 0, **values: Any) -> Iterator[Variant]:
-    """Yield variants with more values for the words of their fault, and with numbers that were fitted."""
+    """Yield variants with more values for the fault's words, and with another count of fitted numbers."""
     for variant in variants:
         yield variant._replace(values={**variant.values, **values}, numbers=numbers)
 
 
 class Prediction(NamedTuple):
-    """The result of a variant, and how far off rounding may take each value.
+    """The result of a variant, with bounds of its rounding.
 
     Parameters
     ----------
-    values, allowed : ndarray
+    values : ndarray
+        The result, before its last rounding.
+    allowed : ndarray
+        The bound on each value's rounding error.
     unit : ndarray
-        How far off a single rounding may take each value.
+        The bound without roundings between the norm and a gate or another step behind it.
     """
 
     values: Floats
@@ -115,27 +124,27 @@ class Prediction(NamedTuple):
 
 
 class Used(NamedTuple):
-    """The mean and the divisor that y used for each group."""
+    """The mean and the divisor of each group, as y shows them."""
 
     mean: Floats
     divisor: Floats
 
 
 class IndexRegion(NamedTuple):
-    """Values that are described by their indices.
+    """A part of a tensor, described by indices.
 
     Parameters
     ----------
     words : str
-        `for l ≥ 10`, `for n=5`.
+        The region in words, such as `for l ≥ 10` or `for n=5`.
     mask : ndarray of bool
-        Of the view's shape.
+        True in the region, of the view's shape.
     kind : str
-        `index` for one index of one axis, `region`, or `values` for scattered ones.
+        `index` for one index of one axis, `region` for other indices of axes, `values` for scattered values.
     bits : float
         The information, in bits, in the choice of this region.
     slices : float
-        How many slices the tensor has along the axis that the region is of.
+        The length of the axis to which the region's indices belong; of several axes, the longest.
     """
 
     words: str
@@ -150,7 +159,20 @@ REGION_IDS = frozenset(("where-index", "where-region", "where-values"))
 
 
 class Found(NamedTuple):
-    """A row with the variant that explains values of y."""
+    """Faults with the variants that explain values of y.
+
+    Parameters
+    ----------
+    faults : tuple of Fault
+        One for each faulty part of the norm; empty for the right result.
+    variants : tuple of Variant
+        The numbers of each fault; the prediction is of the first.
+    prediction : Prediction
+    explained : ndarray of bool
+        The values of y that the prediction, or the content of the region, explains.
+    region : IndexRegion or None
+        The part of y that the finding is about; None for all of y.
+    """
 
     faults: tuple[Fault, ...]
     variants: tuple[Variant, ...]
@@ -160,30 +182,30 @@ class Found(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The part of the values that it explains."""
+        """The part of y's values that are explained, from 0 to 1."""
         return float(self.explained.mean())
 
     @property
     def numbers(self) -> int:
-        """How many numbers were fitted to y."""
+        """The count of numbers that were fitted to y, over all variants."""
         return sum(variant.numbers for variant in self.variants)
 
     @property
     def is_fitted(self) -> bool:
-        """Whether each group has a number of its own."""
+        """Whether a variant has a fitted number of its own in each group."""
         return any(variant.is_fitted for variant in self.variants)
 
     @property
     def is_of_region(self) -> bool:
-        """Whether nothing is known of a region but that it is wrong."""
+        """Whether the last fault is only that a region is wrong, without its content."""
         return self.faults[-1].id in REGION_IDS
 
     def moves(self, other: Found) -> bool:
-        """Whether any value is not what another prediction says."""
+        """Whether any value differs from another finding's prediction by more than both bounds together."""
         apart = np.abs(self.prediction.values - other.prediction.values)
         return bool(np.any(apart > self.prediction.allowed + other.prediction.allowed))
 
 
 def cut_at(values: NDArray[Any], index: tuple[slice, ...]) -> NDArray[Any]:
-    """Return an array at an index of the axes that it does not repeat along."""
+    """Return an array cut by a slice for each axis; axes of length 1, which broadcast, stay whole."""
     return values[tuple(one if n > 1 else slice(None) for one, n in zip(index, values.shape, strict=True))]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.norms.type_names import NanName, NormName
+    from normcli.norms.rules import NanName, NormName
 
 
 @dataclass(frozen=True, eq=False)

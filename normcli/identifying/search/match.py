@@ -138,7 +138,9 @@ class Match(NamedTuple):
     rounds_length : bool
         Whether every value has the bits of a length that was rounded to half precision before it divided.
     hypothesis : Hypothesis or None
-        None for a window and for a matrix.
+        None for a window, for a matrix, and beside a gate.
+    gate : tuple of str or None
+        Order and activation of a gate that was given, as `--gate-order` and `--gate-act` have them.
     """
 
     norm: str
@@ -171,6 +173,7 @@ class Match(NamedTuple):
     fine: float = math.inf
     rounds_length: bool = False
     hypothesis: Hypothesis | None = None
+    gate: tuple[str, str] | None = None
 
     @classmethod
     def of(

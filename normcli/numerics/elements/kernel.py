@@ -15,9 +15,8 @@ import numpy as np
 from normcli.dtypes import is_short_float
 from normcli.numerics.deciding import PAIRS, PRECISIONS
 from normcli.numerics.elements.in_pairs import Elements, calculate
-from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, is_faint, pair_divide, pair_multiply, two_diff, two_sum
-from normcli.numerics.rounding import store
+from normcli.numerics.rounding import store, widen_exactly
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

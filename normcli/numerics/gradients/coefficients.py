@@ -16,8 +16,8 @@ For an ℓ1 length, w is the sign of x; for ℓ∞, the sign of those that are t
 them; both B = Σ g · x / D. For other p, w is sign(x) · |x|^(p − 1), and B is divided by length^(p − 1) besides.
 Where |x|ᵖ has a corner, at 0, w is 0, as torch has it.
 
-The sums are exact (`slope_sums`). What follows from them is calculated in pairs, within known bounds; what
-these do not decide, or what leaves the range of doubles, is calculated in rationals (`exact_slopes`). So every
+The sums are exact (`sums`). What follows from them is calculated in pairs, within known bounds; what
+these do not decide, or what leaves the range of doubles, is calculated in rationals (`in_fractions`). So every
 result is the exact one, rounded once.
 """
 

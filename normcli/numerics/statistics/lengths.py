@@ -18,7 +18,6 @@ from normcli.norms.rules import EpsMode
 from normcli.numerics.deciding import LOGARITHM, POWER, PRECISIONS, SUM_OF_POWERS, is_decided, round_real
 from normcli.numerics.elements.compiled_kernel import measure_rows
 from normcli.numerics.elements.in_pairs import KNOWN
-from normcli.numerics.integers import find_limits, find_magnitudes, widen_to_pair
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -36,6 +35,7 @@ from normcli.numerics.powers import (
 )
 from normcli.numerics.rational import ROOT_BITS, make_fraction, round_once
 from normcli.numerics.rational import scale as scale_fraction
+from normcli.numerics.rounding import find_limits, find_magnitudes, widen_to_pair
 from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
 from normcli.numerics.sums.leaf_records import MAX_LEAF, LeafRecords, count_values
 from normcli.numerics.sums.row_sums import cut_rows

@@ -10,7 +10,6 @@ import numpy as np
 from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.numerics.deciding import is_double_decided
 from normcli.numerics.elements.in_pairs import KNOWN
-from normcli.numerics.integers import find_limits, widen_to_pair
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -20,6 +19,7 @@ from normcli.numerics.pairs import (
     find_least,
     two_prod,
 )
+from normcli.numerics.rounding import find_limits, widen_to_pair
 from normcli.numerics.statistics.divisor import Solution, replace_zero, replace_zeros
 from normcli.numerics.sums.leaf_records import LeafRecords, count_values
 from normcli.tuples import NamedTuple

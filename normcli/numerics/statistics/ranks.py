@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.integers import find_limits, widen_to_pair
+from normcli.numerics.rounding import find_limits, widen_to_pair
 from normcli.numerics.statistics.order_statistics import Quantiles, Shares
 
 if TYPE_CHECKING:

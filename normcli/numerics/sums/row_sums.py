@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import distill_within
+from normcli.numerics.rounding import widen_exactly
 from normcli.numerics.sums.leaf_records import (
     MAX_LEAF,
     Leaves,

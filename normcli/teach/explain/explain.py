@@ -67,7 +67,7 @@ def explain(
 
 
 def tell_of_nothing(plan: Plan) -> Story | None:
-    """Return the story of a tensor whose groups have no values; None for other tensors."""
+    """Return the story of a tensor without values, or with empty groups; None for other tensors."""
     if plan.grid.group_count and plan.grid.group_size:
         return None
     sentence = f"The tensor {plan.grid.shape} has no values: there is nothing to normalize."

@@ -80,7 +80,7 @@ _DIGITS = PRECISIONS["float64"].bits
 
 
 class BackwardSteps(StepList):
-    """The steps of a group from its values to dx: those to the divisor, and from there back."""
+    """The steps of a group from its values to dx: forward to the divisor, and back by the chain rule."""
 
     chain: Chain
     numbers: Numbers
@@ -120,7 +120,7 @@ class BackwardSteps(StepList):
             self._stop(StoryStep("not finite", f"{name} has a dy that is not finite: there is no derivative."))
 
     def _measure(self) -> None:
-        """Add the steps to the divisor, and put the definitions in numbers."""
+        """Add the steps to the divisor; calculate the exact number of every name in the definitions."""
         _, divisor = self.find_centre_and_divisor()
         assert divisor is not None  # of every norm that has a derivative
         is_fixed = self.replace_zero(divisor) is not divisor
@@ -161,7 +161,7 @@ class BackwardSteps(StepList):
     # -- back from the divisor
 
     def _go_back(self) -> None:
-        """Add how the loss changes with each name that the values share, from the last to the first."""
+        """Add the derivative by each name that the values share: the divisor first, the mean last."""
         self.links = self.chain.link_shared(self.numbers.work_out)
         needed = self.chain.find_needed(self.links, self.numbers.work_out)
         for link in self.links:
@@ -197,7 +197,7 @@ class BackwardSteps(StepList):
             self._add_link(StoryStep(name, sentence, outcome=outcome), link, self.numbers.take(outcome.place))
 
     def _differentiate(self, outcome: Outcome) -> None:
-        """Add how the loss changes with one value."""
+        """Add dx of one value; no step where one of its numbers is not finite."""
         own = self.numbers.take(outcome.place)
         if not all(math.isfinite(number.value) for number in own.values()):
             return
@@ -215,7 +215,7 @@ class BackwardSteps(StepList):
         self._add_link(StoryStep("dx", sentence, _DX, outcome=outcome), link, own | self._by_product)
 
     def _share_out(self, outcome: Outcome) -> None:
-        """Add the terms of dgamma and dbeta that come from one value."""
+        """Add the terms of the sums dgamma and dbeta that one value contributes."""
         own = self.numbers.take(outcome.place)
         if not all(math.isfinite(number.value) for number in own.values()):
             return
@@ -239,7 +239,7 @@ class BackwardSteps(StepList):
             self._add_link(step, link, own | self._by_product)
 
     def _name_spread(self) -> str:
-        """Return over which axes the derivatives by gamma and beta are summed, for a sentence."""
+        """Return the axes that dgamma and dbeta are sums over, as the end of a sentence: ` over n and h`."""
         grid, parameters = self.plan.grid, self.plan.parameters
         along = [grid.layout.name(axis) for axis in range(len(grid.shape)) if axis not in parameters.axes]
         return f" over {enumerate_words(along)}" if along else ""
@@ -296,7 +296,7 @@ class BackwardSteps(StepList):
         return {**slopes, **symbols}
 
     def _show(self, expression: Expression, own: Mapping[str, Constant]) -> Expression:
-        """Return an expression with numbers for its names, as they are shown."""
+        """Return an expression with rounded numbers for its names; `own` has the exact numbers of one value."""
         names = {name: self._round_off(number) for name, number in {**self.numbers.shared, **own}.items()}
 
         def settle(worked: Expression) -> Constant:
@@ -305,7 +305,7 @@ class BackwardSteps(StepList):
         return substitute(expression, names, self._show_sum, settle)
 
     def _show_sum(self, each: Expression) -> Expression:
-        """Return a sum over the group, its terms in numbers."""
+        """Return the sum of a term over the group, in rounded numbers; of a long group, with its total."""
         terms = LazyTerms(self.numbers.count, functools.partial(self._show_term, each))
         if len(terms) <= MOST_TERMS:
             return Sum(tuple(terms))
@@ -323,7 +323,7 @@ class BackwardSteps(StepList):
         return self._show(each, own | self._find_between(own))
 
     def _round_off(self, number: Constant) -> Constant:
-        """Return an exact number as it is shown: the nearest double, or a whole number."""
+        """Return an exact number as a step shows it: the nearest double, or an integer."""
         if not isinstance(number.value, Fraction):
             return number
         rounded = float(number.value)
@@ -332,7 +332,7 @@ class BackwardSteps(StepList):
         return Constant(int(rounded) if whole else rounded, is_exact)
 
     def _work(self, expression: Expression) -> Expression:
-        """Return an expression with the terms of its sums worked out."""
+        """Return an expression in which each term of a sum or a difference is one number."""
         match expression:
             case Sum(terms, None) if len(terms) > 1 and not all(isinstance(term, Constant) for term in terms):
                 return Sum(tuple(self._round(evaluate(term).number, term) for term in terms))

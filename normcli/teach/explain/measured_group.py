@@ -113,15 +113,11 @@ class MeasuredGroup:
         """Return a value as a Python int or float."""
         return get_number(self.values, np.unravel_index(place, self.values.shape))
 
-    def list_numbers(self, place: int) -> list[float]:
-        """Return a value, followed by its dy in a backward pass."""
-        return _list_numbers(
-            place, *([self.values] if self.gradients is None else [self.values, self.gradients])
-        )
-
-    def list_addends(self, place: int) -> list[float]:
-        """Return x, the residual and their sum for one value of a tensor that is a sum."""
-        return _list_numbers(place, *self.addends, self.values)
+    def list_columns(self, *, summed: bool) -> dict[str, NDArray[Any]]:
+        """Return arrays of the group by name: x, and dy in a backward pass; if `summed`, x, r and x + r."""
+        if summed:
+            return dict(zip(("x", "r", "x + r"), (*self.addends, self.values), strict=True))
+        return {"x": self.values} | ({} if self.gradients is None else {"dy": self.gradients})
 
     def find_whole_number(self, rank: int) -> int | None:
         """Return the integer of a rank (0 is the smallest), unrounded; None if the values are floats."""
@@ -222,11 +218,6 @@ def add_gradients(
     return replace(group, outcomes=outcomes, gradients=gradients, parameters=of_group, gate=gate)
 
 
-def _list_numbers(place: int, *arrays: NDArray[Any]) -> list[float]:
-    """Return the values of arrays of one shape at a place."""
-    return [get_number(array, np.unravel_index(place, array.shape)) for array in arrays]
-
-
 def get_number(values: NDArray[Any], index: Sequence[Any]) -> float:
     """Return a value of an array as Python's own number."""
     value = fetch(values[(*index, ...)]).item()
@@ -234,12 +225,12 @@ def get_number(values: NDArray[Any], index: Sequence[Any]) -> float:
 
 
 def pick_gate(gate: Gated, shape: tuple[int, ...], index: tuple[int, ...]) -> Gated:
-    """Return the gate of one value."""
+    """Return the gate at one index of a tensor of some shape, to which it broadcasts."""
     return gate.map(lambda a: np.asarray(np.broadcast_to(fetch(a), shape)[index]))
 
 
 def _pick_parameter(plan: Plan, parameter: NDArray[Any], index: tuple[int, ...]) -> float:
-    """Return gamma or beta of one value."""
+    """Return the number that gamma or beta has at one index of the tensor."""
     spread = np.broadcast_to(parameter.reshape(plan.parameters.view_shape), plan.grid.view_shape)
     return float(spread[tuple(plan.grid.view_indices([np.asarray(i) for i in index]))])
 

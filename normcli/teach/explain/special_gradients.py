@@ -48,7 +48,7 @@ class WindowBackwardSteps(BackwardSteps):
         self.windows = self._list_windows(values, dy)
 
     def _list_windows(self, values: NDArray[Any], dy: NDArray[Any]) -> list[Outcome]:
-        """Return the values whose windows hold this one."""
+        """Return an `Outcome` for each value whose window holds the explained one."""
         grid, at = self.plan.grid, self.outcome.index
         axis, reach = grid.axes[0], grid.reach
         assert reach is not None
@@ -116,7 +116,7 @@ def _name_values(owner: Outcome) -> dict[str, Constant]:
 
 
 class _WindowNumbers(Numbers):
-    """The numbers of a value by name: of its own window, with sums over all windows that hold it."""
+    """The numbers of a value by name, from its own window; a sum is over all windows that hold the value."""
 
     def __init__(self, chain: Chain, every: Sequence[Numbers], here: int, own: dict[str, Constant]) -> None:
         self.chain, self.count, self.arrays = chain, len(every), {}
@@ -153,7 +153,7 @@ class MatrixBackwardSteps(BackwardSteps):
 
 
 class _MatrixNumbers(Numbers):
-    """The numbers of a matrix by name, with u and v of each value.
+    """The numbers of a matrix by name, with `u` of the row and `v` of the column of each value.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class _MatrixNumbers(Numbers):
         self._places, self._u, self._v = vectors
 
     def take(self, place: int) -> dict[str, Constant]:
-        """Return the names of one value of the matrix."""
+        """Return the numbers of one value by name, `u` of its row and `v` of its column among them."""
         ((row, column),) = np.argwhere(self._places == place)
         return {**super().take(place), "u": Constant(self._u[row]), "v": Constant(self._v[column])}
 

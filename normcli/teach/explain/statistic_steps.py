@@ -18,8 +18,8 @@ from normcli.teach.explain.iteration_steps import MatrixSteps
 from normcli.teach.explain.story import (
     ABOUT_MEAN,
     ABOUT_ZERO,
-    Names,
     NoNumberError,
+    SquareSymbols,
     StoryStep,
     X,
     name_length,
@@ -65,7 +65,7 @@ class StatisticSteps(MatrixSteps):
     """The steps from a group's values to its centre and its divisor."""
 
     def find_centre_and_divisor(self) -> tuple[Constant | None, Constant | None]:
-        """Return the centre and the divisor; None for a norm without one."""
+        """Add the steps to the centre and the divisor; return their numbers, None where the norm has none."""
         norm = self.plan.norm
         match norm.divisor.measurement:
             case Measurement.EXTREMES | Measurement.QUANTILES:
@@ -90,7 +90,7 @@ class StatisticSteps(MatrixSteps):
         return centre, self._add_root(self._find_mean_square(mean, names, root), names, root)
 
     def _is_needed(self, statistic: str) -> bool:
-        """Whether the centre or the divisor is made of a statistic."""
+        """Whether the centre or the divisor is a statistic, or is calculated from it."""
         norm = self.plan.norm
         divisor = norm.divisor
         if statistic == norm.centre.statistic or not divisor.divides:
@@ -101,7 +101,7 @@ class StatisticSteps(MatrixSteps):
         return statistic == divisor.spread or (made_of is not None and statistic in made_of)
 
     def _find_by_order(self) -> tuple[Constant | None, Constant | None]:
-        """Add each statistic in turn: a value of some rank, or the sum or difference of two such values."""
+        """Add each statistic that goes by rank: a quantile, or the sum or difference of two quantiles."""
         norm, found = self.plan.norm, dict[str, Constant]()
         for row in map(ORDER_STATISTICS.__getitem__, filter(self._is_needed, norm.statistics)):
             percent = self.plan.find_percents().get(row.name, 0.0)
@@ -116,7 +116,7 @@ class StatisticSteps(MatrixSteps):
         return found.get(norm.centre.value), found.get(norm.divisor.spread or "")
 
     def _find_rank(self, row: OrderStatistic, step: StoryStep) -> Constant:
-        """Add the value of a rank, or an interpolation between two values."""
+        """Add a quantile: the value of a rank, or an interpolation between the values of two ranks."""
         value, count = self.group.statistics[row.name], self.group.count
         shares = find_shares(self.plan)
         place, part = divmod((count - 1) * shares.parts[shares.names.index(row.name)], shares.of)
@@ -149,15 +149,15 @@ class StatisticSteps(MatrixSteps):
         return self._add(step, Quotient(top, self.n), value=mean)
 
     def _add_given(self, step: StoryStep, value: float, effect: str) -> Constant:
-        """Add a mean or a variance that was given; `effect` says what follows where it is not finite."""
+        """Add a running mean or variance; `effect` is the end of the sentence where it is not finite."""
         if not math.isfinite(value):
             kind = "NaN" if math.isnan(value) else "infinite" if value > 0 else "negative infinite"
             self._stop(step._replace(sentence=f"The {step.name} that was given is {kind}: {effect}."))
         sentence = f"The running {step.name}, which was given."
         return self._add_value(step._replace(sentence=sentence), value, exact=True)
 
-    def _find_mean_square(self, centre: Constant | None, names: Names, root: float) -> Constant | None:
-        """Add the mean of squares; return None if it exceeds float64 though its root does not."""
+    def _find_mean_square(self, centre: Constant | None, names: SquareSymbols, root: float) -> Constant | None:
+        """Add the variance or the mean square; return None where it exceeds float64 and its root does not."""
         row, ddof = self.plan.norm.divisor, 0 if centre is None else self.spec.ddof
         square, freedom = self.group.statistics[row.square], self.group.count - ddof
         if self.running:
@@ -182,7 +182,9 @@ class StatisticSteps(MatrixSteps):
         step = step._replace(sentence=f"{step.sentence.removesuffix('.')}, less ddof {ddof}.")
         return self._add(step, Quotient(total, Difference(self.n, Constant(ddof))), value=square)
 
-    def _add_squares(self, known: Expression, names: Names, centre: Constant | None = None) -> Constant | None:
+    def _add_squares(
+        self, known: Expression, names: SquareSymbols, centre: Constant | None = None
+    ) -> Constant | None:
         """Add the sum of squared deviations from a centre (None: from 0)."""
         step = StoryStep("squares", names.sentence, names.squares)
         if centre is None:
@@ -213,7 +215,7 @@ class StatisticSteps(MatrixSteps):
         return self._add_eps(found, symbol)
 
     def _find_power_length(self, p: float, step: StoryStep, length: Constant) -> Constant:
-        """Add the p-th root of a sum of powers; for p = 0 or 1, the sum."""
+        """Add an ℓp length: the p-th root of a sum of powers, or for p = 0 and 1 the sum itself."""
         if p in _SUMMED_LENGTHS:
             sentence, make = _SUMMED_LENGTHS[p]
             return self._add_sum(step._replace(sentence=sentence), make, length) or length
@@ -230,7 +232,7 @@ class StatisticSteps(MatrixSteps):
         return self._add(step, make_root(total, p), value=length.value)
 
     def _find_power(self) -> Constant:
-        """Add the divisor of a window, a power."""
+        """Add the divisor of a sliding window: (k + α · Σx² / size) to the power of the exponent."""
         window, statistics = self.spec.window, self.group.statistics
         assert window is not None
         step = StoryStep("divisor", "The divisor: that to the power of the exponent.", _DIVISOR)
@@ -247,14 +249,14 @@ class StatisticSteps(MatrixSteps):
 
     # -- eps and the root
 
-    def _add_root(self, square: Constant | None, names: Names, root: float) -> Constant:
+    def _add_root(self, square: Constant | None, names: SquareSymbols, root: float) -> Constant:
         """Add eps and the root, in their order.
 
         Parameters
         ----------
         square : Constant or None
             The number under the root; None if it exceeds float64.
-        names : Names
+        names : SquareSymbols
             The symbols of the square and its root.
         root : float
             The root, without eps.
@@ -289,7 +291,7 @@ class StatisticSteps(MatrixSteps):
         return join_eps(self.spec.eps_mode, size, Constant(self.spec.eps or 0.0))
 
     def replace_zero(self, divisor: Constant) -> Constant:
-        """Return the divisor; where it is 0, or counts as 0, add a step on that and return 1."""
+        """Return the divisor; where it is 0, or a convention takes it for 0, add a step and return 1."""
         small = None if self.running else self._find_how_small()
         if divisor.value != 0 and small is None:
             return divisor
@@ -305,7 +307,7 @@ class StatisticSteps(MatrixSteps):
         return Constant(1)
 
     def _find_how_small(self) -> str | None:
-        """Return below which bound this convention counts the divisor as 0; None if it counts as it is."""
+        """Return the bound, in words, below which a divisor is taken for 0; None where this one is not."""
         rule = self.spec.flat_rule
         if rule is None:
             return None

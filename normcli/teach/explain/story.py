@@ -105,7 +105,7 @@ X = Symbol("x", "x", "x")
 SIGMA = Symbol("σ", r"\sigma")
 
 
-class Names(NamedTuple):
+class SquareSymbols(NamedTuple):
     """Symbols of a mean square, its root and its sum of squares, and a sentence on the sum."""
 
     square: Symbol
@@ -114,13 +114,13 @@ class Names(NamedTuple):
     sentence: str
 
 
-ABOUT_ZERO = Names(
+ABOUT_ZERO = SquareSymbols(
     Symbol("ms", r"\mathrm{ms}"),
     Symbol("rms", r"\mathrm{rms}"),
     Symbol("Σx²", r"\sum x^2"),
     "The squares, and their sum.",
 )
-ABOUT_MEAN = Names(
+ABOUT_MEAN = SquareSymbols(
     Symbol("σ²", r"\sigma^2"),
     Symbol("σ", r"\sigma"),
     Symbol("Σ(x − μ)²", r"\sum (x - \mu)^2"),
@@ -135,12 +135,12 @@ def name_length(p: float) -> Symbol:
 
 
 def enumerate_words(words: Sequence[str]) -> str:
-    """Return words as a sentence lists them: `n, h and w`."""
+    """Join words as a sentence lists them: `n, h and w`."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 class NoNumberError(Exception):
-    """A step has no finite number, so that later steps cannot be calculated."""
+    """Raised where a step has no finite number: the steps after it cannot be calculated."""
 
 
 class LazyTerms(Sequence[Expression]):

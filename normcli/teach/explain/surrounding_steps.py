@@ -76,7 +76,7 @@ _DEFINITIONS = {
 
 
 def name_factor(gate: Gated) -> str:
-    """Return what a gate multiplies with: `silu(z)`."""
+    """Return the factor that a gate z becomes, as text: `silu(z)`."""
     return "z" if gate.activation is Activation.NONE else f"{gate.activation}(z)"
 
 
@@ -90,7 +90,7 @@ def name_gate(gate: Gated, factor: str, slope: str) -> dict[str, Symbol]:
 
 
 def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
-    """Return the steps from a value's gate to what it multiplies with, and no number that is not finite."""
+    """Return the steps from the gate of a value to its activation, without numbers that are not finite."""
     z, factor = float(gate.values), float(gate.activate())
     steps = [StoryStep("gate", "The gate of the value.", Symbol("z", "z"), value=_tell(z), outcome=outcome)]
     if gate.activation is not Activation.NONE:

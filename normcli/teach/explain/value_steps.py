@@ -126,7 +126,7 @@ class StepList(StatisticSteps):
         return self._add_value(step, rounded, exact=True)
 
     def _scale(self, outcome: Outcome, x_hat: Constant) -> Constant:
-        """Add gamma and beta."""
+        """Add the step from x̂ to gamma · x̂ + beta; return its number."""
         if not all(map(math.isfinite, outcome.parameters.values())):
             raise NoNumberError
         dtype, offset = self.group.dtype, self.spec.gamma_offset
@@ -140,7 +140,7 @@ class StepList(StatisticSteps):
         return self._add(StoryStep("affine", sentence, _Y, outcome=outcome), affine, value=wide)
 
     def _multiply(self, outcome: Outcome, gate: Gated, y: Constant) -> None:
-        """Add the gate."""
+        """Add the steps of the gate, and the product of y and its activation."""
         y = self._round_before(outcome, y, _Y if outcome.parameters else _X_HAT, "the gate")
         self.steps += list_activation(gate, outcome)
         step = StoryStep("gated", f"The norm times {name_factor(gate)}.", _Y, outcome=outcome)
@@ -153,7 +153,7 @@ class StepList(StatisticSteps):
         self._add_rounded(outcome, _Y, outcome.normalized, "again" if again else "once")
 
     def _add_rounded(self, outcome: Outcome, symbol: Symbol, number: float, times: str = "once") -> None:
-        """Add a number in the output's dtype."""
+        """Add the last step: a result in the output's dtype, or the words that it is not finite."""
         sentence = f"The result, rounded {times}, to {self.group.dtype.name}"
         if math.isfinite(number):
             step = StoryStep("result", f"{sentence}.", symbol, outcome=outcome)

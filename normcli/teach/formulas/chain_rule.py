@@ -43,7 +43,7 @@ class Link(NamedTuple):
 
 
 def name_slope(name: str) -> str:
-    """Return what formulas call the derivative of the loss by a name."""
+    """Return the name of the derivative of the loss by a name: `∂var`; `dy` by y."""
     return "dy" if name == "y" else f"∂{name}"
 
 
@@ -102,7 +102,7 @@ class Chain:
 
     @functools.cached_property
     def aliases(self) -> Mapping[str, str]:
-        """Another symbol of a name: the statistic that gives its value."""
+        """Name of a definition → the statistic that gives its value: `√var` → `std`."""
         return {
             each.name: each.value.text
             for each in self.shared
@@ -170,7 +170,7 @@ class Chain:
         *,
         of_one: bool = False,
     ) -> Expression | None:
-        """Return the derivative of what a definition gives, which its formulas may be written with."""
+        """Return the derivative of a definition's result by a name; it may hold the result's own name."""
         if definition.formula is None:
             return definition.slope if of_one and "x" in by else None
         slope = differentiate(definition.formula, by, weigh, of_one=of_one)

@@ -255,12 +255,12 @@ def define_value(
 
 
 def _less(centre: str | None) -> Symbol:
-    """Return x minus a statistic, shown as one number; x without a statistic."""
+    """Return x − centre as one symbol, whose number is shown; x alone where the centre is None."""
     return _X if centre is None else Symbol(f"(x − {centre})", value=Difference(_X, Symbol(centre)))
 
 
 def _average(each: Expression, average: Symbol, count: Symbol) -> Expression:
-    """Return a sum over the group, whose total follows from a known average, divided by the count."""
+    """Return the average of a term over the group, as a sum over a count; `average` gives the sum's total."""
     return Quotient(Sum((), Symbol("Σ", value=Product(average, count)), each), count)
 
 

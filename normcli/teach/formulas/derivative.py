@@ -128,7 +128,7 @@ def add(terms: Iterable[Expression | None]) -> Expression | None:
 
 
 def sum_up(each: Expression) -> Expression:
-    """Return the sum of a term over a group."""
+    """Return the sum of a term over a group, a minus sign in front of it."""
     return Negative(sum_up(each.content)) if isinstance(each, Negative) else Sum((), None, each)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.integers import widen_to_pair
 from normcli.numerics.pairs import Pair, pair_add_any, pair_divide, pair_multiply, pair_negate, pair_root
+from normcli.numerics.rounding import widen_to_pair
 from normcli.teach.formulas.chain_rule import substitute
 from normcli.teach.formulas.expression import (
     MOST_TERMS,

@@ -169,7 +169,7 @@ Expression = (
 
 
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """Return an operation on changed parts; a constant or a symbol as it is."""
+    """Return an operation with each of its parts changed by a function; a constant or symbol as it is."""
     match expression:
         case Fold(terms, total, each):
             return type(expression)(tuple(map(change, terms)), total, None if each is None else change(each))

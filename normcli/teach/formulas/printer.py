@@ -135,5 +135,5 @@ class Printer:
         return f"{self.extremes[type(fold)]}({', '.join(texts)})", ATOM
 
     def terms(self, terms: Sequence[Expression], least: int) -> list[str]:
-        """Return the texts of terms; all but the first have a sign before them and need a precedence."""
+        """Return the texts of terms; those behind the first have at least the precedence `least`."""
         return [self.wrap(term, least if place else OPEN) for place, term in enumerate(terms)]

@@ -4,13 +4,10 @@
 * `file_formats`: the registry: suffix, first bytes, reading, writing and limits of each format
 * `guarded_store`: a Zarr folder of which only regular files are read
 * `json_items`: the values of JSON text, one after the other
-* `json_lists`: nested lists, or normcli's own answer
-* `members`: the members of stats and state files, checked
+* `json_lists`: nested lists, normcli's own answer, lists as NumPy and PyTorch print them
 * `npy`: NumPy's `.npy`
-* `npz`: NumPy's `.npz`
-* `printed_lists`: lists as NumPy and PyTorch print them
+* `npz`: NumPy's `.npz`; members of stats and state files, checked
 * `safetensors`: safetensors files
-* `store_places`: the name of an array in a store
 * `stored_array`: an array of a store, chunk by chunk
 * `stores`: Zarr and HDF5
 """

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.tensors.formats.store_places import Place
+    from normcli.tensors.tensor import Place
 
 CHUNK = 1 << 22
 """The size in bytes of a chunk that is written, unless the input's chunks are taken over."""

@@ -1,6 +1,5 @@
 """Tensors drawn at random.
 
-* `box_muller`: normal values as torch makes them
 * `generate`: a tensor from its recipe
 * `mersenne_jump`: skips of any length in torch's stream
 * `recipe`: distribution, stream, bounds and dtype

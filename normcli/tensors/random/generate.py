@@ -9,9 +9,9 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from normcli.errors import DataError, UsageError
+from normcli.tensors.pieces import expect
 from normcli.tensors.random.recipe import ITEM_BYTES, RNGS, Recipe, check_memory, check_recipe
 from normcli.tensors.tensor import Tensor
-from normcli.tensors.watched import expect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,9 +1,7 @@
 """Tables: rows of cells in named columns, some of which are numbers.
 
 * `arrow`: large delimited files, faster
-* `cells`: texts as numbers
 * `column_choice`: the columns that are worked on
-* `column_names`: names of columns, matched and listed
 * `delimited`: CSV and its relatives, read
 * `delimited_writing`: CSV and its relatives, written
 * `json_records`: JSON records and JSON Lines
@@ -11,7 +9,6 @@
 * `numerals`: notations of numbers and of missing values in cells
 * `parquet`: Parquet files, read
 * `parquet_writing`: Parquet files, written
-* `rows`: rows of text written to a file
 * `tables`: columns that are numbers, and others that are written again unchanged
 * `text_columns`: columns that are not plain numbers: read in another notation, refused, or doubted
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from normcli.dtypes import LARGEST_EXACT
-from normcli.tensors.tables.cells import SPELLED_MISSING
+from normcli.tensors.tables.text_columns import SPELLED_MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The choice of a table's columns, and their names in options and messages."""
+"""The choice of a table's columns; their names, matched, and listed in messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from normcli.errors import DataError, UsageError
 from normcli.printable import format_count, shorten
-from normcli.tensors.tables.column_names import list_names, match_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +70,7 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
 
 
 def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
-    """Return the places of the columns that rows are grouped by, given their names in one text.
+    """Return the places of the columns that rows are grouped by, given their names or numbers in one text.
 
     Raises
     ------
@@ -80,12 +79,18 @@ def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
     """
     names = rows.names or ()
     wanted = [text] if text in names else [name.strip() for name in split_names(text, "--by")]
-    for name in wanted or [text]:
-        if name not in names or wanted.count(name) > 1:
-            known = ", ".join(map(shorten, names[:_LISTED])) or "no names of columns"
-            which = f"no column {shorten(name)!r}" if name not in names else f"one column {shorten(name)!r}"
+    numbers = {str(place): place for place in range(rows.width)}
+    places = {name: names.index(name) if name in names else numbers.get(name) for name in wanted or [text]}
+    found = [*places.values()]
+    for name, place in places.items():
+        if place is None or found.count(place) > 1 or wanted.count(name) > 1:
+            known = (
+                ", ".join(map(shorten, names[:_LISTED]))
+                or f"no names of columns, but numbers from 0 to {rows.width - 1}"
+            )
+            which = f"no column {shorten(name)!r}" if place is None else f"one column {shorten(name)!r}"
             raise UsageError(f"{rows.name} has {which} to group its rows by; it has {known}")
-    return tuple(map(names.index, wanted))
+    return tuple(place for place in found if place is not None)
 
 
 def match_columns(
@@ -187,3 +192,34 @@ def name_all(names: Sequence[str], table: FileTable | None, kind: str) -> Sequen
     if equal:
         raise UsageError(f"{kind} cannot hold two columns called {shorten(equal[0])!r}; .csv and .tsv can")
     return names
+
+
+def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
+    """Return the position of each wanted column name among the names of a source.
+
+    Raises
+    ------
+    DataError
+        If a wanted name is missing, there are other names, or two names are equal; never if the names are the
+        wanted ones in the same order.
+    """
+    if tuple(names) == tuple(wanted):
+        return list(range(len(names)))
+    problems = [
+        f"{what} {list_names(found)}"
+        for what, found in (
+            ("there is no", [name for name in wanted if name not in names]),
+            ("there is also", [name for name in names if name not in wanted]),
+            ("there are two of", sorted({name for name in names if list(names).count(name) > 1})),
+        )
+        if found
+    ]
+    if problems:
+        raise DataError(f"{source} has other columns than {list_names(wanted)}: {'; '.join(problems)}")
+    return [list(names).index(name) for name in wanted]
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return names for a message: the first 12, and the number of further ones."""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(map(shorten, names[:_LISTED])) + more

@@ -19,12 +19,11 @@ from normcli.errors import DataError, UsageError
 from normcli.printable import format_count, shorten
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables.arrow import find_parser, find_splitter, map_ahead
-from normcli.tensors.tables.cells import SPELLED_MISSING, CellReader, list_text_dtypes
 from normcli.tensors.tables.column_choice import choose_columns
 from normcli.tensors.tables.line_records import LineRecords, count_ends, iterate_records, split_raw
 from normcli.tensors.tables.numerals import AS_PYTHON, Numerals, is_number_otherwise, list_padded
 from normcli.tensors.tables.tables import Block, FileTable
-from normcli.tensors.tables.text_columns import settle_text
+from normcli.tensors.tables.text_columns import SPELLED_MISSING, CellReader, list_text_dtypes, settle_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,9 +11,9 @@ import numpy as np
 from normcli.tensors.held_files import refuse_changed
 from normcli.tensors.pieces import forget
 from normcli.tensors.tables.arrow import find_missing
-from normcli.tensors.tables.cells import SPELLED_MISSING
 from normcli.tensors.tables.column_choice import name_all
 from normcli.tensors.tables.parquet import PANDAS, Batches, import_parquet
+from normcli.tensors.tables.text_columns import SPELLED_MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -158,8 +158,7 @@ def _restore_by(settings: Settings, text: str | None, of: str) -> None:
     """Undo a norm by the statistics of another tensor, and write the result."""
     from normcli.cli.files.sources import load_file
     from normcli.library.restoring import restore_by
-    from normcli.norms.norm_spec import parse_norm_spec
-    from normcli.norms.request import Request
+    from normcli.norms.request import Request, parse_norm_spec
     from normcli.tensors.formats.file_formats import Saved
 
     files, answer, given = settings.source.inputs, settings.answer, settings.request

@@ -179,7 +179,7 @@ def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
     if not settings.source.inputs:
         raise UsageError("merge needs stats files: normcli merge a.npz b.npz -o all.npz")
     destination = _choose_output(settings, emit)
-    from normcli.fitting.merge import merge_stats
+    from normcli.fitting.statistics import merge_stats
     from normcli.fitting.stats_file import read_stats
     from normcli.tensors.many import expand
 

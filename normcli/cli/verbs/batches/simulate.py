@@ -13,7 +13,7 @@ from normcli.cli.parameters import options
 from normcli.cli.parameters.types import parse_momentum
 from normcli.cli.verb_commands import EVALUATION, SELECTION, Verb
 from normcli.errors import UsageError, name_subject
-from normcli.norms.norm_spec import parse_norm_spec
+from normcli.norms.request import parse_norm_spec
 from normcli.writers import PICTURES, WRITERS
 
 if TYPE_CHECKING:

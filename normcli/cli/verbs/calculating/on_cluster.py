@@ -10,8 +10,7 @@ from normcli.cli.files.destination import STORE, WholeFiles
 from normcli.cli.files.sources import load_affine
 from normcli.errors import UsageError
 from normcli.identifying.question import Diagnosis
-from normcli.tensors.formats.store_places import find_place, locate
-from normcli.tensors.tensor import STANDARD_STREAM
+from normcli.tensors.tensor import STANDARD_STREAM, find_place, locate
 
 if TYPE_CHECKING:
     import contextlib
@@ -61,10 +60,9 @@ def locate_files(paths: Sequence[str]) -> list[str]:
 
 def fit_on_cluster(settings: Settings, named: Sequence[Named], policy: Policy) -> Fitted:
     """Fit a norm to stores, block by block, and to files, each in a task of its own."""
-    from normcli.cluster.files import fit_files
-    from normcli.cluster.stores import fit_store
+    from normcli.cluster.stores import fit_files, fit_store
     from normcli.fitting.fit import Fitted
-    from normcli.fitting.merge import merge_stats
+    from normcli.fitting.statistics import merge_stats
 
     files = [one for one in named if find_place(one.name) is None]
     stores = [one.name for one in named if find_place(one.name) is not None]
@@ -98,8 +96,7 @@ def use_on_cluster(
     if any(destination.path == STANDARD_STREAM for _, destination in pairs):
         raise UsageError(f"standard output is of one machine; {_NO_CLUSTER} write files and stores")
     from normcli.cluster.blocks import BlockUse
-    from normcli.cluster.files import run_each
-    from normcli.cluster.sources import open_source
+    from normcli.cluster.stores import open_source, run_each
     from normcli.fitting.subject import require_order
 
     stores = [pair for pair in pairs if _are_stores(*pair)]
@@ -151,7 +148,7 @@ def normalize_on_cluster(settings: Settings) -> None:
     source = _find_source(settings, given, "take a tensor to a tensor")
     if destination is None or destination.path == STANDARD_STREAM:
         raise UsageError(f"{_NO_CLUSTER} write stores and files: -i x.zarr:x -o y.zarr:y")
-    from normcli.cluster.sources import open_source
+    from normcli.cluster.stores import open_source
 
     with _open_session(settings) as session:
         stored = open_source(source)  # before statistics are fitted, so that a change since is seen
@@ -159,7 +156,7 @@ def normalize_on_cluster(settings: Settings) -> None:
         if destination.format_name == STORE:
             _write(session, block, source, destination, stored)
             return
-        from normcli.cluster.files import run_each
+        from normcli.cluster.stores import run_each
 
         there = destination._replace(path=locate(str(destination.path)))
         run_each(session, functools.partial(_write_file, block, there, stored.version), [locate(source)])
@@ -191,8 +188,7 @@ def check_on_cluster(
     from normcli.answers.judging.check_verdict import Verdict
     from normcli.cluster.blocks import make_hollow
     from normcli.cluster.checks import BlockCheck
-    from normcli.cluster.sources import open_source
-    from normcli.cluster.stores import check_store
+    from normcli.cluster.stores import check_store, open_source
     from normcli.norms.layout import find_layout
     from normcli.norms.plan import make_plan
     from normcli.tensors.tensor import Tensor
@@ -248,7 +244,7 @@ def _write_file(
     block: BlockNorm | BlockUse, destination: Destination, version: Opened | StoreVersion, source: str
 ) -> None:
     """Normalize an array into a file, unless it is no longer of a version; all of it is in memory meanwhile."""
-    from normcli.cluster.sources import open_source
+    from normcli.cluster.stores import open_source
     from normcli.tensors.formats.file_formats import Saved
     from normcli.tensors.tensor import Tensor
     from normcli.version import __version__

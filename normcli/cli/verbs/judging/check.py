@@ -128,7 +128,7 @@ def _run(
       normcli check bn -i x.npy --gamma g.npy --beta b.npy --actual y.npy --max-ulp 1
       normcli check ln -i x.npy --actual y.npy --accumulate float32 --algorithm welford
       normcli check bn -i x.npy --actual-mean mean.npy --actual-rstd rstd.npy
-      normcli check zscore -i rewards.csv --by prompt --like trl --actual advantages.csv
+      normcli check zscore -i rewards.csv --by prompt --like trl --actual advantages.csv:advantage
       normcli check rms -i x.npy --gamma g.npy --residual r.npy --gate z.npy --actual y.npy
       normcli check ln -i x.npy --backward --dy dy.npy --actual-dx dx.npy --actual-dgamma dgamma.npy
       normcli check rms -i x.npy --gate z.npy --backward --dy dy.npy --actual-dgate dz.npy
@@ -237,11 +237,13 @@ def _find_actual(norm: Norm, actual: Mapping[str, str | None]) -> dict[str, str]
 
 
 def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor:
-    from normcli.checking.check import NORMALIZED, require_shape
+    from normcli.checking.check import NORMALIZED, fit_actual, require_shape
 
     option = "--actual" if name == NORMALIZED else f"--actual-{name}"
     with name_subject(option):
         tensor = load_actual(path, settings, plan.grid.columns)
+    if name == NORMALIZED:
+        tensor = tensor._replace(values=fit_actual(plan, tensor.values))
     with name_subject(f"{option} {path}"):
         require_shape(plan, name, tensor.values)
     return tensor

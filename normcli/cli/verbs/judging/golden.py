@@ -34,8 +34,7 @@ def _run(settings: Settings, backward: bool, dy: str | None, dy_seed: int | None
     if settings.answer.output is None:
         raise UsageError("golden needs a folder: -o DIR")
     require_one_stream(settings, dy)
-    from normcli.golden.golden import write_golden
-    from normcli.golden.manifest import GoldenSubject
+    from normcli.golden.golden import GoldenSubject, write_golden
     from normcli.tensors.written_whole import open_folder, require_new_folder
 
     require_new_folder(settings.answer.output, "--output")

@@ -53,8 +53,8 @@ def _run(
     from normcli.answers.judging.identification import IdentificationAnswer
     from normcli.identifying.identify import identify
     from normcli.identifying.models.matrix_model import find_start
-    from normcli.identifying.question import Identification, Kind, Question
-    from normcli.identifying.usual_norm import diagnose_gated
+    from normcli.identifying.question import Kind, Question
+    from normcli.identifying.usual_norm import identify_gated
     from normcli.identifying.words.phrasing import diagnose
     from normcli.identifying.words.suggestion import hint_exchange
     from normcli.norms.layout import make_layout
@@ -78,15 +78,13 @@ def _run(
             raise UsageError("--suggest is of a result without a gate")
         require_one_stream(settings, gate, actual)
         z = load_typed("--gate", gate, settings, source.columns).values
-        told = diagnose_gated(question, z, wanted)
-        answer = IdentificationAnswer(Identification(question, ()), told, source, theirs, layout.names)
-        print_verdict(answer, settings.answer, ok=told.verdict == Kind.NORM)
-        return
-    found = identify(question, wanted)
-    if suggests:
-        _print_suggestion(settings, found)
-        return
-    told = hint_exchange(question, diagnose(found))
+        found, told = identify_gated(question, z, wanted)
+    else:
+        found = identify(question, wanted)
+        if suggests:
+            _print_suggestion(settings, found)
+            return
+        told = hint_exchange(question, diagnose(found))
     answer = IdentificationAnswer(found, told, source, theirs, layout.names)
     print_verdict(answer, settings.answer, ok=told.verdict == Kind.NORM)
 

@@ -15,8 +15,8 @@ from normcli.cli.parameters.types import NormName
 from normcli.cli.problem import make_problem
 from normcli.cli.verb_commands import Verb
 from normcli.errors import DegenerateError, UsageError, name_subject
-from normcli.norms.norm_spec import parse_norm_spec
 from normcli.norms.options import NAMES, OPTIONS
+from normcli.norms.request import parse_norm_spec
 from normcli.norms.table import BY_ANY_NAME, NORMS
 from normcli.tensors.tensor import STANDARD_STREAM
 from normcli.writers import PICTURES, WRITERS
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from normcli.cli.files.destination import Destination
     from normcli.cli.parameters.settings import Settings
-    from normcli.norms.norm_spec import NormSpec
-    from normcli.norms.request import Request
+    from normcli.norms.request import NormSpec, Request
     from normcli.teach.compared_norm import NamedPlan
     from normcli.tensors.tensor import Tensor
 

@@ -29,25 +29,34 @@ if TYPE_CHECKING:
 
 
 def _use(other: Case, more: Floats | float = 0.0, **values: Any) -> Variant:
-    """Return the variant of a kernel that gives the result of another case, plus an addend."""
+    """Return the variant whose tensor is the exact result of another case, plus `more`."""
     right = other.right
     return Variant(result=right.values + more, noise=right.allowed, values=values, other=other)
 
 
 def _normalize(case: Case, x: NDArray[Any]) -> Case:
-    """Return the case of another tensor that is normalized."""
+    """Return the case with another input of the norm, `x`."""
     return replace(case, x=widen(x))
 
 
 def _list_kinds(addends: Addends) -> tuple[ResidualSum, ...]:
-    """Return the ways to round x + residual: first the one that was asked for, then the others."""
+    """Return the ways to round x + residual: the requested one, then for half precision the others.
+
+    Sums of longer dtypes are the same in every way, so only the requested one is returned.
+    """
     others = [kind for kind in ResidualSum if kind is not addends.kind]
     is_short = is_half(find_sum_dtype(addends.values.dtype, addends.residual.dtype))
     return (addends.kind, *(others if is_short else ()))
 
 
 def _sum_otherwise(list_terms: Sums) -> Callable[[Case], Iterator[Variant]]:
-    """Return the function that gives variants with a sum of other terms."""
+    """Return a function that yields variants whose norm is of a sum of other terms than x + residual.
+
+    Parameters
+    ----------
+    list_terms : callable
+        Takes x and the residual, and returns pairs of the values for a fault's words and the terms of the sum.
+    """
 
     def vary(case: Case) -> Iterator[Variant]:
         addends = case.addends
@@ -63,7 +72,10 @@ def _sum_otherwise(list_terms: Sums) -> Callable[[Case], Iterator[Variant]]:
 
 
 def _round_otherwise(case: Case, addends: Addends) -> Iterator[Variant]:
-    """Round sums of half precision before the norm if they should stay exact, and leave them exact if not."""
+    """Yield variants whose x + residual is rounded to half precision where it should be exact, or the reverse.
+
+    Nothing if the sum is not of half precision.
+    """
     for kind in _list_kinds(addends)[1:]:
         how = "rounded to half precision" if kind is ResidualSum.ROUNDED else "not rounded"
         yield _use(_normalize(case, addends._replace(kind=kind).add()), how=how)
@@ -80,7 +92,7 @@ _OTHERS = tuple(one for one in Activation if one is not Activation.NONE)
 
 
 def _activate(case: Case, *others: Activation) -> Iterator[Variant]:
-    """Multiply with another activation of the gate."""
+    """Yield variants with each of some other activations applied to the gate."""
     own = _find_gate(case)
     for one in others:
         if one is not own.activation:
@@ -95,19 +107,22 @@ def _activate(case: Case, *others: Activation) -> Iterator[Variant]:
 
 
 def _find_gate(case: Case) -> Gated:
-    """Return the gate behind the norm, or before it."""
+    """Return the gate of a case, behind the norm or before it; a case without one is an error."""
     gate = case.gate or case.gated_input
     assert gate is not None
     return gate
 
 
 def _replace_gate(case: Case, gate: Gated) -> Case:
-    """Return the case of another gate, at the same side of the norm."""
+    """Return the case with another gate on the side of the norm where its own is."""
     return replace(case, gate=gate) if case.gated_input is None else _normalize(case, gate.activate())
 
 
 def _round_input(case: Case) -> Iterator[Variant]:
-    """Round x to half precision before the norm, as autocast does; sums with a residual have another row."""
+    """Yield variants whose x is rounded to each half precision before the norm, as autocast rounds it.
+
+    Nothing where x is a sum with a residual or a product with a gate: these have rows of their own.
+    """
     for name in () if case.addends or case.gated_input else HALVES:
         rounded = round_to_short(case.x, name)
         if np.isfinite(rounded).all() and (rounded != case.x).any():
@@ -115,11 +130,14 @@ def _round_input(case: Case) -> Iterator[Variant]:
 
 
 _ROUNDINGS = 8.0
-"""Roundings of the arithmetic in an activation."""
+"""The relative error of an activation, in machine epsilons of the kernel's arithmetic."""
 
 
 def _round_gate(case: Case) -> Iterator[Variant]:
-    """Round the gate to half precision, or its activation, or what is multiplied with it, or each of these."""
+    """Yield variants of a gate behind the norm that round to half precision.
+
+    Rounded are the gate, its activation, the norm, all three, or the last two.
+    """
     gate, factor = _find_gate(case), case.factor
     norm = replace(case, gate=None).right
     for name in HALVES:
@@ -137,7 +155,10 @@ def _round_gate(case: Case) -> Iterator[Variant]:
 
 
 def _round_gated_input(case: Case) -> Iterator[Variant]:
-    """Round the gate to half precision before the norm, or its activation, or the product, or each of these."""
+    """Yield variants of a gate before the norm that round to half precision.
+
+    Rounded are the gate, its activation, the product with x, or all three.
+    """
     gate, exact = _find_gate(case), case.x
     x = widen(gate.times)
     for name in HALVES:
@@ -153,14 +174,17 @@ def _round_gated_input(case: Case) -> Iterator[Variant]:
 
 
 def _use_rounded(case: Case, x: Floats, off: Floats, **values: Any) -> Variant:
-    """Return the variant of a kernel that normalizes another tensor, which may be off by so much."""
+    """Return the variant of a kernel that normalizes `x`, whose values have errors of up to `off`."""
     other = _normalize(case, x)
     one = _use(other, **values)
     return one._replace(noise=one.noise + np.abs(off * other.gamma / other.divisor))
 
 
 def _round_z(case: Case, gate: Gated, name: str) -> tuple[Gated, list[Variant]]:
-    """Return the gate rounded before its activation, and its variant if that is another number."""
+    """Return the gate with values rounded to a half precision, and a list with its variant.
+
+    The list is empty if rounding changes no value.
+    """
     z = widen(gate.values)
     short = gate._replace(values=round_to_short(z, name))
     moves = bool((short.values != z).any())
@@ -173,13 +197,16 @@ def _round_activation(case: Case, gate: Gated, name: str) -> tuple[Floats, Float
 
 
 def _round(values: Floats, off: Floats, name: str) -> tuple[Floats, Floats]:
-    """Return values rounded to half precision, and how far off where two neighbours are as near."""
+    """Return values rounded to half precision, and how far apart values − off and values + off are rounded."""
     low, high = (round_to_short(values + sign * off, name) for sign in (-1.0, 1.0))
     return round_to_short(values, name), high - low
 
 
 def _gate_first(case: Case) -> Iterator[Variant]:
-    """Normalize the product of x and the activation of the gate; half precision may have rounded both."""
+    """Yield variants that normalize the product of x and the activated gate.
+
+    For y of half precision, the product is also rounded to it, and the activation with the product.
+    """
     gated, bare, name = case.x * case.factor, replace(case, gate=None), case.dtype.name
     yield _use(_normalize(bare, gated))
     if is_half(case.dtype):
@@ -194,7 +221,11 @@ def _leave_gate(case: Case) -> Case:
 
 
 def _exchange(case: Case) -> Variant:
-    """Multiply the gate with the activation of x, on the side of the norm where the gate is."""
+    """Return the variant in which x and the gate have changed places.
+
+    Before the norm, x is activated and multiplies the gate; behind it, the gate is normalized and multiplied
+    by the activation of x.
+    """
     gate = _find_gate(case)
     if case.gated_input is not None:
         return _use(_replace_gate(case, gate._replace(values=gate.times, times=gate.values)))
@@ -202,7 +233,7 @@ def _exchange(case: Case) -> Variant:
 
 
 def _activate_norm(case: Case, gate: Gated) -> Variant | None:
-    """Apply the activation to the norm, and multiply with the gate as it is."""
+    """Return the variant whose activation is of the norm, not of the gate; None without an activation."""
     if gate.activation is Activation.NONE:
         return None
     right, factor = replace(case, gate=None).right, widen(gate.values)
@@ -212,7 +243,7 @@ def _activate_norm(case: Case, gate: Gated) -> Variant | None:
 
 
 def _roll_gate(case: Case) -> Iterator[Variant]:
-    """Multiply with the gate of the row before or after."""
+    """Yield variants with the gate rolled by one place, either way, along each kept axis."""
     gate = _find_gate(case)
     for axis, shift in itertools.product(case.kept, (1, -1)):
         rolled = gate._replace(values=np.roll(gate.values, shift, axis))
@@ -278,4 +309,4 @@ AROUND: Sequence[Row] = (
               "multiply in float32, and round the product", "norm(x) * silu(z).astype(np.float16)",
               ("the activation", "float16")), _round_gate, "gate"),
 )  # fmt: skip
-"""The likelier ones first."""
+"""The rows of faults around the norm, the likeliest first."""

@@ -22,16 +22,19 @@ if TYPE_CHECKING:
 
 
 _ONE = np.ones(())
-"""The slope of a step that makes no change much larger."""
+"""The `slope` of a variant whose step behind the norm passes small changes on unamplified."""
 
 
 def _follow(result: Floats, **values: Any) -> Variant:
-    """Return the variant of a step behind the norm."""
+    """Return the variant whose tensor is `result`, made by a step behind the norm, with slope 1."""
     return Variant(result=result, slope=_ONE, values=values)
 
 
 def _screen(make: Callable[[Case], Iterable[Variant]]) -> Callable[[Case], Iterator[Variant]]:
-    """Return what yields variants of a step on single values, if one explains some values of a sample."""
+    """Wrap a function from case to variants: it yields all of them if one explains part of a sample, else none.
+
+    The variants have to follow value by value from the case, so that a sample of values shows them.
+    """
 
     def vary(case: Case) -> Iterator[Variant]:
         few = thin_out(case)
@@ -42,7 +45,7 @@ def _screen(make: Callable[[Case], Iterable[Variant]]) -> Callable[[Case], Itera
 
 
 def _apply(*names: str) -> Callable[[Case], Iterator[Variant]]:
-    """Return what applies activations to the result."""
+    """Return a function that yields a variant for each activation, applied to the norm's result."""
     return _screen(
         lambda case: (_follow(Gated(case.right.values, Activation(name)).activate()) for name in names)
     )
@@ -57,7 +60,10 @@ def _leak(case: Case) -> list[Variant]:
 
 
 def _clip(case: Case) -> Iterator[Variant]:
-    """Values end at bounds that several of them have."""
+    """Yield the norm's result cut off at the smallest y, at the largest, or at both.
+
+    A bound is tried only if two or more values of y are equal to it.
+    """
     finite = case.y[np.isfinite(case.y)]
     if not finite.size:
         return
@@ -95,27 +101,27 @@ _LEAST_DROPPED = 8
 """The fewest dropped values that show a dropout."""
 
 _LEAST_STEPS, _MOST_STEPS = 4, 1 << 15
-"""The fewest and the most steps from 0 to the furthest value: on a finer grid lies almost any number."""
+"""The fewest and the most grid steps from 0 to the largest |y|: almost any number lies on a finer grid."""
 
 _NEAREST = 64
-"""Levels nearest 0 among which the step of the grid is sought: larger ones are rounded by more."""
+"""The grid step is sought among this many values of |y| nearest 0, which have the smallest rounding errors."""
 
 _FINEST, _OFF = 2.0**-18, 2.0**-10
-"""Numbers that differ by less of the largest are one; and how far off a step rounding takes them."""
+"""Levels closer than this part of the largest are one level; values on a grid are off it by at most this part
+of a step, beside their own rounding."""
 
 _COARSE = 4.0
-"""A step is at least this many times as large as a rounding."""
+"""A grid step is at least this many times the rounding error that y may have (in the median)."""
 
 _LEAST_ROUNDED = 64
-"""The fewest values that show a grid to which they were rounded."""
+"""The fewest values from which a grid is concluded."""
 
 _UNEVEN, _TILTED = 2.0, 0.06
-"""Remainders of rounding are spread evenly: their distribution is off by no more than this over √n, or by the
-other where there are many values and few steps."""
+"""The largest distance of n sorted rounding remainders from an even spread is at most max(0.06, 2 / √n)."""
 
 
 _COUNTS = (127, 128, 7, 8)
-"""Steps from 0 to the largest number of 8 and 4 bits, each group with its own scale."""
+"""Grid steps from 0 to the largest |y| of a group, for integers of 8 and 4 bits."""
 
 
 def _drop(case: Case) -> Iterator[Variant]:
@@ -137,7 +143,7 @@ def _drop(case: Case) -> Iterator[Variant]:
 
 
 def _quantize(case: Case) -> Iterator[Variant]:
-    """Yield a result that is rounded to a grid, and cut off where y ends."""
+    """Yield the norm's result rounded to each grid that y lies on, and cut off at the least and largest y."""
     if not np.isfinite(case.y).all():
         return
     right = case.right.values
@@ -153,7 +159,10 @@ def _quantize(case: Case) -> Iterator[Variant]:
 
 
 def _list_grids(case: Case) -> Iterator[tuple[str, Floats, int]]:
-    """Yield the grids that all values of y lie on: in words, the step at each value, and its numbers."""
+    """Yield each grid that all values of y lie on: words, the step at each value, the count of fitted numbers.
+
+    A grid is one step for all values, a step for each group, or the floats of an 8-bit dtype.
+    """
     levels = np.unique(np.abs(case.y))
     levels = levels[levels > _FINEST * levels.max()]
     if len(levels) < _LEAST_STEPS:
@@ -180,7 +189,15 @@ def _measure_step(values: Floats, bits: int, least: int) -> Floats:
 
 
 def _find_step(levels: Floats) -> float | None:
-    """Return what all levels may be multiples of: the least distance of two, made exact by further ones."""
+    """Return a step that all levels may be multiples of, or None if the largest is too few or too many steps.
+
+    The step begins as the least distance between two levels, and is refined by least squares over larger ones.
+
+    Parameters
+    ----------
+    levels : ndarray
+        The distinct values of |y|, in increasing order.
+    """
     gaps = np.diff(np.concatenate(([0.0], levels[:_NEAREST])))
     step = float(gaps[gaps > _FINEST * levels[-1]].min())
     end = _LEAST_STEPS
@@ -193,13 +210,16 @@ def _find_step(levels: Floats) -> float | None:
 
 
 def _lie_on(levels: Floats, step: Floats, case: Case) -> bool:
-    """Whether levels are multiples of a step, as far as their own rounding leaves that to be seen."""
+    """Whether every level is a multiple of its step, within the rounding of the level."""
     off = np.abs(levels - np.round(levels / step) * step)
     return bool((off <= 2.0 * measure_unit(levels, case.dtype) + _OFF * step).all())
 
 
 def _is_spread_evenly(remainders: Floats) -> bool:
-    """Whether remainders are spread evenly over −½ … ½: then the numbers were not on the grid before."""
+    """Whether remainders, in steps, are spread evenly over −½ … ½, as rounding to a grid leaves them.
+
+    False for fewer than 64 remainders.
+    """
     count = remainders.size
     if count < _LEAST_ROUNDED:
         return False
@@ -231,4 +251,4 @@ BEHIND: Sequence[Row] = (
     Row(Fault("after-quantized", "y is rounded to {grid}", "compare it before it is quantized",
               "np.round(y / 0.03) * 0.03", ("steps of A",)), _quantize),
 )  # fmt: skip
-"""The likelier ones first."""
+"""The rows of faults behind the norm, the likeliest first."""

@@ -1,4 +1,4 @@
-"""Faults in which values the statistics of a group are of, and in how many there are."""
+"""Faults in the set of values that the statistics of a group are computed from, and in their count."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.fault import Fault, Row
+from normcli.identifying.faults.tables.dividing import replace_mean, replace_statistics
 from normcli.identifying.faults.variant import NEAR, Variant, is_near, label, list_shifts
 from normcli.norms.options import find_option
 
@@ -20,17 +21,21 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.case import Case
 
 _BLOCKS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Lanes of processors and blocks of kernels."""
+"""Block lengths, in values, to which kernels pad a group."""
 
 _MOST_PARTS = 64
-"""A batch or a row is shared out among no more."""
+"""The most equal parts into which an axis is split, and the most indices that are tried one by one."""
 
 _MOST_NAMED = 8
-"""The most parts of a group that are named one by one."""
+"""With more parts than this, statistics of a single part are not tried."""
 
 
 def _list_paddings(case: Case) -> list[int]:
-    """Return how many zeros may stand behind each group: up to a power of two, or to whole blocks."""
+    """Return the counts of padding zeros to try, in increasing order.
+
+    They fill a group up to a power of two or to whole blocks, of at most four times its size; for a norm with
+    a mean, the count that the divisors of y show is tried too.
+    """
     n = case.count
     ends = {1 << max(0, n - 1).bit_length(), *(-n % block + n for block in _BLOCKS)}
     found = {end - n for end in ends if n < end <= 4 * n}
@@ -42,7 +47,7 @@ def _list_paddings(case: Case) -> list[int]:
 
 
 def _pad(make: Callable[[Case, int], list[Variant]]) -> Callable[[Case], Iterator[Variant]]:
-    """Return what yields the variants of kernels that count zeros, by how many there may be."""
+    """Return a function that yields the variants `make(case, count)` for each likely count of padding zeros."""
 
     def vary(case: Case) -> Iterator[Variant]:
         for count in _list_paddings(case):
@@ -69,7 +74,10 @@ def _pad_both(case: Case, count: int) -> list[Variant]:
 
 
 def _miscount(case: Case) -> Iterator[Variant]:
-    """Divide the sums by another number than n: n ± 1, or the number that y shows."""
+    """Yield variants whose sum of squares, or sum of values, is divided by another number than the norm's.
+
+    The numbers are n − 1, n + 1, and those between n / 2 and 2 n that the divisors and means of y show.
+    """
     n, counts = case.count, {case.count - 1, case.count + 1}
     solved = float(np.median(case.square * case.freedom / (case.used.divisor**2 - case.eps)))
     of_mean = float(np.median(n * case.own_mean / case.used.mean)) if case.centres else math.nan
@@ -79,12 +87,16 @@ def _miscount(case: Case) -> Iterator[Variant]:
             square = Variant(square=case.square * case.freedom / count)
             yield from label([square], 1, what="the squares", count=count, n=f"{case.freedom:g}")
         if case.centres and count != n:
-            moved = case.replace_mean(case.own_mean * (n / count))
+            moved = replace_mean(case, case.own_mean * (n / count))
             yield from label(moved, 1, what="the values", count=count, n=n)
 
 
 def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
-    """Yield the values of each group in a row, and along each reduced axis, which comes last."""
+    """Yield pairs of an axis's name and x with that axis last: all values of a group, then each reduced axis.
+
+    Shapes are (*kept axes, 1, values of a group) first, then (*kept axes, other values, length of the axis)
+    for each reduced axis longer than 1, if there are several.
+    """
     kept = [axis for axis in range(case.x.ndim) if axis not in case.axes]
     rows = case.x.transpose(*kept, *case.axes)
     shape = rows.shape[: len(kept)]
@@ -98,7 +110,12 @@ def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
 
 
 def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
-    """Take the first k values along some axis alone; the sums are divided by k, or by n all the same."""
+    """Yield variants whose statistics are those of the first k places along an axis.
+
+    Sums are divided by the number of values summed, or by the group size if `keeps_count`. Of each axis, the
+    two k whose divisors are nearest to those of y are taken, if the squares are within 2 %. Nothing for norms
+    with statistics of a slice.
+    """
     if "slice" in case.parts:
         return
     shape = [1 if axis in case.axes else n for axis, n in enumerate(case.x.shape)]
@@ -122,7 +139,11 @@ def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
 
 
 def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:
-    """Yield each reduced axis in equal parts: how many, the shape of x then, mean and square of each part."""
+    """Yield each reduced axis split into each number of equal parts, with the statistics of each part.
+
+    A tuple holds the axis, the number of parts, the shape of x with the axis split in two, and the mean
+    and the variance (or mean square) of each part, of that rank.
+    """
     for axis in case.axes:
         length = case.x.shape[axis]
         for parts in range(2, min(length - 1, _MOST_PARTS) + 1):
@@ -137,7 +158,11 @@ def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, 
 
 
 def _take_other_slice(case: Case) -> Iterator[Variant]:
-    """Take statistics over all places of the axis, or over a slice that has something of the one asked for."""
+    """Yield variants with statistics over the whole axis, or over another slice of it.
+
+    The other slices share the start, the stop or the length of the slice that the norm has, or reach from 0 or
+    to the end of the axis.
+    """
     option, places = find_option("over"), case.plan.request.over
     assert places is not None  # of every row that needs a slice
     axis, (start, stop) = case.axes[-1], places
@@ -169,7 +194,10 @@ def _list_slices(start: int, stop: int, length: int) -> Iterator[tuple[int, int]
 
 
 def _shard(case: Case) -> Iterator[Variant]:
-    """Take each part of an axis by itself, or all with the statistics of one part."""
+    """Yield variants in which an axis is split into equal parts, normalized each by itself or all by one.
+
+    All groups normalized by one part are tried for up to 8 parts, where y shows about that part's divisors.
+    """
     for axis, parts, shape, *statistics in _share_out(case):
         mean, square = (np.broadcast_to(values, shape).reshape(case.x.shape) for values in statistics)
         values: dict[str, Any] = {"name": case.name_axis(axis), "parts": parts}
@@ -182,7 +210,10 @@ def _shard(case: Case) -> Iterator[Variant]:
 
 
 def _average_parts(case: Case) -> Iterator[Variant]:
-    """Average the parts' variances, each about its own mean; or their roots."""
+    """Yield variants whose variance is the mean variance of equal parts, or the square of their mean deviation.
+
+    Each part's variance is about the part's own mean; a norm without mean has only the second variant.
+    """
     for axis, parts, _, _, square in _share_out(case):
         averaged = [square.mean(axis)] if case.centres else []
         averaged.append(np.sqrt(square).mean(axis) ** 2)
@@ -191,7 +222,10 @@ def _average_parts(case: Case) -> Iterator[Variant]:
 
 
 def _take_other_row(case: Case) -> Iterator[Variant]:
-    """Take the statistics of a neighbour, or of one index for all."""
+    """Yield variants in which groups use the statistics of another index of a kept axis.
+
+    Either of the index a few places before or after, or of one index for all groups.
+    """
     for axis in case.kept:
         length, name = case.x.shape[axis], case.name_axis(axis)
         for shift in list_shifts(length):
@@ -203,17 +237,27 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
 
 
 def _take_rows(case: Case, which: str, choose: Callable[[Floats], Floats]) -> Iterator[Variant]:
-    """Yield the statistics of other rows if y shows that it used them."""
+    """Yield variants with the statistics that `choose` takes from other groups, where y shows them.
+
+    A variant with another variance needs about the divisors of y; one with another mean alone, the means of y.
+
+    Parameters
+    ----------
+    which : str
+        Words for the other groups, such as "index n − 1".
+    choose : callable
+        Returns the statistics of the other groups, given those of all; broadcastable to their shape.
+    """
     mean, square = choose(case.centre), choose(case.square)
     shows_square, shows_mean = is_near(case.used.divisor, case.root(square)), is_near(case.used.mean, mean)
     names = "statistics are those", "the mean is that", f"the {case.square_name} is that"
-    every = case.replace_statistics(mean, square, names)
+    every = replace_statistics(case, mean, square, names)
     shown = (one for one in every if (shows_mean if one.square is None else shows_square))
     return label(shown, 1, which=which)
 
 
 def _take_other_axes(case: Case) -> Iterator[Variant]:
-    """Mean and variance, or one of them, over other axes of the view."""
+    """Yield variants whose mean, variance or both are reduced over other axes of the view than the norm's."""
     wide = [axis for axis, n in enumerate(case.x.shape) if n > 1]
     own = [axis for axis in wide if axis in case.axes]
     names = "statistics are", "the mean is", "the variance is"
@@ -223,7 +267,7 @@ def _take_other_axes(case: Case) -> Iterator[Variant]:
             mean = case.x.mean(axes, keepdims=True) if case.centres else np.zeros([1] * case.x.ndim)
             square = ((case.x - mean) ** 2).mean(axes, keepdims=True)
             over = "×".join(case.name_axis(axis) for axis in axes)
-            yield from label(case.replace_statistics(mean, square, names), over=over)
+            yield from label(replace_statistics(case, mean, square, names), over=over)
 
 
 COUNTING: Sequence[Row] = (
@@ -235,7 +279,7 @@ COUNTING: Sequence[Row] = (
         _pad(_pad_variance), "mean"),
     Row(Fault("stats-padded-mean", "the mean counts {count} zeros of padding",
               "divide the sum by the values without padding", "np.pad(x, pad).mean(-1)", ("N",)),
-        _pad(lambda c, count: c.replace_mean(c.own_mean * (c.count / (c.count + count)))), "mean"),
+        _pad(lambda c, count: replace_mean(c, c.own_mean * (c.count / (c.count + count)))), "mean"),
     Row(Fault("stats-padded", "mean and variance count {count} zeros of padding",
               "leave the padded lanes out of both", "np.pad(x, pad).var(-1)", ("N",)), _pad(_pad_both)),
     Row(Fault("stats-count", "the sum of {what} is divided by {count}, not {n}",

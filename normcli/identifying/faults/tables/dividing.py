@@ -1,4 +1,4 @@
-"""Faults in centre and divisor of a group, and in how both are computed."""
+"""Faults in the mean and the divisor of a group, and in the way both are computed."""
 
 from __future__ import annotations
 
@@ -29,6 +29,21 @@ if TYPE_CHECKING:
     _Cast = Callable[[Floats], Floats]
 
 
+def replace_mean(case: Case, mean: Floats) -> list[Variant]:
+    """Return two variants with another mean: the norm's divisor, and the variance about that mean."""
+    return [Variant(mean), Variant(mean, square=case.measure_square(mean))]
+
+
+def replace_statistics(case: Case, mean: Floats, square: Floats, names: Sequence[str]) -> list[Variant]:
+    """Return variants with other statistics: with both, with the mean alone, with the square alone.
+
+    A norm without mean has only the first variant. `names` are the words for each, as `values["what"]`.
+    """
+    every = Variant(mean, square=square), Variant(mean), Variant(square=square)
+    some = every if case.centres else every[:1]
+    return [one._replace(values={"what": name}) for one, name in zip(some, names, strict=False)]
+
+
 def _take_absolute(case: Case) -> list[Variant]:
     deviation = case.average(np.abs(case.deviations))
     spreads = deviation, deviation * math.sqrt(math.pi / 2.0)
@@ -57,11 +72,14 @@ def _take_constant(case: Case) -> Iterator[Variant]:
 
 
 _DIGITS = (1, 2, 3, 5, 8)
-"""The counts of significant digits to which a recovered number is rounded that is no usual one."""
+"""Counts of significant digits to which a number recovered from y is rounded."""
 
 
 def _shorten(shown: float) -> Iterator[tuple[float, int]]:
-    """Yield short readings of a positive number that y shows, each with the count of small numbers in it."""
+    """Yield a positive finite number rounded to 1, 2, 3, 5 and 8 digits, each with a price in fitted numbers.
+
+    The price is 1 up to 3 digits, 2 for 5 and 3 for 8. Nothing for other numbers.
+    """
     for digits in _DIGITS if 0.0 < shown < math.inf else ():
         yield float(f"{shown:.{digits}g}"), 1 + digits // 4
 
@@ -70,7 +88,10 @@ def _shorten(shown: float) -> Iterator[tuple[float, int]]:
 
 
 def _take_other_eps(case: Case) -> Iterator[Variant]:
-    """Take another eps in use; one that is not too small to show comes first."""
+    """Yield variants with each usual eps but the norm's own, and with the eps that y shows, rounded.
+
+    Nothing for a norm without eps.
+    """
     if case.plan.spec.eps is not None:
         found = dict.fromkeys(COMMON_EPS, 1)
         for eps, numbers in _shorten(float(np.median(case.unroot(case.used.divisor, case.square)))):
@@ -90,7 +111,10 @@ def _move_eps(case: Case) -> Iterator[Variant]:
 
 
 def _change_ddof(case: Case) -> Iterator[Variant]:
-    """Divide the sum of squares by n less another number."""
+    """Yield variants whose sum of squares is divided by n or n − 1, whichever the norm does not use.
+
+    Nothing with running statistics.
+    """
     for ddof in (0, 1):
         if case.stored is None and case.count - ddof != case.freedom:
             square = np.divide(case.square * case.freedom, case.count - ddof)  # 0 / 0 of one value is NaN
@@ -106,7 +130,10 @@ def _scale_eps(case: Case) -> list[Variant]:
 
 
 def _round(make: Callable[[Case, _Cast], list[Variant]]) -> Callable[[Case], Iterator[Variant]]:
-    """Return what yields variants with statistics that a function rounds to each half precision."""
+    """Return a function that yields the variants `make(case, cast)` for each half precision.
+
+    `cast` rounds an array to that precision.
+    """
 
     def vary(case: Case) -> Iterator[Variant]:
         for name in HALVES:
@@ -119,10 +146,10 @@ _MAGIC = 0x5F3759DF
 """The constant of the fast inverse square root of Quake III Arena."""
 
 _RARE = 64.0
-"""Times the middle group's error that the largest may be."""
+"""The largest relative error of a divisor is at most this many times the median error."""
 
 _FAST = 0.005
-"""Reciprocal roots of tables and one step of Newton's are off by less than this part."""
+"""The largest relative error of a reciprocal root from a table with one step of Newton's method."""
 
 
 def _approximate(case: Case) -> Iterator[Variant]:
@@ -142,16 +169,19 @@ def _approximate(case: Case) -> Iterator[Variant]:
 
 
 _STEPS = 8.0
-"""Last places that a difference of squares in half precision may be off, beside the root of their number."""
+"""The error of E[x²] − E[x]² is at most this plus √n, in units in the last place of E[x²]."""
 
 
 def _measure_cancelled(case: Case) -> Floats:
-    """Return how far off a variance of one pass, E[x²] − E[x]², may be."""
+    """Return the bound on the error of a variance computed as E[x²] − E[x]², one for each group."""
     return (_STEPS + math.sqrt(case.count)) * case.arithmetic * case.average(case.x**2)
 
 
 def cancel(case: Case) -> Iterator[Variant]:
-    """Take the divisors that y shows where differences of squares, E[x²] − E[x]², may be so far off."""
+    """Yield variants with the divisors that y shows, if E[x²] − E[x]² in the kernel's arithmetic explains them.
+
+    For y of half precision, differences of squares in half precision are tried first.
+    """
     if is_half(case.dtype):
         yield from _cancel_in_half(case)
     off = np.abs(case.unroot(case.used.divisor, case.square) - case.eps)
@@ -161,17 +191,21 @@ def cancel(case: Case) -> Iterator[Variant]:
 
 
 def _format_percent(part: float) -> str:
-    """Return a part in percent, with two digits: `0.031`, `1,600`."""
+    """Return a fraction as a percentage of two digits: `0.031`, `1,600`."""
     rounded = float(f"{100.0 * part:.2g}")
     return f"{rounded:,.0f}" if rounded >= 100.0 else f"{rounded:g}"
 
 
 _ROUNDED_RSTD = 2.0
-"""Roundings of half precision of a divisor, in its square."""
+"""The relative error of a squared divisor of half precision, in machine epsilons."""
 
 
 def _cancel_in_half(case: Case) -> Iterator[Variant]:
-    """Take differences of squares in half precision: whole last places of E[x]², which few variances are."""
+    """Yield variants with the divisors that y shows, if E[x²] − E[x]² in half precision explains them.
+
+    Then each variance is a whole number of units in the last place of E[x]²; of other causes that is unlikely.
+    Groups that are NaN throughout are left NaN.
+    """
     shown = case.used.divisor**2
     variance, square = shown - case.eps, case.used.mean**2
     step = measure_unit(np.nan_to_num(np.minimum(square, square + variance)), case.dtype)
@@ -192,14 +226,14 @@ OTHER_EPS = Row(
     Fault("stats-eps-other", "eps is {eps}, not {asked}", "set eps", "np.sqrt(x.var(-1) + 1e-6)", ("A", "B")),
     _take_other_eps,
 )
-"""Another eps than the one that was asked for, by itself or beside another fault."""
+"""The row of another eps than the requested one, by itself or beside another fault."""
 
 EPS: Sequence[Row] = (
     OTHER_EPS,
     Row(Fault("stats-eps-outside", "eps {eps} is {place} the root", "move eps", "np.sqrt(x.var(-1)) + eps",
               ("A", "outside")), _move_eps),
 )  # fmt: skip
-"""Rows of an eps, which may move every divisor by as little as rounding does."""
+"""The rows of another eps or place of eps, which may change divisors by as little as rounding does."""
 
 DIVIDING: Sequence[Row] = (
     Row(Fault("stats-no-mean", "the mean is not subtracted", "subtract the mean of each group",
@@ -255,7 +289,7 @@ DIVIDING: Sequence[Row] = (
         _round(lambda c, cast: divide(1.0 / cast(1.0 / c.divisor), cast(c.divisor)))),
     Row(Fault("stats-rounded-mean", "the mean is rounded to {dtype}", "keep statistics in float32",
               "x.mean(-1).astype(np.float16)", ("float16",)),
-        _round(lambda c, cast: c.replace_mean(cast(c.mean))), "mean"),
+        _round(lambda c, cast: replace_mean(c, cast(c.mean))), "mean"),
     Row(Fault("stats-rounded-mean-squared", "the mean is rounded to {dtype}, in E[x²] − mean² too",
               "keep statistics in float32", "(x * x).mean(-1) - m.astype(np.float16) ** 2", ("float16",)),
         _round(lambda c, cast: [Variant(cast(c.mean), square=c.average(c.x**2) - cast(c.mean) ** 2)]), "mean"),

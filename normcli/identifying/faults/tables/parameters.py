@@ -11,6 +11,7 @@ import numpy as np
 
 from normcli.checking.fault import Fault, Row
 from normcli.checking.half_precision import HALVES
+from normcli.identifying.faults.tables.dividing import replace_statistics
 from normcli.identifying.faults.tables.places import find_shift, is_reverse
 from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_shifts
 from normcli.numerics.rounding import round_to_short
@@ -23,19 +24,26 @@ if TYPE_CHECKING:
 
 
 def _change_gamma(change: Callable[[Floats], Floats]) -> Callable[[Case], Variant]:
-    """Return the function that changes the gamma of a case by another function of it (without 1 +)."""
+    """Return a function from a case to its variant with `change(gamma)` as the factor.
+
+    For a norm that multiplies by 1 + gamma, `change` gets gamma without the 1.
+    """
     return lambda case: Variant(gamma=change(case.gamma - case.plan.spec.gamma_offset))
 
 
 def _add_one(case: Case) -> Variant:
-    """Multiply by 1 + gamma instead of gamma, or by gamma instead of 1 + gamma."""
+    """Return the variant that multiplies by 1 + gamma where the norm multiplies by gamma, or the reverse."""
     if case.plan.spec.gamma_offset:
         return Variant(gamma=case.gamma - 1.0, values={"used": "gamma", "meant": "1 + gamma"})
     return Variant(gamma=case.gamma + 1.0, values={"used": "1 + gamma", "meant": "gamma"})
 
 
 def _replace(case: Case, gamma: Floats, beta: Floats) -> Iterator[Variant]:
-    """Yield another gamma, another beta and both, where they were given; words have their names as `what`."""
+    """Yield variants with another gamma, with another beta, and with both.
+
+    A parameter that the case was not given is not replaced. `values["what"]` is "gamma is", "beta is" or
+    "gamma and beta are".
+    """
     if case.has_gamma:
         yield Variant(gamma=gamma, values={"what": "gamma is"})
     if case.has_beta:
@@ -46,7 +54,7 @@ def _replace(case: Case, gamma: Floats, beta: Floats) -> Iterator[Variant]:
 
 @functools.lru_cache(maxsize=2)  # of one case, two rows ask
 def _roll(case: Case) -> list[Variant]:
-    """Roll parameters along each of their axes, by few places first."""
+    """Return the variants whose gamma, beta or both are rolled along one of their axes, by few places first."""
     found: list[Variant] = []
     shape = case.plan.grid.merge_shape(case.gamma.shape if case.has_gamma else case.beta.shape)
     for axis, length in enumerate(shape):
@@ -76,7 +84,10 @@ def _round(case: Case) -> Iterator[Variant]:
 
 
 def _take_other_sample(case: Case) -> Iterator[Variant]:
-    """Gamma and beta of another index of an axis that they share with the groups, or of one index for all."""
+    """Yield variants in which every sample is scaled and shifted with the gamma and beta of one index.
+
+    Tried for each kept axis along which gamma varies, if gamma varies along another one too.
+    """
     wide = _list_axes(case.gamma)
     for axis in (axis for axis in wide if axis not in case.axes and len(wide) > 1):
         for index in range(min(case.gamma.shape[axis], MOST_SHIFTS)):
@@ -86,16 +97,33 @@ def _take_other_sample(case: Case) -> Iterator[Variant]:
             yield from label((both, alone), 1, which=f"{case.name_axis(axis)}={index} in every sample")
 
 
+@np.errstate(all="ignore")
+def recover_parameters(case: Case) -> tuple[Floats, Floats]:
+    """Return the gamma and beta of each feature that fit y = gamma · x̂ + beta by least squares.
+
+    Both have the shape of the case's gamma.
+    """
+    axes = tuple(axis for axis, n in enumerate(case.gamma.shape) if n == 1)
+    x, y = (np.where(np.isfinite(case.y), values, 0.0) for values in (case.standardized, case.y))
+    mean_x, mean_y = (values.mean(axes, keepdims=True) for values in (x, y))
+    gamma = ((x - mean_x) * (y - mean_y)).sum(axes, keepdims=True)
+    gamma = np.asarray(gamma / ((x - mean_x) ** 2).sum(axes, keepdims=True))
+    return gamma, mean_y - gamma * mean_x
+
+
 _MOST_PERMUTED = 2048
-"""The most features among which another order is looked for."""
+"""With more features than this, no other order of gamma is looked for."""
 
 
 def _permute(case: Case) -> Iterator[Variant]:
-    """Put gamma, and beta with it or without, in the order that the slopes of the features show."""
+    """Yield variants with gamma, beta or both in another order: each feature has the gamma nearest its slope.
+
+    Nothing if that order is no permutation, or is a roll or a reversal, which have rows of their own.
+    """
     size = case.gamma.size
     if not 3 <= size <= _MOST_PERMUTED:
         return
-    shown = case.recover_parameters()[0].reshape(-1)
+    shown = recover_parameters(case)[0].reshape(-1)
     order = np.abs(shown[:, None] - case.gamma.reshape(1, -1)).argmin(1)
     count = int(np.count_nonzero(order != np.arange(size)))
     is_plain = find_shift(order) or is_reverse(order)
@@ -112,7 +140,10 @@ def _leave_all(case: Case) -> Variant | None:
 
 
 def _scale_all(case: Case) -> Iterator[Variant]:
-    """One factor for all values, or for x̂: of the least squares."""
+    """Yield the result times one factor, and x̂ times one factor, each factor fitted to y by least squares.
+
+    The second is tried only if beta is not 0 everywhere; factors of 0 and 1 are left out.
+    """
     right = case.right.values
     counted = np.isfinite(right) & np.isfinite(case.y)
     shifts = {"every value": np.zeros(1), **({"x̂": case.beta} if case.beta.any() else {})}
@@ -137,7 +168,10 @@ _EXACT = 1e-7
 
 
 def _simplify(factor: float) -> float:
-    """Return a simpler number that is as good."""
+    """Return the number rounded to the fewest of 1 … 5 digits that changes it by at most 1e-7 of itself.
+
+    Without such a rounding, the number itself.
+    """
     rounded = (float(f"{factor:.{digits}e}") for digits in range(5))
     return next((number for number in rounded if abs(number - factor) <= _EXACT * abs(factor)), factor)
 
@@ -204,12 +238,12 @@ PARAMETERS: Sequence[Row] = (
 # -- running statistics
 
 _MOMENTA = (0.1, 0.01, 0.001, 0.2, 0.03, 0.05, 0.5, 0.9, 0.99, 0.999)
-"""The share of a batch in updated running statistics, as frameworks and models have it."""
+"""Weights of the new batch in updated running statistics that frameworks and models use."""
 
 
 def _take_own(case: Case) -> list[Variant]:
     whose = "the batch's own statistics are", "the batch's own mean is", "the batch's own variance is"
-    return case.replace_statistics(case.own_mean, case.own_square, whose)
+    return replace_statistics(case, case.own_mean, case.own_square, whose)
 
 
 def _move_stored(case: Case) -> Iterator[Variant]:
@@ -218,15 +252,15 @@ def _move_stored(case: Case) -> Iterator[Variant]:
         length = case.mean.shape[axis]
         for shift in list_shifts(length):
             mean, square = (np.roll(values, shift, axis) for values in (case.mean, case.square))
-            rolled = case.replace_statistics(mean, square, names)
+            rolled = replace_statistics(case, mean, square, names)
             yield from label(rolled, 1, words=f"rolled by {shift}")
         if length > 2:
-            flipped = case.replace_statistics(np.flip(case.mean, axis), np.flip(case.square, axis), names)
+            flipped = replace_statistics(case, np.flip(case.mean, axis), np.flip(case.square, axis), names)
             yield from label(flipped, 1, words="reversed")
 
 
 def _update(case: Case) -> Iterator[Variant]:
-    """Update the statistics with this batch before they are used."""
+    """Yield variants whose running statistics were updated with this batch before they were used."""
     unbiased = case.own_square * (case.freedom / max(1.0, case.count - 1.0))
     for momentum, own in itertools.product(_MOMENTA, (unbiased, case.own_square)):
         mean, var = (
@@ -237,7 +271,10 @@ def _update(case: Case) -> Iterator[Variant]:
 
 
 def _bias(case: Case) -> Iterator[Variant]:
-    """Take the running variance with the other divisor, n or n − 1, where n is the size of these groups."""
+    """Yield the running variance times (n − 1) / n, and times n / (n − 1), n being the group size.
+
+    Nothing for groups of one value.
+    """
     if case.count > 1:
         share = (case.count - 1.0) / case.count
         yield Variant(square=case.square * share, values={"used": "n", "asked": "n − 1"})

@@ -23,20 +23,28 @@ if TYPE_CHECKING:
 
 
 _MOST_SLICES = 1 << 13
-"""A longer axis is not put in order."""
+"""No order is looked for along an axis with more slices than this."""
 
 _AT_ONCE = 1 << 22
-"""Distances between slices that are held in memory, and products that are no work for several threads."""
+"""The most distances between slices in memory at once, and the most products computed without BLAS."""
 
 _COLUMNS = 48
-"""Values that slices are told apart by."""
+"""The most values of a slice that are compared."""
 
 _FEW, _NEAR, _LEAST = 16, 2.0**-6, 0.1
-"""Slices of y that are looked at first; and how near right ones which part of their values is, at least."""
+"""Sixteen slices of y are tried first: 10 % of their values have to be within 2⁻⁶ of the nearest right slice,
+relative to their size and deviation."""
 
 
 def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
-    """Return which right slice each slice of y is nearest to; None where two are nearest to one."""
+    """Return, for each slice of y, the index of the nearest slice of the right result.
+
+    None if two slices of y are nearest to one, or if a few slices show that none is near.
+
+    Parameters
+    ----------
+    right, y : ndarray, shape (slices, values)
+    """
     chosen = np.linspace(0, right.shape[1] - 1, min(_COLUMNS, right.shape[1])).astype(np.intp)
     ours, theirs = (np.nan_to_num(values[:, chosen]) for values in (right, y))
     if len(np.unique(theirs, axis=0)) < len(theirs):  # two would be nearest to one
@@ -62,7 +70,11 @@ def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
 
 @functools.lru_cache(maxsize=2)  # of one case, each row of the table asks
 def _list_orders(case: Case) -> list[tuple[str, Variant]]:
-    """Return the orders that y has along each axis, and along all kept axes as one: each with its kinds."""
+    """Return the other orders in which y has the slices of the norm's result, as pairs of a kind and a variant.
+
+    They are looked for along each axis, and along all kept axes taken as one. A kind is `exchanged`, `rolled`,
+    `reversed` or `permuted`; an order may have several.
+    """
     grid = case.plan.grid
     found: list[tuple[str, Variant]] = []
     results: list[Floats] = []
@@ -89,7 +101,15 @@ def _list_orders(case: Case) -> list[tuple[str, Variant]]:
 
 
 def _name_order(name: str, order: NDArray[np.intp]) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Yield each kind of order that one is, of how many numbers, and the values of a fault's words."""
+    """Yield each kind of an order: its name, its count of fitted numbers, the values of the fault's words.
+
+    Parameters
+    ----------
+    name : str
+        The name of the axis.
+    order : ndarray of int
+        The index of the right slice at each place of y.
+    """
     moved, shift = np.flatnonzero(order != np.arange(len(order))), find_shift(order)
     is_exchanged, is_reversed = len(moved) == 2, is_reverse(order)
     if is_exchanged:
@@ -103,7 +123,7 @@ def _name_order(name: str, order: NDArray[np.intp]) -> Iterator[tuple[str, int, 
 
 
 def find_shift(order: NDArray[np.intp]) -> int:
-    """Return by how many places slices are rolled; 0 where they are not."""
+    """Return the number of places by which slices are rolled, negative for backwards; 0 if they are not."""
     count = len(order)
     shifts = (np.arange(count) - order) % count
     if count <= 2 or len(np.unique(shifts)) > 1:
@@ -118,7 +138,7 @@ def is_reverse(order: NDArray[np.intp]) -> bool:
 
 
 def _find(kind: str) -> Callable[[Case], list[Variant]]:
-    """Return what lists the orders of a kind."""
+    """Return a function that lists the variants of a case whose order is of a kind."""
     return lambda case: [variant for one, variant in _list_orders(case) if one == kind]
 
 
@@ -131,7 +151,10 @@ def _transpose(case: Case) -> Iterator[Variant]:
 
 
 def _read_memory(case: Case) -> Iterator[Variant]:
-    """Read the memory of one layout as another's, normalize, and read it back."""
+    """Yield variants that take memory with channels first for channels last, or the reverse.
+
+    The memory may be misread before the norm, behind it, or on both sides. Nothing for fewer than three axes.
+    """
     shape = case.plan.grid.merge_shape(case.x.shape)
     rank = len(shape)
     if rank < 3:
@@ -150,7 +173,7 @@ def _read_memory(case: Case) -> Iterator[Variant]:
 
 
 def _normalize(case: Case, values: Floats) -> Floats:
-    """Return the norm's result for values in another order, at the rank of the case."""
+    """Return the norm's result for other values of x, of the shape of the view."""
     return replace(case, x=values.reshape(case.x.shape), stored=None, gate=None).right.values
 
 
@@ -169,18 +192,18 @@ ORDER: Sequence[Row] = (
     Row(Fault("order-permuted", "{moved} of {count} rows along {name} stand elsewhere",
               "write each row where it was read", "y[permutation]", ("K", "N", "AXIS")), _find("permuted")),
 )  # fmt: skip
-"""The likelier ones first."""
+"""The rows of rows in another order, the likeliest first."""
 
 
 def _take_zeros(case: Case) -> Iterator[Variant]:
-    """Take 0, before beta is added or after it."""
+    """Yield the variant of a tensor of zeros, and if beta was given that of beta alone."""
     yield Variant(result=np.zeros_like(case.x), values={"what": "0"})
     if case.has_beta:
         yield Variant(result=np.broadcast_to(case.beta, case.x.shape), values={"what": "beta"})
 
 
 def _take_infinite(case: Case) -> Variant | None:
-    """Take y where it is not finite."""
+    """Return the variant that is y where y is infinite or NaN, and NaN elsewhere; None if y has no infinity."""
     what = "infinite or NaN" if np.isnan(case.y).any() else "infinite"
     result = np.where(np.isfinite(case.y), np.nan, case.y)
     return Variant(result=result, values={"what": what}) if np.isinf(case.y).any() else None
@@ -196,7 +219,7 @@ OF_COPIES = (
     Row(Fault("where-infinite", "y is {what}", "find what makes ∞ there", "y[n] = np.inf",
               ("infinite", "for a part of the values")), _take_infinite),
 )  # fmt: skip
-"""Tensors that may stand in a part of y in place of the result."""
+"""The rows of x, 0, NaN and infinity in a part of y in place of the result."""
 
 NOT_FINITE = OF_COPIES[2:]
 
@@ -208,7 +231,7 @@ OF_REGIONS = {
         ("values", "y[3, 5] = np.nan", "for values here and there"),
     )
 }
-"""The faults of a part of y that a kernel left out, where no other row names its content."""
+"""The rows of a wrong part of y whose content no other row names, by the part's kind."""
 
 _COMPARE = "compare it with the right one"
 
@@ -222,8 +245,8 @@ UNKNOWN = {
         ("stats", "both", "mean and divisor are others", "(x - m) / d", ()),
     )
 }  # fmt: skip
-"""Groups or features whose statistics or parameters are wrong, without a row that names how."""
+"""The rows of wrong statistics or parameters that no other row explains, by their name."""
 
 CAST = Row(Fault("after-cast", "y is rounded to {dtype}", "keep y in the dtype of x", "y.astype(np.float16)",
                  ("float16",)))  # fmt: skip
-"""Half precision that was saved as another dtype, and is right but for that."""
+"""The row of a right result in half precision that was saved in another dtype."""

@@ -1,4 +1,4 @@
-"""Faults in the dtype that sums are kept in: they overflow it, underflow, or lose digits in it."""
+"""Faults in the dtype in which sums are kept: overflow, underflow and lost digits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64"}
 
 
 def _overflow(case: Case) -> Iterator[Variant]:
-    """Take infinity for the sums that overflow y's dtype, and for squares that do so by themselves."""
+    """Yield variants whose variance is infinite or NaN in the groups where squares overflow y's dtype.
+
+    Tried for single squares, for exact sums of them, and for sums added in half precision by each algorithm.
+    """
     name, squares = case.dtype.name, {"x · x": case.x**2}
     if case.centres:
         squares["(x − mean)²"] = case.deviations**2
@@ -44,7 +47,10 @@ def _overflow(case: Case) -> Iterator[Variant]:
 
 
 def _underflow(case: Case) -> Iterator[Variant]:
-    """Take 0 for what is too small for y's dtype: the variance or mean square, or squares by themselves."""
+    """Yield variants in which a variance, or single squares, too small for y's dtype become 0.
+
+    Nothing with running statistics.
+    """
     if case.stored is not None:
         return
     whole, each = f"the {case.square_name}", "(x − mean)²" if case.centres else "x · x"
@@ -66,24 +72,42 @@ def _underflow(case: Case) -> Iterator[Variant]:
 
 
 def _name_groups(case: Case, variant: Variant, what: str, there: Selected) -> Iterator[Variant]:
-    """Yield a variant with words for what y's dtype does not hold, and for the groups where that is so."""
+    """Yield one variant with its words: what y's dtype does not hold, that dtype, a wider one, and the groups.
+
+    Parameters
+    ----------
+    what : str
+        The quantity, such as "the sum of squares".
+    there : ndarray of bool
+        The groups where it overflows or underflows.
+    """
     where, name = "every group" if there.all() else "some groups", case.dtype.name
     wider = _WIDER.get(name, "float64, of x / max |x|")
     return label([variant], what=what, dtype=name, where=where, wider=wider)
 
 
 _LARGEST_GROUP = 1 << 14
-"""Larger groups are not added value by value."""
+"""Sums in half precision are not simulated for larger groups."""
 
 _ROUNDINGS = 2.0
-"""Machine epsilons of half precision that x̂ is off behind its sums: four roundings."""
+"""The error of y in machine epsilons of half precision, beside that of its statistics: four roundings."""
 
 _ON_LINES = 0.9
-"""The part of the values that lie on a line of their group, at least."""
+"""Sums in half precision are tried if at least this part of y lies on a straight line in each group."""
 
 
 class NarrowSums(NamedTuple):
-    """A case with sums in half precision: the algorithm, the variant, the groups that overflow."""
+    """The statistics of a case with sums in half precision.
+
+    Parameters
+    ----------
+    algorithm : str
+        The name of the algorithm that adds.
+    variant : Variant
+        Its mean and variance (or mean square) of each group.
+    over : ndarray of bool
+        The groups whose variance is not finite.
+    """
 
     algorithm: str
     variant: Variant
@@ -92,7 +116,11 @@ class NarrowSums(NamedTuple):
 
 @functools.lru_cache(maxsize=2)  # of one case, two rows ask
 def _add_narrowly(case: Case) -> tuple[NarrowSums, ...]:
-    """Return the moments of each group that algorithms with sums in y's half precision make."""
+    """Return the statistics of each summation algorithm that keeps its sums in y's half precision.
+
+    Empty if y is not of half precision, if running statistics were given, if groups have one value or more
+    than 16,384, or if too little of y lies on a line in each group.
+    """
     if not is_half(case.dtype) or case.stored is not None or not 1 < case.count <= _LARGEST_GROUP:
         return ()
     if case.explains(case.predict(_soften(case, Variant(*case.used)))).mean() < _ON_LINES:
@@ -110,7 +138,7 @@ def _add_narrowly(case: Case) -> tuple[NarrowSums, ...]:
 
 
 def _soften(case: Case, variant: Variant, times: float = 1.0) -> Variant:
-    """Return a variant with the roundings of a kernel that calculates in y's dtype, or a multiple of them."""
+    """Return a variant whose `noise` is the error of a kernel that calculates in y's dtype, times a factor."""
     mean = case.mean if variant.mean is None else variant.mean
     size = np.abs(case.gamma * (case.x - mean) / case.find_divisor(variant))
     size = (np.nan_to_num(size, posinf=0.0) + np.abs(case.beta)) * np.abs(case.factor)
@@ -118,7 +146,11 @@ def _soften(case: Case, variant: Variant, times: float = 1.0) -> Variant:
 
 
 def _sum_narrowly(case: Case) -> Iterator[Variant]:
-    """Take the sums of the algorithm that is nearest y; and the mean and divisor that y shows, scattered so."""
+    """Yield variants with sums in half precision: the algorithm nearest to y, and the statistics that y shows.
+
+    The second, for sums in an unknown order, needs errors that scatter over the groups, and no row of eps or
+    of cancellation that explains y. Nothing where the errors of half precision without such sums explain y.
+    """
     if case.explains(case.predict(_soften(case, NOTHING))).all():  # whatever half precision rounded otherwise
         return
     every = [sums for sums in _add_narrowly(case) if not sums.over.any()]
@@ -134,17 +166,20 @@ def _sum_narrowly(case: Case) -> Iterator[Variant]:
 
 
 _FEWEST_GROUPS = 8
-"""The fewest groups in which errors of sums that are alike are no chance."""
+"""The fewest groups from which scattered errors of sums are concluded."""
 
 _SHARED = 8.0
-"""The part of their errors that divisors share, at most, as a multiple of what is random of them."""
+"""The largest |median| of the divisors' relative errors, as a multiple of their standard deviation."""
 
 _LEAST_OFF = 0.5
-"""A mean or divisor is off by at least this, in machine epsilons: a rounded one is off by no more."""
+"""The least size of the largest error of a mean or divisor, in machine epsilons: one rounding makes no more."""
 
 
 def _are_scattered(case: Case) -> bool:
-    """Whether means and divisors that y shows are off by random parts, as sums in half precision are."""
+    """Whether the means and divisors that y shows have random errors, of the size of sums in half precision.
+
+    False for fewer than 8 groups, and for errors that rounding the mean of squares and the mean explains.
+    """
     off = case.used.divisor / case.divisor - 1.0
     of_mean = (case.used.mean - case.mean) / case.divisor
     eps, size = get_eps(case.dtype), case.average(np.abs(case.x)) / case.divisor
@@ -162,7 +197,7 @@ UNDERFLOW = Row(
           "x * x  # of float16: 0 below 0.00017", ("the variance", "float16", "some groups", "float32")),
     _underflow,
 )  # fmt: skip
-"""Ahead of the rows that a variance of 0 looks like: one divisor, an eps that is a floor."""
+"""The row of a variance that becomes 0, tried before the rows it looks like: one divisor, eps as a floor."""
 
 SUMMING: Sequence[Row] = (
     Row(Fault("stats-overflow", "{what} overflows {dtype} in {where}", "square and add in {wider}",

@@ -9,10 +9,9 @@ import pytest
 
 import normcli
 from normcli import NORMS
-from normcli.algorithms.practices import PRACTICES, Held
 from normcli.algorithms.row_computation import Accumulation, Computation, parse_computation
 from normcli.algorithms.row_formula import RowFormula
-from normcli.algorithms.table import ALGORITHMS, CASTS, FORMS, KERNELS
+from normcli.algorithms.table import ALGORITHMS, CASTS, FORMS, KERNELS, PRACTICES, Held
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.marks import slowly

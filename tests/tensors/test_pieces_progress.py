@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from normcli.cli.parameters.settings import RunOptions
-from normcli.tensors import watched
+from normcli.tensors import pieces
 from normcli.tensors.files import load
 from normcli.tensors.formats.json_lists import NestedLists
-from normcli.tensors.watched import Watch
+from normcli.tensors.pieces import Watch
 from tests.marks import costly
 
 
@@ -23,7 +23,7 @@ def told(monkeypatch):
     class Observer:
         expect, advance = staticmethod(told["expect"].append), staticmethod(told["advance"].append)
 
-    monkeypatch.setattr(watched, "_LEAST", 1000)
+    monkeypatch.setattr(pieces, "_LEAST", 1000)
     monkeypatch.setattr(Watch, "observer", Observer)
     return told
 

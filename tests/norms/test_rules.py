@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from normcli.norms import type_names as names
+from normcli.norms import rules as names
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.options import find_option
 from normcli.norms.request import Fill, NanRule

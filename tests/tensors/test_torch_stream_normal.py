@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.tensors.random import box_muller
+from normcli.tensors.random import torch_stream
 from tests.marks import choose_some
 
 
@@ -29,10 +29,10 @@ def _fuse_exactly(factor, multiplier, summand):
 
 def _check_rounding(numbers, monkeypatch):
     drawn, expected = _make_blocks(numbers), _make_blocks(numbers)
-    box_muller.fill_blocks(drawn)
+    torch_stream.fill_blocks(drawn)
     with monkeypatch.context() as patch:
-        patch.setattr(box_muller, "_fuse", _fuse_exactly)
-        box_muller.fill_blocks(expected)
+        patch.setattr(torch_stream, "_fuse", _fuse_exactly)
+        torch_stream.fill_blocks(expected)
     np.testing.assert_array_equal(drawn, expected)
 
 
@@ -50,14 +50,14 @@ def test_rounding_to_odd_is_rounding_once():
     # 1 + 3·2⁻²⁴ − 2⁻⁶⁴ lies just below the middle of two values of float32, and float64 takes it for the middle.
     numbers = np.float32([[2**-12 + 2**-32], [2**-12 - 2**-32], [1 + 2**-23]])
     assert _fuse_exactly(*numbers) == np.float32(1 + 2**-23)
-    assert box_muller._fuse(*numbers) == np.float32(1 + 2**-22)
+    assert torch_stream._fuse(*numbers) == np.float32(1 + 2**-22)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_values_of_length_0_are_0_and_not_minus_0(dtype):
     values = np.linspace(0, 15 / 16, 16, dtype=dtype)
     values[:8] = 0
-    box_muller.fill_blocks(values)
+    torch_stream.fill_blocks(values)
     np.testing.assert_array_equal(values, 0)
     assert not np.signbit(values).any()
 
@@ -66,7 +66,7 @@ def test_values_of_length_0_are_0_and_not_minus_0(dtype):
 def test_the_first_half_gives_lengths_and_the_second_angles(dtype, tolerance):
     uniform = np.random.default_rng(1).integers(0, 2**24, 160) / 2**24
     values = uniform.astype(dtype)
-    box_muller.fill_blocks(values)
+    torch_stream.fill_blocks(values)
     first, second = np.moveaxis(uniform.reshape(-1, 2, 8), 1, 0)
     length, angle = np.sqrt(-2 * np.log(1 - first)), 2 * np.pi * second
     expected = np.stack([length * np.cos(angle), length * np.sin(angle)], axis=1).reshape(-1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.tensors.formats.printed_lists import read_printed
+from normcli.tensors.formats.json_lists import read_printed
 
 WORDS = """x = [
     # first sample

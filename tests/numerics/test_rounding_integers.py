@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.numerics.integers import find_limits, find_magnitudes, split_integers, widen_exactly, widen_to_pair
 from normcli.numerics.rational import sum_exactly
+from normcli.numerics.rounding import find_limits, find_magnitudes, split_integers, widen_exactly, widen_to_pair
 from normcli.numerics.statistics.order_statistics import QUARTILES, fold_extremes, measure_extremes
 from normcli.numerics.statistics.ranks import RankSearch, make_keys, measure_quantiles, read_keys
 from normcli.numerics.sums.leaf_records import fold_leaves

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from normcli.tensors.locks import remove_leftovers
+from normcli.tensors.held_files import remove_leftovers
 from normcli.tensors.written_whole import open_folder, open_whole
 
 DEAD = ".normcli-0123456789abcdef.part"
@@ -84,7 +84,7 @@ def test_where_there_are_no_locks_nothing_is_removed(tmp_path, monkeypatch):
     def fail(descriptor):
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr("normcli.tensors.locks.try_lock", fail)
+    monkeypatch.setattr("normcli.tensors.held_files.try_lock", fail)
     monkeypatch.setattr("normcli.tensors.written_whole.try_lock", fail)
     make_left(tmp_path, "folder")
     with open_whole(str(tmp_path / "x")) as stream:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.tensors.formats.members import Members
-from normcli.tensors.formats.npz import FileKind
+from normcli.tensors.formats.npz import FileKind, Members
 
 MEMBERS = {
     "schema": np.array("s/1"),
