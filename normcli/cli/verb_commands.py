@@ -56,6 +56,11 @@ _TENSOR = "--shape 2,4,4,4"
 
 SELECTION = ("--mask", "--lengths", "--nan", "--fill")
 EVALUATION = ("--eval", "--running-mean", "--running-var", "--state")
+TRAINING = ("--momentum", "--momentum-of", "--running-ddof", "--lock-timeout")
+BOUNDS = ("--clip", "--clip-output")
+AROUND = ("--clip", "--gate", "--gate-act", "--gate-order", "--clip-output")
+CLUSTER = ("--scheduler", "--workers")
+"""Options that belong together, and are refused together."""
 
 
 class Verb(NamedTuple):
@@ -232,7 +237,7 @@ def make_command(
 
         _require_files(norm, values)
         _require_other_pipe(values)
-        settings, own = parse_settings(norm, values)
+        settings, own = parse_settings(norm, values, click.get_current_context().command.params)
         run(settings, **own)
 
     for option in reversed([*options, *hidden]):

@@ -191,8 +191,7 @@ def count_in_bins(values: NDArray[Any], edges: NDArray[np.float64]) -> BinCounts
     array([2, 1])
     """
     finite = values[np.isfinite(values)].astype(np.float64)
-    places = np.clip(np.searchsorted(edges, finite, side="right") - 1, 0, len(edges) - 2)
-    counts = np.bincount(places, minlength=len(edges) - 1)
+    counts = np.histogram(finite, edges)[0]
     if finite.size < max(1, values.size):
         return BinCounts(counts, edges, values.size - finite.size)
     scale = float(np.abs(finite).max()) or 1.0  # squares could leave the range of doubles

@@ -84,14 +84,8 @@ def run(
     small = None if copy is not None else run_small(plan, values, inputs, out, effort)
     if small is not None:
         return small
-    geometry = find_geometry(plan)
-    opened = open_source(values, plan, geometry)
-    if copy is not None:
-        opened = contextlib.nullcontext(CopyingSource(values, copy, plan.grid.view_shape, geometry))
-    with opened as source:
-        place = _make_place(plan, source, plan.choose_output_dtype(values.dtype)) if out is None else out
-        with open_sink(place, geometry) as sink:
-            return place, run_source(plan, geometry, source, sink, inputs, effort)
+    with open_run(plan, values, out, copy) as (place, geometry, source, sink):
+        return place, run_source(plan, geometry, source, sink, inputs, effort)
 
 
 def make_copy(plan: Plan, values: NDArray[Any], inputs: Inputs) -> NDArray[Any] | None:
@@ -112,27 +106,28 @@ def make_copy(plan: Plan, values: NDArray[Any], inputs: Inputs) -> NDArray[Any] 
     return np.empty(values.shape, values.dtype)
 
 
-def _make_place(plan: Plan, source: Source, dtype: np.dtype[Any]) -> NDArray[Any]:
-    try:
-        return source.make_array(plan.grid.shape, dtype)
-    except MemoryError as error:
-        raise DataError(f"the result of {plan.grid.shape} does not fit into memory") from error
-
-
 @contextlib.contextmanager
 def open_run(
-    plan: Plan, values: NDArray[Any], out: NDArray[Any] | None
+    plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, copy: NDArray[Any] | None = None
 ) -> Iterator[tuple[NDArray[Any], Geometry, Source, Sink]]:
     """Open what a run reads and writes: the array of its result (`out` or a new one), and where tiles lie.
+
+    The tensor itself goes to a copy, if there is one.
 
     Raises
     ------
     DataError
         If the result does not fit into memory.
     """
-    geometry = find_geometry(plan)
-    with open_source(values, plan, geometry) as source:
-        place = _make_place(plan, source, plan.choose_output_dtype(values.dtype)) if out is None else out
+    geometry, shape = find_geometry(plan), plan.grid.shape
+    opened = open_source(values, plan, geometry)
+    if copy is not None:
+        opened = contextlib.nullcontext(CopyingSource(values, copy, plan.grid.view_shape, geometry))
+    with opened as source:
+        try:
+            place = source.make_array(shape, plan.choose_output_dtype(values.dtype)) if out is None else out
+        except MemoryError as error:
+            raise DataError(f"the result of {shape} does not fit into memory") from error
         with open_sink(place, geometry) as sink:
             yield place, geometry, source, sink
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,8 @@ from normcli.printable import agree
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers
@@ -95,15 +97,11 @@ class Sums:
 
     def take(self, groups: NDArray[np.intp]) -> Sums:
         """Return the sums of some groups in the order of `groups`, in arrays of their own."""
-        taken = Sums(**{member.name: getattr(self, member.name) for member in fields(self)})
-        for member in fields(self):
-            held = getattr(self, member.name)
-            if isinstance(held, Fixed):
-                part: Any = held.take(groups)
-            else:
-                part = held.map(lambda a: a[groups]) if isinstance(held, Pair) else held[groups]
-            setattr(taken, member.name, part)
-        return taken
+        held: Iterator[Any] = (getattr(self, member.name) for member in fields(self))
+        parts: Iterator[Any] = (
+            each.map(lambda a: a[groups]) if isinstance(each, Pair) else each.take(groups) for each in held
+        )
+        return Sums(*parts)
 
     def add_deviations(self, groups: Integers, deviations: Floats, count: NDArray[Any]) -> None:
         """Add the deviations of samples to those of groups; samples with a count of 0 are left out.
@@ -135,13 +133,10 @@ class Sums:
     def fold(self, shape: tuple[int, ...], axis: int) -> Sums:
         """Return the sums added up along an axis, for groups numbered in C order of a shape."""
         kept = tuple(1 if at == axis else length for at, length in enumerate(shape))
-        folded = Sums.zeros(math.prod(kept))
-        for name in _EXACT:
-            setattr(folded, name, getattr(self, name).fold(shape, axis))
-        for name in _COUNTED:
-            getattr(folded, name)[...] = np.add.reduce(getattr(self, name).reshape(shape), axis=axis).reshape(
-                -1
-            )
+        sums = {name: getattr(self, name).fold(shape, axis) for name in _EXACT}
+        counts = {name: np.add.reduce(getattr(self, name).reshape(shape), axis=axis) for name in _COUNTED}
+        parts = sums | {name: count.reshape(-1) for name, count in counts.items()}
+        folded = replace(Sums.zeros(math.prod(kept)), **parts)
         owners = np.broadcast_to(np.arange(math.prod(kept)).reshape(kept), shape).reshape(-1)
         lower_at(folded.low, owners, self.low)
         raise_at(folded.high, owners, self.high)

@@ -8,14 +8,14 @@ where that is in doubt, the caller scales by a power of two first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 _SPLITTER = 2.0**27 + 1.0
@@ -46,6 +46,21 @@ class Pair(NamedTuple):
     def map(self, function: Any) -> Pair:
         """Return the pair with a function (an index, a reshape) applied to both parts."""
         return Pair(function(self.hi), function(self.lo))
+
+
+Record = TypeVar("Record")
+
+
+def map_arrays(held: Record, function: Callable[[Any], Any]) -> Record:
+    """Return a named tuple with a function (an index, a reshape) applied to each array in it, however deep.
+
+    What is no array, or one of no axes, stays.
+    """
+    if isinstance(held, np.ndarray):
+        return function(held) if held.ndim else held
+    if isinstance(held, tuple) and hasattr(held, "_make"):
+        return type(held)(*(map_arrays(each, function) for each in held))
+    return held
 
 
 def two_sum(a: Any, b: Any) -> Pair:

@@ -41,6 +41,9 @@ DARK = {
 
 _HATCH_SIZE = 7
 
+_HATCHED = re.compile(r' fill="url\(#normcli-look(\d+)\)"')
+"""The fill of a shape in a hatched look, by its number."""
+
 _HATCH_SHAPES = {
     "rising": '<path d="M-1 1L1-1M0 7L7 0M6 8L8 6"/>',
     "level": '<path d="M0 3.5H7"/>',
@@ -78,15 +81,14 @@ def _format_scene(scene: Scene, *, themed: bool) -> Iterator[str]:
     yield f'<title id="normcli-title">{_escape(translate(scene.title))}</title>'
     yield f'<desc id="normcli-desc">{_escape(translate(scene.description))}</desc>'
     yield f"<style>{_format_style(themed=themed)}</style>"
-    hatched = sorted(
-        {number for number in _find_looks(scene.shapes) if choose_look(number).hatch != HATCHES[0]}
-    )
+    shapes = list(format_shapes(scene.shapes))
+    hatched = {int(number) for shape in shapes for number in _HATCHED.findall(shape)}
     if hatched:
         yield "<defs>"
-        yield from map(_format_hatch, hatched)
+        yield from map(_format_hatch, sorted(hatched))
         yield "</defs>"
     yield f'<rect class="paper" width="{width}" height="{height}" rx="8"/>'
-    yield from format_shapes(scene.shapes)
+    yield from shapes
     yield "</svg>"
 
 
@@ -121,14 +123,6 @@ def _format_hatch(number: int) -> str:
         f'<g stroke="{look.lines}" stroke-width="1.3" fill="{look.lines}">{_HATCH_SHAPES[look.hatch]}</g>'
         "</pattern>"
     )
-
-
-def _find_looks(shapes: Sequence[Shape]) -> Iterator[int]:
-    for shape in shapes:
-        if isinstance(shape, ShapeGroup):
-            yield from _find_looks(shape.children)
-        elif isinstance(shape, Polygon | Rectangle) and isinstance(shape.fill, int):
-            yield shape.fill
 
 
 def _format_shape(shape: Shape) -> Iterator[str]:

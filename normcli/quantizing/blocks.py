@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.quantizing.formats import NumberGrid, QuantizedFormat
+    from normcli.quantizing.sharing import RowSharing
 
 BLOCK, TILE = 1 << 16, 1 << 18
 """The numbers of values in a block, and in a tile of the norm."""
@@ -56,12 +57,11 @@ class Rounder:
     ----------
     grid : NumberGrid
         The numbers of the codes.
-    row : int or None
-        The number of values over which squares are first summed, so that the sums do not depend on the blocks;
-        None: they are summed over each block.
+    row : int
+        The number of values over which squares are first summed, so that the sums do not depend on the blocks.
     """
 
-    def __init__(self, grid: NumberGrid, row: int | None) -> None:
+    def __init__(self, grid: NumberGrid, row: int) -> None:
         self._grid, self._row = grid, row
         self._rule = (grid.digits, 2.0**grid.least, grid.largest, grid.is_integer, grid.sign_place)
         self._lock = threading.Lock()
@@ -88,7 +88,7 @@ class Rounder:
         ndarray of bool or None
             None if no value lies halfway.
         """
-        sums = np.empty((2, y.size // (self._row or y.size)))
+        sums = np.empty((2, y.size // self._row))
         found = self._round_compiled(y, factors, codes, sums, work)
         if found is None:
             found = self._round(y, factors, codes, sums, work)
@@ -188,9 +188,7 @@ def round_parts(
     losses : Losses
     """
     codes, threaded = make_codes(parts.shape, grid), threading.local()
-    _, middle, _, last = parts.shape
-    is_in_rows = middle == 1 and row % last == 0  # several groups, or one, in each row
-    rounder = Rounder(grid, row if is_in_rows else None)
+    rounder = Rounder(grid, row)
 
     def work(block: tuple[slice, ...]) -> NDArray[np.intp]:
         own = (block[0], slice(None), block[2], slice(None))
@@ -199,7 +197,7 @@ def round_parts(
         return _locate(is_midpoint, block, parts.shape)
 
     with concurrent.futures.ThreadPoolExecutor(threads or count_processors()) as pool:
-        places = list(pool.map(work, _list_blocks(parts.shape, row // last if is_in_rows else 1)))
+        places = list(pool.map(work, _list_blocks(parts.shape, max(1, row // parts.shape[-1]))))
     return codes, np.concatenate(places), rounder.losses
 
 
@@ -239,25 +237,8 @@ class UndecidedError(Exception):
     """A scale or a code of a tile does not follow from the tile's float64 values alone."""
 
 
-class LargestSink:
-    """Takes a norm's tiles, and keeps only the largest magnitude of all values, NaN if one is NaN."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.dtype, self.largest, self._lock = dtype, 0.0, threading.Lock()
-
-    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return the array into which the values of a tile are written."""
-        return work.get("quantized", find_lengths(tile), self.dtype)
-
-    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Compare the largest magnitude so far with the values of a tile."""
-        largest = _find_largest(np.ascontiguousarray(values, np.float64).reshape(1, -1)).item()
-        with self._lock:
-            self.largest = float(np.maximum(self.largest, largest))
-
-
-class QuantizingSink:
-    """Takes a norm's tiles, and keeps only their scales and codes.
+class _RowSink:
+    """Takes a norm's tiles, of which each holds whole rows of the tensor.
 
     Parameters
     ----------
@@ -265,6 +246,58 @@ class QuantizingSink:
         The tiling of the norm, whose last run of axes holds whole rows.
     dtype : dtype
         The dtype of the norm's result.
+    """
+
+    def __init__(self, geometry: Geometry, dtype: np.dtype[Any]) -> None:
+        self.dtype, self._lock = dtype, threading.Lock()
+        *self._outer, self._last = geometry.dims
+
+    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
+        """Return the array into which the values of a tile are written."""
+        return work.get("quantized", find_lengths(tile), self.dtype)
+
+    def _take(self, tile: Slices, values: NDArray[Any], length: int) -> Floats:
+        """Return the values of a tile in rows of some length; raise `UndecidedError` for parts of rows."""
+        if values.shape[-1] != self._last:
+            raise UndecidedError
+        return np.ascontiguousarray(values, np.float64).reshape(*values.shape[:-1], -1, length)
+
+
+class LargestSink(_RowSink):
+    """Takes a norm's tiles, and keeps only the largest magnitude of each group, NaN for a group with a NaN.
+
+    Parameters
+    ----------
+    geometry, dtype
+        As of `_RowSink`.
+    sharing : RowSharing
+    """
+
+    def __init__(self, geometry: Geometry, dtype: np.dtype[Any], sharing: RowSharing) -> None:
+        super().__init__(geometry, dtype)
+        self._length, self._numbers = sharing.length, sharing.spread(self._outer, self._last)
+        self.largest: Floats = np.zeros(sharing.groups)
+
+    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
+        """Compare the largest magnitudes so far with the values of a tile."""
+        y = self._take(tile, values, self._length)
+        if self._numbers is None:
+            largest = find_largest(y.reshape(1, -1, self._length, 1)).reshape(-1)
+            with self._lock:
+                np.maximum(self.largest, largest, out=self.largest)
+            return
+        largest, numbers = _find_largest(y), self._numbers[tile[:-1]]
+        with self._lock:
+            np.maximum.at(self.largest, numbers.reshape(-1), largest.reshape(-1))
+
+
+class QuantizingSink(_RowSink):
+    """Takes a norm's tiles, and keeps only their scales and codes.
+
+    Parameters
+    ----------
+    geometry, dtype
+        As of `_RowSink`.
     row : QuantizedFormat
     rounding : str or None
         The name of a `ScaleRounding`; None: the format's own.
@@ -272,6 +305,8 @@ class QuantizingSink:
         The scale of the whole tensor; 1 in formats without one.
     length, shared : int
         The number of values along the tensor's last axis, and of neighbours that share a scale.
+    known : tuple of (RowSharing, ndarray) or None
+        The scales of groups of rows or columns, where these are known; None: they are found.
     """
 
     def __init__(
@@ -283,16 +318,18 @@ class QuantizingSink:
         tensor_scale: float,
         length: int,
         shared: int,
+        known: tuple[RowSharing, Floats] | None = None,
     ) -> None:
-        self.dtype, self._asked = dtype, (row, rounding, tensor_scale)
-        *outer, self._last = geometry.dims
-        self.scales = np.empty((*outer, self._last // shared, 1))
-        self.codes = make_codes((*outer, self._last // shared, shared), row.grid)
+        super().__init__(geometry, dtype)
+        self._asked, self._is_known = (row, rounding, tensor_scale), known is not None
+        outer = (*self._outer, self._last // shared)
+        self.scales: Floats = np.empty((*outer, 1))
+        if known is not None:
+            numbers, values = known[0].spread(self._outer, self._last), known[1]
+            own = values if numbers is None else values[numbers][..., np.newaxis]
+            self.scales = np.broadcast_to(own, (*outer, own.shape[-1]))
+        self.codes = make_codes((*outer, shared), row.grid)
         self.rounder = Rounder(row.grid, length)
-
-    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return the array into which the values of a tile are written."""
-        return work.get("quantized", find_lengths(tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
         """Keep the scales and the codes of a tile.
@@ -303,20 +340,23 @@ class QuantizingSink:
             If the tile holds parts of rows, a value is not finite, or one lies on a boundary between two codes
             or two scales.
         """
-        if values.shape[-1] != self._last:
-            raise UndecidedError
         codes = self.codes[tile[:-1]]
-        y = np.ascontiguousarray(values.reshape(codes.shape), np.float64)
-        largest = _find_largest(y)
-        if not np.isfinite(largest).all():
-            raise UndecidedError
-        found = find_scales(largest, *self._asked)
-        factors = found.values * self._asked[-1]
+        y = self._take(tile, values, codes.shape[-1])
+        factors = self._find_factors(y, tile)
         step = max(1, BLOCK // y[0].size)
         for start in range(0, len(y), step):
             part = slice(start, start + step)
             if self.rounder.round(y[part], factors[part], codes[part], work) is not None:
                 raise UndecidedError
-        if found.is_boundary.any():
+
+    def _find_factors(self, y: Floats, tile: Slices) -> Floats:
+        """Return what the codes of a tile are multiplied by, and keep its scales."""
+        if self._is_known:
+            return self.scales[tile[:-1]]
+        largest = _find_largest(y)
+        found = find_scales(largest, *self._asked)
+        if not np.isfinite(largest).all() or found.is_boundary.any():
             raise UndecidedError
         self.scales[tile[:-1]] = found.values
+        factors: Floats = found.values * self._asked[-1]
+        return factors

@@ -29,7 +29,7 @@ from normcli.quantizing.blocks import (
 from normcli.quantizing.codes import decode
 from normcli.quantizing.formats import FORMATS, ScaleRounding
 from normcli.quantizing.scales import encode_scales, find_scales, find_tensor_scale
-from normcli.quantizing.sharing import find_view, shape_scales, spread_scales
+from normcli.quantizing.sharing import RowSharing, find_view, shape_scales, spread_scales
 from normcli.results.arguments import read_arguments
 from normcli.results.calculate import calculate
 from normcli.results.result import Result
@@ -326,31 +326,39 @@ def _quantize_tiles(
 ) -> Quantized | None:
     """Return a large result as scales and codes, calculated tile by tile, so that it is never in memory whole.
 
-    None if the tensor is small, values that share a scale are no neighbours in a tile, one lies on a boundary,
-    or an error is raised, which the caller meets again.
+    Scales of the whole tensor and of channels are found first, in a pass of their own. None if the tensor is
+    small, a tile holds no whole rows, a value lies on a boundary, or an error is raised, which comes up again.
     """
     row, shape = asked.row, plan.grid.shape
     if values.size <= TILE:
         return None
-    view, geometry = find_view(shape, asked.per, plan.grid.layout.channel), find_geometry(plan)
-    if view[1] != 1 or shape[-1] % view[3] or geometry.dims[-1] % shape[-1]:
+    channel, geometry = plan.grid.layout.channel, find_geometry(plan)
+    view, sharing = find_view(shape, asked.per, channel), RowSharing.of(shape, asked.per, channel)
+    if geometry.dims[-1] % shape[-1]:
         return None
     dtype, effort, tensor_scale = plan.choose_output_dtype(values.dtype), effort._replace(block=TILE), 1.0
+    known: tuple[RowSharing, Floats] | None = None
     try:
-        if row.has_tensor_scale:
-            seen = LargestSink(dtype)
+        if sharing is not None or row.has_tensor_scale:
+            seen = LargestSink(geometry, dtype, sharing or RowSharing(shape[-1], 1, 1))
             run_into(plan, values, seen, inputs, effort)
-            whole = find_tensor_scale(seen.largest, row)
-            if not np.isfinite(seen.largest) or whole.is_boundary:
+            if sharing is None:
+                found = find_tensor_scale(seen.largest.item(), row)
+                tensor_scale = found.values.item()
+            else:
+                found = find_scales(seen.largest, row, asked.rounding)
+                known = sharing, found.values
+            if not np.isfinite(seen.largest).all() or found.is_boundary.any():
                 return None
-            tensor_scale = whole.values.item()
-        sink = QuantizingSink(geometry, dtype, row, asked.rounding, tensor_scale, shape[-1], view[3])
+        shared = view[3] if sharing is None else sharing.length
+        sink = QuantizingSink(geometry, dtype, row, asked.rounding, tensor_scale, shape[-1], shared, known)
         statistics = run_into(plan, values, sink, inputs, effort)
     except (UndecidedError, NormError):  # an error is told of the whole tensor
         return None
     counts = statistics.pop(COUNT, None)
     exact = Result(plan, values, statistics, inputs, effort, counts, is_finite=True)
-    return _keep(asked, exact, sink.codes, sink.scales, tensor_scale, sink.rounder.losses)
+    scales = sink.scales if known is None else known[1]
+    return _keep(asked, exact, sink.codes, scales, tensor_scale, sink.rounder.losses)
 
 
 def _keep(

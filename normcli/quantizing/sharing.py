@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,20 +35,54 @@ def find_view(shape: tuple[int, ...], per: str, channel: int | None) -> tuple[in
     DataError
         If there is no channel axis, or the last axis does not divide into blocks of N.
     """
-    size = math.prod(shape)
+    size, last = math.prod(shape), shape[-1] if shape else 1
     if per == "tensor":
-        return 1, size, 1, 1
+        return 1, size // max(1, last), 1, last
     if per == "channel":
         if channel is None:
             raise DataError("--per channel: the tensor has no channel axis")
         return 1, math.prod(shape[:channel]), shape[channel], math.prod(shape[channel + 1 :])
-    last = shape[-1] if shape else 1
     block = last if per == "token" else int(per.partition(":")[2])
     if last % block:
         raise DataError(
             f"--per {per}: the last axis has {last} values, which do not divide into blocks of {block}"
         )
     return 1, 1, size // block, block
+
+
+class RowSharing(NamedTuple):
+    """The groups of rows, or of columns, that share a scale.
+
+    Parameters
+    ----------
+    length : int
+        The number of values in a row: along the tensor's last axis.
+    groups : int
+        The number of groups.
+    stride : int
+        The number of neighbouring rows in one group; 0 if each column is a group.
+    """
+
+    length: int
+    groups: int
+    stride: int
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], per: str, channel: int | None) -> RowSharing | None:
+        """Return the groups of a tensor; None where values that share a scale are neighbours in a row."""
+        if per == "tensor":
+            return cls(shape[-1], 1, 1)
+        if per != "channel" or channel is None:
+            return None
+        stride = 0 if channel == len(shape) - 1 else math.prod(shape[channel + 1 : -1])
+        return cls(shape[-1], shape[channel], stride)
+
+    def spread(self, outer: list[int], last: int) -> NDArray[Any] | None:
+        """Return the group of each row, in runs of these lengths, the last of whole rows; None of columns."""
+        if not self.stride:
+            return None
+        rows = (*outer, last // self.length)
+        return (np.arange(math.prod(rows)) // self.stride % self.groups).reshape(rows)
 
 
 def shape_scales(

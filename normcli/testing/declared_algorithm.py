@@ -192,10 +192,8 @@ def _spread(asked: Arguments, parameter: NDArray[Any] | None, otherwise: float) 
 
 def _find_square(statistics: dict[str, Floats], size: int) -> Floats:
     """Return the variance, the mean square, or the square of a length over its number of values, flat."""
-    for name in ("var", "ms"):
-        if name in statistics:
-            return statistics[name].reshape(-1)
-    return statistics["norm"].reshape(-1) ** 2 / size
+    square = statistics.get("var", statistics.get("ms"))
+    return statistics["norm"].reshape(-1) ** 2 / size if square is None else square.reshape(-1)
 
 
 def _holds(name: str, dtype: np.dtype[Any]) -> bool:

@@ -120,6 +120,7 @@ def test_check_says_which_rule_made_scales(normcli):
             "--rtol is of a result that is not quantized",
         ),
         (("--quantize", "int8", "--actual", "x.npy", "--workers", "2"), "--quantize is of one machine"),
+        (("--clip-output", "-1,1", "--actual", "x.npy"), "--clip-output is checked of codes: give --quantize"),
         (("--quantize", "int8", "--actual", "x.npy", "--backward"), "--backward is of a result that is not"),
     ],
 )
@@ -130,7 +131,13 @@ def test_what_check_does_not_do_is_one_line(words, message, normcli):
 
 
 @pytest.mark.parametrize(
-    "around", [("--gate", "z.npy"), ("--gate", "z.npy", "--gate-order", "before"), ("--clip", "-1,0.5")]
+    "around",
+    [
+        ("--gate", "z.npy"),
+        ("--gate", "z.npy", "--gate-order", "before"),
+        ("--clip", "-1,0.5"),
+        ("--clip-output", "-1,0.5"),
+    ],
 )
 def test_codes_behind_a_gate_and_bounds_are_checked_with_them(around, x, normcli):
     np.save("z.npy", x[::-1])

@@ -84,7 +84,9 @@ def test_values_that_do_not_count_add_nothing():
     for dtype in ("float64", "float32"):
         rows = np.where(selected, x, 0.0).astype(dtype)
         leaves = measure_leaves(rows, Workspace(), selected, need_sum=True)
-        require_exact(leaves.part(0, 2), [row[s] for row, s in zip(rows[:2], selected, strict=False)])
+        require_exact(
+            leaves.map(lambda a: a[..., :2]), [row[s] for row, s in zip(rows[:2], selected, strict=False)]
+        )
         assert leaves.count.tolist() == selected.sum(axis=-1).tolist()
         assert leaves.sum_0[2] == leaves.square_0[2] == 0.0
 
@@ -146,7 +148,7 @@ def test_nan_and_infinities_are_those_of_plain_sums(dtype):
     x[3, 3], x[3, 4] = np.inf, -np.inf
     with np.errstate(all="ignore"):
         leaves = measure_leaves(x, Workspace(), need_sum=True)
-        folded = fold_leaves(leaves.reshape((1, 5)).part(1, 3))
+        folded = fold_leaves(leaves.reshape((1, 5)).map(lambda a: a[..., 1:3]))
     np.testing.assert_array_equal(leaves.sum_0[:4], [np.nan, np.inf, -np.inf, np.nan])
     np.testing.assert_array_equal(leaves.square_0[:4], [np.nan, np.inf, np.inf, np.inf])
     assert not leaves.extreme.any()

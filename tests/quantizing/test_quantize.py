@@ -10,6 +10,7 @@ import pytest
 
 from normcli import NormError, normalize
 from normcli.numerics.workspace import Workspace
+from normcli.quantizing import blocks
 from normcli.quantizing import quantize as room
 from normcli.quantizing.blocks import Rounder, make_codes
 from normcli.quantizing.codes import encode, round_quotients
@@ -330,6 +331,43 @@ def test_tiles_have_the_codes_of_the_whole(name, per, norm, shape, options, is_t
         assert np.array_equal(array, found.arrays[key])
     assert np.array_equal(found.factors, whole.factors)
     assert found.exact.warnings == whole.exact.warnings
+
+
+@pytest.mark.usefixtures("either_kernel")
+@pytest.mark.parametrize(
+    ("norm", "shape", "options"),
+    [
+        ("ln", (64, 96), {}),
+        ("rms", (8, 8, 96), {"gamma": np.linspace(-2.0, 2.0, 96), "layout": "nld"}),
+        ("ln", (8, 8, 96), {"layout": "ncl"}),
+        ("gn", (6, 8, 4, 32), {"groups": 2, "layout": "NCHW"}),
+        ("bn", (6, 8, 4, 32), {"layout": "NCHW"}),
+        ("ln", (16, 4, 32), {"axes": (0, 2), "layout": "cnl"}),
+    ],
+)
+@pytest.mark.parametrize("per", ["tensor", "channel"])
+@pytest.mark.parametrize("name", ["int8", "fp8-e4m3"])
+def test_scales_of_more_than_a_row_are_found_tile_by_tile(name, per, norm, shape, options, monkeypatch):
+    x = np.random.default_rng(8).standard_normal(shape).astype(np.float32)
+    whole = quantize(x, norm, name, per=per, **options)
+    monkeypatch.setattr(room, "TILE", 1000)
+    monkeypatch.setattr(blocks, "BLOCK", 500)
+    found = quantize(x, norm, name, per=per, threads=2, **options)
+    assert (whole.exact.is_normalized, found.exact.is_normalized) == (True, False)
+    assert found.losses == whole.losses
+    assert np.array_equal(found.codes, whole.codes)
+    assert np.array_equal(found.scales, whole.scales)
+    assert found.scales.shape == whole.scales.shape
+    assert np.array_equal(found.values, whole.values)
+
+
+def test_a_value_that_is_not_finite_has_no_scale_of_its_channel(monkeypatch):
+    monkeypatch.setattr(room, "TILE", 1000)
+    x = np.random.default_rng(8).standard_normal((64, 32))
+    x[40, 3] = np.inf
+    for per in ("tensor", "channel"):
+        with pytest.raises(NormError, match="takes a finite"):
+            quantize(x, "ln", "int8", per=per)
 
 
 def test_a_tile_with_a_boundary_or_an_error_is_left_to_the_whole(monkeypatch):

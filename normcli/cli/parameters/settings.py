@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -88,16 +88,6 @@ class SurroundingOptions(NamedTuple):
     gate_act: str | None = None
     gate_order: str | None = None
     clip_output: str | None = None
-
-    def leave_gate(self) -> SurroundingOptions:
-        """Return the options without those of a gate."""
-        return self._replace(gate=None, gate_act=None, gate_order=None)
-
-    def refuse(self, reason: str) -> None:
-        """Raise `UsageError` with a reason if any is given."""
-        for name, value in self._asdict().items():
-            if value is not None:
-                raise UsageError(f"--{name.replace('_', '-')} {reason}")
 
 
 class QuantizingOptions(NamedTuple):
@@ -256,6 +246,8 @@ class Settings(NamedTuple):
     selection : SelectionOptions
     answer : AnswerOptions
     run : RunOptions
+    given : frozenset of str
+        The options that the command line gives, by their long names: `--axes`.
     """
 
     request: Request
@@ -268,23 +260,43 @@ class Settings(NamedTuple):
     selection: SelectionOptions
     answer: AnswerOptions
     run: RunOptions
+    given: frozenset[str] = frozenset()
+
+    def refuse(self, reason: str, *names: str) -> None:
+        """Raise `UsageError` if one of some options is given: its name, and the reason."""
+        for name in names:
+            if name in self.given:
+                raise UsageError(f"{name} {reason}")
 
     def want(self, columns: tuple[str, ...] | None) -> Settings:
         """Return these settings for an input whose columns are wanted in the order of some names."""
         return self._replace(source=self.source._replace(wanted=columns))
 
 
-_, *_KINDS = get_type_hints(Settings).values()
+_KINDS = (
+    SourceOptions, SurroundingOptions, QuantizingOptions, ParameterOptions, RunningOptions, TrainingOptions,
+    SelectionOptions, AnswerOptions, RunOptions,
+)  # fmt: skip
 """The records of `Settings` behind the request, in their order."""
 
 
-def parse_settings(norm: str, values: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
+def parse_settings(
+    norm: str, values: Mapping[str, Any], params: Sequence[click.Parameter]
+) -> tuple[Settings, dict[str, Any]]:
     """Return the records that click's values make, and the values that are the verb's own.
 
     A record's field that the verb has no option for keeps its default.
     """
     values = {**values, "inputs": (*values.get("files", ()), *values.get("inputs", ()))}
-    records = [kind(**{name: values[name] for name in kind._fields if name in values}) for kind in _KINDS]
+    records: list[Any] = [
+        kind(**{name: values[name] for name in kind._fields if name in values}) for kind in _KINDS
+    ]
     shared = {*NAMES, "files", *(name for kind in _KINDS for name in kind._fields)}
     own = {name: value for name, value in values.items() if name not in shared}
-    return Settings(Request.collect(norm, values), *records), own
+    open_values = (None, False, ())
+    given = frozenset(
+        next((name for name in param.opts if name.startswith("--")), "")
+        for param in params
+        if not any(values.get(str(param.name)) is value for value in (*open_values, param.default))
+    )
+    return Settings(Request.collect(norm, values), *[*records, given]), own

@@ -11,7 +11,7 @@ from normcli.numerics.deciding import PAIRS
 from normcli.numerics.gradients.in_doubles import SECOND_ORDER, U
 from normcli.numerics.gradients.sums import take_exactly
 from normcli.numerics.gradients.values import KnownGradients, round_known
-from normcli.numerics.pairs import Pair, two_sum
+from normcli.numerics.pairs import Pair, map_arrays, two_sum
 from normcli.numerics.sums.fixed_point import Fixed
 from normcli.tuples import NamedTuple
 
@@ -84,23 +84,8 @@ class ReadTile(NamedTuple):
 
     def take(self, rows: Integers) -> ReadTile:
         """Return some of the rows, as if nothing else lay there."""
-        (raw, x, low, counted), gamma, places = self.values, self.gamma, self.places
-        off, *gates = self.off, self.upstream, self.downstream
-        return ReadTile(
-            self.place,
-            self.numbers[rows],
-            TileValues(
-                raw,
-                x[rows],
-                None if low is None else low[rows],
-                None if counted is None else counted[rows],
-            ),
-            self.dy[rows],
-            None if gamma is None else gamma[rows],
-            None if places is None else places[rows],
-            None if off is None else off[rows],
-            *(None if gate is None else gate.map(lambda a: a[rows]) for gate in gates),
-        )
+        taken = map_arrays(self._replace(values=self.values._replace(raw=np.zeros(()))), lambda a: a[rows])
+        return taken._replace(values=taken.values._replace(raw=self.values.raw))
 
 
 class Tile(NamedTuple):

@@ -7,6 +7,7 @@
 * `hypothesis`: a way of grouping, centring and dividing, and what it predicts
 * `match`: a hypothesis that holds, and which match comes first
 * `match_names`: the norms and frameworks that a hypothesis is
-* `affine_estimate`: a gamma and beta that nobody gave, fitted
+* `affine_fit`: a gamma and beta fitted to values
+* `affine_estimate`: the hypotheses whose gamma and beta nobody gave
 * `search`: all hypotheses, windows and matrices among them
 """

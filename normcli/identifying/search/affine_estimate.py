@@ -1,8 +1,8 @@
-"""gamma and beta that nobody gave: fitted to the values, one pair for each channel.
+"""The search for a norm with unknown gamma and beta, which are fitted to the values.
 
-Of half precision, a kernel whose sums are of float32 leaves each value its own last roundings and nothing else.
-A statistic that was taken in half precision moves a whole group by one factor or shift: no gamma and beta,
-which all groups share, take that up.
+For y of half precision, a kernel with sums in float32 adds nothing to y but each value's own last roundings. A
+statistic that was rounded to half precision changes a whole group by one factor or shift, which gamma and beta
+cannot make up for, since all groups share them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, is_half
-from normcli.identifying.models.error_bounds import Level, choose_careless, measure_noise
+from normcli.identifying.models.error_bounds import choose_careless
 from normcli.identifying.models.evidence import Model, count_numbers, list_usual
-from normcli.identifying.models.line_fit import PlainMap, fit_lines, fit_within
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
-from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, AffineStep
+from normcli.identifying.search.affine_fit import Target, fit_carefully, regress, regress_each, weigh_fit
+from normcli.identifying.search.affine_step import NO_AFFINE
 from normcli.identifying.search.groups import put_back, take_groups
 from normcli.identifying.search.hypothesis import Hypothesis, Sample
 from normcli.identifying.search.screen import choose_places, go_together
@@ -39,29 +38,23 @@ if TYPE_CHECKING:
 
 
 _HOPEFUL = 0.3
-"""Hypotheses that leave more of the spread than this unexplained with every likely eps are not pursued."""
+"""A hypothesis is dropped if with every likely eps some value is off by more than this part of y's
+deviation."""
+
 
 _AT_ONCE = 1 << 12
-"""Values of which all likely eps are tried at once."""
+"""All likely eps are tried at once for at most this many values, else one after the other."""
+
 
 _LIKELY_EPS = (1e-6, 1e-5, 1e-3)
+
+
 _BESIDE = 0.05
-"""Likely eps are tried first where they are no smaller than this part of the least variance."""
-
-_ROUNDINGS, _ROUNDINGS_OF_HALF = 16.0, 1.0
-"""Ulp by which values may be off; in half precision, only by a rough kernel."""
-
-
-class Fit(NamedTuple):
-    """Lines that were fitted, and how far each value is off and may be."""
-
-    lines: PlainMap
-    rest: Floats
-    allowed: Floats
+"""Likely eps are tried first if they are larger than this part of the least variance."""
 
 
 class Estimated(NamedTuple):
-    """A hypothesis with a gamma and a beta that were fitted, and the precision of the kernels that give it."""
+    """A hypothesis with a fitted gamma and beta, and the dtype of the arithmetic of kernels that give y."""
 
     hypothesis: Hypothesis
     precision: str
@@ -70,18 +63,20 @@ class Estimated(NamedTuple):
 def estimate(
     x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid], most: float = math.inf
 ) -> Iterator[Estimated]:
-    """Yield the hypotheses that reproduce y with some gamma and beta.
+    """Yield the hypotheses that reproduce y with a fitted gamma and beta.
 
-    There is one pair for all values, or one for each index of a channel axis or of the reduced axes. Of half
-    precision, float32 is the precision where a gamma and a beta exist with which last roundings explain y.
+    There is one pair for all values, or one for each index of a channel axis or of the reduced axes. If y is of
+    half precision, the precision is float32 if last roundings alone explain y with some gamma and beta, else
+    that half precision. Nothing if y has NaN, or does not depend on x.
 
     Parameters
     ----------
     x, y, dtype
         As in `Target`.
     grids : sequence of Grid
+        The ways of grouping to try.
     most : float
-        There are fewer pairs than this.
+        Hypotheses have fewer pairs of gamma and beta than this.
     """
     if np.isnan(y).any() or not _is_open(x, y):  # no gamma and beta make NaN of finite groups
         return
@@ -94,7 +89,7 @@ def estimate(
 
 
 def _is_open(x: Floats, y: Floats) -> bool:
-    """Whether y goes with x, or with x less what its lines along an axis have in common."""
+    """Whether y may be a function of x, or of x standardized along one axis, in a sample."""
     places = choose_places(x.shape)
     x, y = x[places], y[places]
     moved = ((x - x.mean(axis, keepdims=True)) / x.std(axis, keepdims=True) for axis in range(x.ndim))
@@ -104,7 +99,11 @@ def _is_open(x: Floats, y: Floats) -> bool:
 def list_cases(
     x: Floats, y: Floats, grids: Sequence[Grid], most: float = math.inf
 ) -> Iterator[tuple[Hypothesis, list[tuple[int, ...]]]]:
-    """Yield the groups of finite values by each standard, and the axes that gamma and beta may run along."""
+    """Yield each hypothesis without gamma and beta, and the sets of axes along which they may vary.
+
+    Each grid is combined with each divisor by moments. Grids with infinite or NaN values in x are left out, as
+    are those without such a set of axes.
+    """
     for grid, divisor in itertools.product(grids, MOMENTS):  # any other differs by a scale and a shift
         every = [axes for axes in _choose_parameter_axes(grid, most) if any(list_betas(grid, axes, divisor))]
         rows = take_groups(grid, x) if every else None
@@ -115,7 +114,10 @@ def list_cases(
 
 
 def list_betas(grid: Grid, axes: tuple[int, ...], divisor: Divisor) -> Iterator[bool]:
-    """Yield whether there is a beta, where y shows more than is fitted; none first if nothing is centred."""
+    """Yield False for a fit without beta and True for one with beta, each if y shows more than is fitted.
+
+    A norm with a centre is fitted with beta only.
+    """
     for shifts in (True,) if is_centred(divisor) else (False, True):
         if count_numbers(grid, axes, divisor, shifts=shifts) > 0:
             yield shifts
@@ -124,7 +126,10 @@ def list_betas(grid: Grid, axes: tuple[int, ...], divisor: Divisor) -> Iterator[
 def _estimate_along(
     axes: tuple[int, ...], plain: Hypothesis, x: Floats, y: Floats, dtype: np.dtype[Any]
 ) -> list[Estimated]:
-    """Return the hypotheses of some groups with a gamma and a beta along some axes, or no beta if that does."""
+    """Return the hypotheses that reproduce y with gamma and beta along some axes, without beta if possible.
+
+    Those with arithmetic in half precision are returned only if there is no other.
+    """
     rough: list[Estimated] = []
     for shifts in list_betas(plain.sample.grid, axes, plain.sample.standard.divisor):
         found = list(_pursue(plain, Target(x, y, axes, dtype, shifts)))
@@ -134,44 +139,12 @@ def _estimate_along(
     return rough
 
 
-class Target(NamedTuple):
-    """The tensors to which gamma and beta are fitted.
-
-    Parameters
-    ----------
-    x, y : ndarray
-        Of one shape.
-    axes : tuple of int
-        The axes along which gamma and beta vary.
-    dtype : numpy.dtype
-        The dtype to which y was rounded.
-    shifts : bool
-        Whether there is a beta.
-    margin : float
-        The factor on the bounds of values if only a sample of each line is compared.
-    """
-
-    x: Floats
-    y: Floats
-    axes: tuple[int, ...]
-    dtype: np.dtype[Any]
-    shifts: bool
-    margin: float = 1.0
-
-    def fit(self, values: Floats) -> PlainMap:
-        """Return the gamma and beta of least squares that take values to y; a further first axis is kept."""
-        axes = self.axes
-        if values.ndim > self.y.ndim:
-            axes = (0, *(1 + axis for axis in axes))
-        return fit_lines(values, self.y, axes, through_zero=not self.shifts)
-
-    def read_step(self, lines: PlainMap) -> AffineStep:
-        """Return lines as an affine step."""
-        return AffineStep(ESTIMATED, lines.scale, lines.shift if self.shifts else None)
-
-
 def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
-    """Yield a hypothesis with each place of eps, if some eps fit."""
+    """Yield the hypothesis with eps inside the root, and with eps outside, each if a usual eps fits.
+
+    A few values are tried first. The model has the range of the eps that fit, and gamma and beta are those of
+    the likeliest.
+    """
     most = _HOPEFUL * float(np.std(target.y, where=np.isfinite(target.y)))
     few, least = take_few(plain, target)
     if not _is_hopeful(few, least, most):
@@ -200,7 +173,7 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
 
 
 def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
-    """Whether some likely eps leaves no more than so much of any value unexplained."""
+    """Whether, with some likely eps, the fit leaves no value off by more than `most`."""
     least = float(np.square(plain.sample.standard.size.min(initial=math.inf)))
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
     counted = np.isfinite(target.y)
@@ -212,10 +185,11 @@ def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
 
 
 def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]:
-    """Yield the axes along which gamma and beta may vary, if they have fewer than `most` pairs; first no axis.
+    """Yield the sets of axes along which gamma and beta may vary, with fewer than `most` pairs.
 
-    Further ones are a channel axis, and the reduced axes. If groups are larger than whole channels, any scale
-    and shift of a channel fits, which proves nothing.
+    These are no axis (if `most` is finite), the second axis or the last, and the reduced axes. A channel axis
+    is left out if its groups are whole channels: then any scale and shift of a channel fits, which proves
+    nothing.
     """
     rank = len(grid.shape)
     kept = {axis for axis, length in enumerate(grid.shape) if length > 1} - set(grid.axes)
@@ -227,53 +201,8 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
     yield from (axes for axes in chosen if math.prod(grid.shape[axis] for axis in axes) < most)
 
 
-def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Iterator[Fit]:
-    """Yield gamma and beta of least squares for each eps."""
-    for eps in every:
-        lines, rest, allowed = regress(hypothesis, (eps,), target)
-        lines = PlainMap(target.axes, lines.scale[0], lines.shift[0])
-        yield Fit(lines, rest[0], allowed[0])
-
-
-def regress(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Fit:
-    """Return gamma and beta of least squares for all eps at once, shape (eps, *parameters)."""
-    grid, standard = hypothesis.sample.grid, hypothesis.sample.standard
-    level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
-    factors = np.stack([hypothesis.measure_factors(eps) for eps in every])
-    rows = standard.values * factors
-    limits = measure_noise(standard, level).limit(factors, rows)
-    standardized, before = (
-        np.concatenate([put_back(grid, part)[np.newaxis] for part in parts]) for parts in (rows, limits)
-    )
-    lines = target.fit(standardized)
-    slack = level.measure(np.abs(target.y) + np.abs(lines.shift)) + np.abs(lines.scale) * before
-    allowed = np.where(slack > 0.0, slack, level.measure(1.0))
-    return Fit(lines, np.abs(target.y - lines.apply(standardized)), allowed)
-
-
-def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
-    """Return the evidence in bits: how much more a map with as many numbers, but without groups, leaves.
-
-    That map takes x itself, or x less its group's mean, and so shows nothing of a divisor.
-    """
-    grid, rows = sample.grid, sample.standard.rows
-    maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))
-    numbers = count_numbers(grid, target.axes, sample.standard.divisor, shifts=target.shifts)
-    return min(numbers * _count_bits(grid, values, target, fit) for values in maps)
-
-
-def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
-    """Return by how many bits of what is allowed a group is off, on average, in a line through some values."""
-    lines = target.fit(values)
-    off = np.fmax.reduce(take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed), axis=1)
-    return float(np.log2(np.fmax(off, 1.0)).mean())
-
-
-_HALF_UNIT = 0.5
-
-
 def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[float]:
-    """Return the usual eps that values of a few lines do not refute."""
+    """Return the usual eps with which the fit explains all values of the target, times its margin."""
     usual = list_usual(target.dtype)
     moved = plain._replace(model=plain.model._replace(eps_mode=mode))
     fit = regress(moved, usual, target)
@@ -282,10 +211,10 @@ def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[floa
 
 
 def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
-    """Return a hypothesis of single values of some lines, and these values: what refutes it there refutes it.
+    """Return a hypothesis and a target for at most about 512 values, with the statistics of their whole groups.
 
-    Of lines that are too long, some values are taken: these have a line of their own, nearer to them, and a
-    margin for what it is off.
+    The values are of some lines (one for each index of gamma and beta). Lines longer than 512 values are
+    sampled, and the target has a margin of 4 for the different fit. What fails here fails for all values.
     """
     standard = plain.sample.standard
     places = _lay_places(plain.sample.grid, target.axes)
@@ -301,50 +230,21 @@ def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
 
 
 _FEW = 1 << 9
-"""Values that a hypothesis is tried on first."""
+"""About how many values a hypothesis is tried on first."""
+
 
 _MARGIN = 4.0
-"""The factor on the error of values where only a part of each line is fitted."""
+"""The factor on the bounds of errors if only a part of each line is fitted."""
 
 
 @functools.lru_cache(maxsize=8)  # of one grid, every divisor is tried in turn
 def _lay_places(grid: Grid, axes: tuple[int, ...]) -> NDArray[np.intp]:
-    """Return where the values of each line lie in the rows of groups, shape (lines, values)."""
+    """Return the flat indices, in the rows of groups, of the values of each line, shape (lines, values).
+
+    A line holds the values of one index of gamma and beta.
+    """
     shape = grid.group_count, grid.group_size
     places = put_back(grid, np.arange(math.prod(shape)).reshape(shape))
     lines = math.prod(grid.shape[axis] for axis in axes)
     laid: NDArray[np.intp] = np.moveaxis(places, axes, range(len(axes))).reshape(lines, -1)
     return laid
-
-
-def fit_carefully(hypothesis: Hypothesis, eps: float, target: Target) -> AffineStep | None:
-    """Return the gamma and beta with which every value is rounded once, or as often as cast orders do; or None.
-
-    Parameters
-    ----------
-    hypothesis : Hypothesis
-        Of all groups, with a gamma and a beta that are nearly right; x̂ is rounded first or not.
-    eps : float
-    target : Target
-        Of half precision.
-    """
-    y, dtype = target.y, target.dtype
-    if not np.isfinite(y).all():
-        return None
-    level, standard, grid = choose_careless(dtype), hypothesis.sample.standard, hypothesis.sample.grid
-    factors = hypothesis.measure_factors(eps)
-    rows = standard.values * factors
-    noise = measure_noise(standard, level).limit(factors, rows)
-    near = hypothesis.affine
-    assert near.scale is not None  # of every gamma that was fitted
-    for rounds_to in (None, dtype):
-        first = AffineStep(near.way, rounds_to=rounds_to)
-        least, most = (put_back(grid, first.apply(values)) for values in (rows - noise, rows + noise))
-        middle = (least + most) / 2.0
-        slack = near.allow(y, dtype, level) + np.abs(near.scale) * (most - least) / 2.0
-        if target.shifts and rounds_to is not None:  # so is its product with gamma
-            slack = slack + _HALF_UNIT * measure_unit(middle * near.scale, dtype)
-        lines = fit_within(middle, y, slack, target.axes, through_zero=not target.shifts)
-        if lines is not None:
-            return target.read_step(lines)._replace(rounds_to=rounds_to)
-    return None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 ESTIMATED = "estimated"
-"""The way of a gamma and a beta that nobody gave."""
+"""The name of the way with an unknown gamma and beta, which are fitted."""
 
 WAYS: Mapping[str, str] = MappingProxyType(
     {
@@ -38,7 +38,8 @@ WAYS: Mapping[str, str] = MappingProxyType(
         ESTIMATED: ", then a gamma and a beta that were fitted to the values",
     }
 )
-"""Every way and its words in a sentence, the likelier ones first."""
+"""Every way in which gamma and beta may enter, with the words for it behind a norm's name; the likelier
+first."""
 
 
 class AffineStep(NamedTuple):
@@ -49,9 +50,9 @@ class AffineStep(NamedTuple):
     way : str
         One of `WAYS`.
     scale, shift : ndarray or None
-        Of the tensor's rank, with lengths of 1 where they repeat; None stands for 1 and 0.
+        Factor and addend, broadcastable to the tensor and of its rank; None for 1 and for 0.
     rounds_to : numpy.dtype or None
-        What x̂ is rounded to before the scale multiplies it; None where it is not.
+        The dtype to which x̂ is rounded before the scale multiplies it; None if x̂ is not rounded.
     """
 
     way: str
@@ -60,26 +61,44 @@ class AffineStep(NamedTuple):
     rounds_to: np.dtype[Any] | None = None
 
     def map(self, function: Callable[[Floats], Floats]) -> AffineStep:
-        """Return the step with a function applied to its scale and its shift, as far as it has them."""
+        """Return the step with a function applied to its scale and its shift; None stays None."""
         scale, shift = (None if values is None else function(values) for values in (self.scale, self.shift))
         return self._replace(scale=scale, shift=shift)
 
     def apply(self, standardized: Floats) -> Floats:
-        """Return y, of float64."""
+        """Return y = scale · x̂ + shift in float64, with x̂ rounded first if the step rounds it."""
         if self.rounds_to is not None:
             standardized = round_array(standardized, self.rounds_to).astype(np.float64)
         scaled = standardized if self.scale is None else standardized * self.scale
         return scaled if self.shift is None else scaled + self.shift
 
     def allow(self, values: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
-        """Return how far off y may be for what this step adds and rounds, given y or about that."""
+        """Return the bound on the error of each value of y, by the last rounding and by the shift's sum.
+
+        Parameters
+        ----------
+        values : ndarray
+            y, exactly or nearly.
+        dtype : numpy.dtype
+            The dtype to which y was rounded.
+        level : Level
+        """
         return level.allow(values, dtype, 0.0 if self.shift is None else np.abs(self.shift))
 
     def undo(self, values: Floats, slack: Floats, before: Floats) -> tuple[Floats, Floats]:
-        """Return x̂ and how far it may be off, given y, how far this step may be off, and how far x̂ before it.
+        """Return x̂ of y, and the bound on its error at each value.
 
-        Where the scale is 0, y says nothing of x̂: the slack is infinite there. Where x̂ was rounded, and to
-        nothing that gives y, it is NaN.
+        Where the scale is 0, x̂ is 0 and its bound infinite, as y shows nothing of x̂. x̂ is NaN where no x̂
+        gives y: with a scale of 0, or because it was rounded first.
+
+        Parameters
+        ----------
+        values : ndarray
+            y.
+        slack : ndarray
+            The bound on the error of this step.
+        before : ndarray
+            The bound on the error of x̂ before this step.
         """
         if self.shift is not None:
             values = values - self.shift
@@ -105,7 +124,10 @@ def round_array(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _undo_rounding(values: Floats, slack: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
-    """Return what rounds to a number of the dtype within the slack: the middle, and how far it reaches."""
+    """Return the middle and half the width of the interval that rounds to numbers within the slack of values.
+
+    The middle is NaN where no number of the dtype is within the slack.
+    """
     with np.errstate(all="ignore"):
         low, high = -_round_down(slack - values, dtype), _round_down(values + slack, dtype)
         least, most = (z - sign * measure_unit(z, dtype) / 2.0 for z, sign in ((low, 1.0), (high, -1.0)))
@@ -129,7 +151,7 @@ NO_AFFINE = AffineStep("none")
 def enumerate_affine_steps(
     shape: tuple[int, ...], gamma: NDArray[Any] | None, beta: NDArray[Any] | None
 ) -> Iterator[AffineStep]:
-    """Yield the ways in which given parameters may have entered, the right one first.
+    """Yield the ways in which given parameters may have entered: first the right one, last that without any.
 
     Raises
     ------
@@ -153,14 +175,15 @@ def enumerate_affine_steps(
 
 
 def choose_usual(steps: Sequence[AffineStep]) -> list[AffineStep]:
-    """Return the steps that apply all parameters as they should, wherever they lie, and the one without any."""
+    """Return the steps of the first step's way, along whichever axes, and the step without gamma and beta."""
     return [step for step in steps if step.way in (steps[0].way, NO_AFFINE.way)]
 
 
 def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) -> list[Floats]:
-    """Return a parameter in the tensor's rank, along each set of axes that have its lengths, in order.
+    """Return a parameter at the tensor's rank, once for each set of axes that have its lengths; empty for None.
 
-    One of fewer numbers than there are channels of images goes by groups of them, if they divide so.
+    If no axes have them, a flat parameter may be of the last axes together; or each of its numbers is repeated
+    for a group of channels, along the second or the last axis, if there are more channels.
     """
     if parameter is None:
         return []
@@ -191,9 +214,9 @@ def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) ->
 
 
 def _find_places(lengths: tuple[int, ...], shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the axes that have some lengths, in order: neighbours first, and of these the last.
+    """Return the sets of axes that have some lengths, in that order: neighbouring and late axes first.
 
-    Others are those of a gamma of each sample or head: (B, D) of (B, L, D).
+    Axes that are not neighbours belong to a gamma of each sample or head: (B, D) for a tensor (B, L, D).
     """
     every = itertools.combinations(range(len(shape)), len(lengths))
     fitting = [axes for axes in every if tuple(shape[axis] for axis in axes) == lengths]
@@ -201,6 +224,6 @@ def _find_places(lengths: tuple[int, ...], shape: tuple[int, ...]) -> list[tuple
 
 
 def _view(values: Floats, axes: tuple[int, ...], rank: int) -> Floats:
-    """Return a parameter in the tensor's rank, along some axes."""
+    """Return a parameter at the tensor's rank, along some axes, with lengths of 1 elsewhere."""
     lengths = dict(zip(axes, values.reshape(-1).shape if len(axes) == 1 else values.shape, strict=True))
     return values.reshape([lengths.get(axis, 1) for axis in range(rank)])

@@ -1,4 +1,4 @@
-"""Every way in which the values of a shape may share statistics, and the values of some of the groups."""
+"""The ways of grouping the values of a shape, and the values of chosen groups."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
 
 MOST_PICKED = 1 << 17
-"""Values of a file that are picked one by one; of more, the whole file is read, part by part."""
+"""The most values of a file that are picked by index; for more, the whole file is read in parts."""
 
 MOST_DIVISORS = 12
-"""Numbers of channel groups that are tried for an axis: of more divisors, the smallest and the largest."""
+"""The most numbers of channel groups tried for an axis: of more divisors, the smallest and the largest."""
 
 
 def enumerate_grids(shape: tuple[int, ...]) -> Iterator[Grid]:
-    """Yield every set of axes, and every split of an axis with sets of axes that channel groups come with.
+    """Yield the grid of every set of reduced axes, then every split of an axis into channel groups.
 
-    Each is in its canonical form, without groups of one value: these say nothing of the norm that made them.
+    A split axis comes with several sets of other reduced axes. Grids are in canonical form, and their groups
+    have at least two values.
     """
     layout = Layout(len(shape), None)
     wide = [axis for axis, length in enumerate(shape) if length > 1]
@@ -51,7 +52,10 @@ def enumerate_grids(shape: tuple[int, ...]) -> Iterator[Grid]:
 
 
 def _choose_divisors(length: int) -> list[int]:
-    """Return the numbers of groups of at least two values, but for one group."""
+    """Return the numbers of equal parts into which a length can be split, without 1.
+
+    At most 12: the smallest six and the largest six.
+    """
     small = [n for n in range(2, math.isqrt(length) + 1) if length % n == 0]
     every = sorted({*small, *(length // n for n in small)})
     if len(every) <= MOST_DIVISORS:
@@ -62,22 +66,22 @@ def _choose_divisors(length: int) -> list[int]:
 
 @functools.lru_cache(maxsize=64)
 def choose_groups(count: int, most: int) -> NDArray[np.intp]:
-    """Return the numbers of at most so many groups, and one at least, spread evenly."""
+    """Return the indices of at most `most` of `count` groups, at least one, evenly spread and ascending."""
     chosen = np.unique(np.linspace(0, count - 1, min(max(1, most), count)).astype(np.intp))
     chosen.setflags(write=False)
     return chosen
 
 
 def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None = None) -> NDArray[Any]:
-    """Return the values of some groups (all by default), of shape (groups, group_size).
+    """Return the values of some groups, shape (groups, group_size).
 
     Parameters
     ----------
     grid : Grid
     values : ndarray
-        Of the grid's shape, or with lengths of 1 where it is to be repeated.
+        The tensor: of the grid's shape, or with axes of length 1 that broadcast to it.
     chosen : ndarray of int or None
-        The groups' numbers, in C order over the kept axes, ascending.
+        The indices of the groups, counted in C order over the kept axes, ascending; None for all groups.
     """
     is_mapped, is_whole = isinstance(values, np.memmap), values.shape == grid.shape
     if is_mapped and is_whole and chosen is not None and len(chosen) * grid.group_size <= MOST_PICKED:
@@ -100,7 +104,7 @@ def widen(values: NDArray[Any]) -> Floats:
 
 
 _SMALL = 64
-"""Groups of no more values are taken all at once."""
+"""Groups of at most this many values are taken all at once, larger ones one by one."""
 
 
 def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -> NDArray[Any]:
@@ -120,12 +124,12 @@ def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -
 
 
 def locate_value(grid: Grid, chosen: NDArray[np.intp], row: int, column: int) -> tuple[int, ...]:
-    """Return the index in the tensor of a value of the chosen groups."""
+    """Return the index in the tensor of the value at a row and column of the chosen groups' rows."""
     return tuple(int(i[0]) for i in grid.locate_values(chosen[[row]], np.array([column])))
 
 
 def put_back(grid: Grid, rows: NDArray[Any]) -> NDArray[Any]:
-    """Return the tensor of which `take_groups` would give these rows of all groups."""
+    """Return the tensor whose groups, as `take_groups` returns them, are these rows (of all groups)."""
     order = _order_axes(grid)
     view = rows.reshape([grid.view_shape[axis] for axis in order])
     return view.transpose(np.argsort(order)).reshape(grid.shape)

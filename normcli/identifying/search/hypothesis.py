@@ -1,4 +1,4 @@
-"""A hypothesis of what made a tensor, and a match: one that reproduces it."""
+"""Hypotheses of what made a tensor: sampled groups, a divisor and an affine step, with what they predict."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ class Sample(NamedTuple):
     ----------
     grid : Grid
     chosen : ndarray of int
-        The groups' numbers, in order.
+        The indices of the groups, ascending.
     standard : Standard
-        The input's values, standardized.
+        The groups of the input, standardized.
     actual : ndarray, shape (groups, group_size)
+        The groups of the actual tensor.
     undefined : Sample or None
-        Of those groups that had been chosen too, the ones that hold something infinite or NaN that counts: no
-        factor is seen in them, but whatever it is, it leaves nothing finite that is not 0.
+        The chosen groups whose input has infinity, or NaN that counts; None without such groups. They show no
+        factor, but whatever it is, their results are 0 or not finite.
     """
 
     grid: Grid
@@ -52,7 +53,7 @@ class Sample(NamedTuple):
         return locate_value(self.grid, self.chosen, row, column)
 
     def place(self, affine: AffineStep) -> AffineStep:
-        """Return an affine step with its scale and shift of the sampled values."""
+        """Return an affine step with its scale and shift taken at the sampled values."""
         return affine.map(lambda values: take_groups(self.grid, values, self.chosen))
 
 
@@ -62,10 +63,11 @@ class Hypothesis(NamedTuple):
     Parameters
     ----------
     sample : Sample
-        The groups with which it is compared.
+        The groups with which the hypothesis is compared.
     affine : AffineStep
-        gamma and beta of the whole tensor.
+        Gamma and beta of the whole tensor.
     model : Model
+        The divisor, with its ddof, p and range of eps.
     """
 
     sample: Sample
@@ -73,7 +75,7 @@ class Hypothesis(NamedTuple):
     model: Model
 
     def predict(self, eps: float) -> Floats:
-        """Return the exact result for the sampled values, as float64; x̂ rounded if the affine step does."""
+        """Return the exact result for the sampled values in float64, with x̂ rounded if the step rounds it."""
         placed, rows = self.sample.place(self.affine), self.sample.standard.rows
         plan = self.model.make_plan((1,), rows, eps)
         selection = None if self.sample.standard.missing is None else Selection(omits_nan=True)
@@ -85,7 +87,7 @@ class Hypothesis(NamedTuple):
         return calculate_rows(plan, rows, (scale, shift), selection)[0]
 
     def approximate(self, eps: float) -> Floats:
-        """Return the same in plain float64 arithmetic, which is off by a few units in the last place."""
+        """Return the result for the sampled values in float64 arithmetic, to a few units in the last place."""
         with np.errstate(all="ignore"):
             return self.sample.place(self.affine).apply(self.standardize(eps))
 
@@ -94,7 +96,10 @@ class Hypothesis(NamedTuple):
         return self.sample.standard.values * self.measure_factors(eps)
 
     def rounds_length(self, eps: float, dtype: np.dtype[Any]) -> bool:
-        """Whether a length that is rounded to a dtype of half precision before it divides gives every bit."""
+        """Whether dividing by an ℓp length rounded to half precision gives every bit of y.
+
+        False for other divisors and longer dtypes.
+        """
         sample, model = self.sample, self.model
         if model.p is None or not is_half(dtype):
             return False
@@ -105,7 +110,10 @@ class Hypothesis(NamedTuple):
         return measure_equality(sample.actual, expected, dtype) == 1.0
 
     def measure_factors(self, eps: float) -> Floats:
-        """Return the factor of each group's standardized values, shape (groups, 1); 0 where it is infinite."""
+        """Return the factor that eps, ddof and p put on each group's standardized values, shape (groups, 1).
+
+        It is 0 for groups where it would be infinite or NaN.
+        """
         standard, model = self.sample.standard, self.model
         if model.p is None:
             size = standard.size * np.sqrt(standard.counts / (standard.counts - model.ddof))
@@ -117,12 +125,12 @@ class Hypothesis(NamedTuple):
 
 
 def measure_equality(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> float:
-    """Return the share of values equal to the rounded expected ones; NaN equals NaN."""
+    """Return the share of values that are equal once both are rounded to a dtype; NaN equals NaN."""
     return float(np.mean(find_equal(actual, expected, dtype)))
 
 
 def find_equal(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> Selected:
-    """Return which values equal the rounded expected ones; NaN equals NaN."""
+    """Return which values are equal once both are rounded to a dtype; NaN equals NaN."""
     theirs, ours = (round_array(values, dtype) for values in (actual, expected))
     equal: Selected = (theirs == ours) | (np.isnan(actual) & np.isnan(expected))
     return equal

@@ -1,4 +1,4 @@
-"""A match: a hypothesis that reproduces a tensor, how sure that is, and which of several is named first."""
+"""Matches: norms that reproduce a tensor, with their evidence and their order."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Scope(NamedTuple):
     channels : frozenset of int
         The axes that may be the channel.
     order : tuple of int
-        The axes of the actual tensor, in the order of the input's.
+        The permutation of the actual tensor's axes that gives those of the input.
     dtype : numpy.dtype
         The dtype in whose last place distances are counted.
     start : Start or None
-        What power iterations may have started from.
+        The vector from which power iterations may have started; None without one.
     is_laid_out : bool
-        Whether a layout says which axis is the channel: then what a framework takes for it is no default.
+        Whether a layout names the channel axis, so that a framework's own choice of it is no default.
     """
 
     norm: str | None
@@ -54,24 +54,25 @@ class Scope(NamedTuple):
 
 
 _MOST_LOST = 2.0**-8
-"""The error of a mean, in deviations, up to which a norm can be told from its neighbours."""
+"""A match is doubtful if the mean of a group may be off by more than this part of a deviation."""
 
 
 _MOST_ULP = 2.0**40
-"""No rounding in float64 takes a value so far."""
+"""A match whose values are further off, in ulp, is not explained by rounding."""
 
 _FEW_EXACT = 0.1
-"""The share of values with the exact bits by luck, if a mean has lost that many digits."""
+"""If means have lost digits, a match is doubtful with a smaller share of exact values than this."""
 
 
 class Furthest(NamedTuple):
-    """The value that is furthest from the exact one.
+    """The value of y with the largest distance from the exact result.
 
     Parameters
     ----------
     place : tuple of int
-        Its index in the input.
+        The index of the value in the input.
     exact, actual : float
+        The exact result, and y.
     """
 
     place: tuple[int, ...]
@@ -89,58 +90,65 @@ class Match(NamedTuple):
     axes : tuple of int
         The reduced axes; with groups, one of them in part.
     precision : str
-        The dtype of the kernel's sums, as far as distances show it.
+        The dtype of the kernel's arithmetic, as far as distances show it; with ", rounded before gamma" behind
+        it if x̂ was rounded.
     like : tuple of str
-        The frameworks with these defaults.
-    max_ulp, max_abs : float
-        The largest distance of a value from the exact result, in units of the shorter of y's dtype and that.
+        The frameworks whose layers compute this match.
+    max_ulp : float
+        The largest distance of y from the exact result, in units in the last place of the shorter of y's dtype
+        and `precision`.
+    max_abs : float
+        The largest |y − exact result|.
     equal : float
-        The share of the values that have the bits of the exact result, rounded as the hypothesis says.
+        The share of values that have the bits of the exact result, rounded as the hypothesis says.
     compared : int
-        How many values these shares are of.
+        The number of compared values.
     furthest : Furthest
     order : tuple of int
-        The axes of the actual tensor, in the order of the input's.
+        The permutation of the actual tensor's axes that gives those of the input.
     groups : int or None
-        Of channels.
+        The number of channel groups; None for norms without.
     group_order : str or None
-        `contiguous` or `interleaved`, where there are groups.
+        `contiguous` or `interleaved`; None without channel groups.
     eps : float
-        The simplest that fits.
+        The simplest eps that fits.
     eps_range : (float, float)
-        The lowest and the highest that fit.
+        The lowest and the highest eps that fit.
     eps_mode : str or None
+        The place of eps; None if it is a floor of the divisor.
     ddof : int
     p : float or None
-        Of an ℓp length.
+        The exponent of an ℓp length; None for other divisors.
     affine : str
-        How gamma and beta entered: one of `affine.WAYS`.
+        The way in which gamma and beta entered: one of `affine_step.WAYS`.
     window : Window or None
-        Of `lrn`, which has no eps.
+        The window of `lrn`, which has no eps; None for other norms.
     rows : tuple of int or None
-        Of `sn`: the axes that are the rows of its matrix.
+        The axes that are the rows of the matrix of `sn`; None for other norms.
     steps : Steps or None
-        Of `sn`: the power iterations from a given start that give y.
+        The power iterations of `sn` from a given start that give y; None without a start.
     by_default : bool
         Whether the axes are the norm's or a framework's own choice.
     bits : float
-        The evidence for it; see `weight`.
+        The evidence in bits; see `weight`.
     is_odd : bool
-        Whether the eps is none in use and not small beside the variances: then it is no match.
+        Whether no kernel uses this eps and it is not small beside the variances: then the match is doubtful.
     has_default_eps : bool
-        Whether its eps is its norm's or one of these frameworks' own, or none is to be seen.
+        Whether the eps is the default of the norm or of a framework in `like`, or does not show.
     users : int
-        How many of the frameworks leave nothing of it to the caller.
+        The number of frameworks whose defaults alone give the match.
     lost : float
-        How far off the mean may be, as a part of a deviation: that shifts a whole group, whatever divides it.
+        The largest error that a group's mean may have, as a part of the group's deviation.
     fine : float
-        Of half precision, the bits that tell its statistics from some that were rounded to it; see `weight`.
+        The bits by which y of half precision shows that statistics were not rounded to it; see `weight`.
+        Infinite for longer dtypes.
     rounds_length : bool
-        Whether every value has the bits of a length that was rounded to half precision before it divided.
+        Whether every value has the bits of a division by a length that was rounded to half precision.
     hypothesis : Hypothesis or None
-        None for a window, for a matrix, and beside a gate.
+        The hypothesis; None for a window, a matrix, or a norm with a gate.
     gate : tuple of str or None
-        Order and activation of a gate that was given, as `--gate-order` and `--gate-act` have them.
+        The order and the activation of a given gate, as `--gate-order` and `--gate-act` name them; None without
+        a gate.
     """
 
     norm: str
@@ -185,17 +193,19 @@ class Match(NamedTuple):
         locate: Callable[..., tuple[int, ...]] = lambda *index: index,
         **others: Any,
     ) -> Match:
-        """Return the match of a norm with its exact result; the other fields are given as they are.
+        """Return the match of a norm, with the distances of an actual tensor from the exact result.
 
         Parameters
         ----------
         norm : str
         actual, exact : ndarray
-            Of one shape.
+            The compared values of y and of the exact result, of one shape.
         dtype : numpy.dtype
             The dtype in whose last place distances are counted.
         locate : callable
-            Takes the index of one of these values, and returns its index in the input.
+            Takes the index of a compared value, an integer for each axis, and returns its index in the input.
+        **others
+            The remaining fields of the match.
         """
         error, ulp = measure_distance(actual, exact, dtype)
         equal = find_equal(actual, exact, dtype)
@@ -212,54 +222,52 @@ class Match(NamedTuple):
         )
 
     def make_request(self) -> Request:
-        """Return the request of the norm of these groups, with the norm's own eps and ddof."""
+        """Return the request of the match's norm, axes, groups and p, with the norm's own eps and ddof."""
         return Request(self.norm, axes=self.axes, groups=self.groups, group_order=self.group_order, p=self.p)
 
     @property
     def is_certain(self) -> bool:
-        """Whether it is more than a plain map would be by chance."""
+        """Whether the evidence is enough, and neither an odd eps nor rounding may be the true reason."""
         return self.bits >= CERTAIN and not (self.is_odd or self.is_rough or self.takes_up_rounding)
 
     @property
     def takes_up_rounding(self) -> bool:
-        """Whether its eps, where it shows, may be what statistics of half precision make of a default one."""
+        """Whether a fitted eps may be a default one seen through statistics rounded to half precision."""
         return not self.has_default_eps and self.eps_range[0] > 0.0 and self.fine < CERTAIN
 
     @property
     def is_rough(self) -> bool:
-        """Whether only a kernel whose sums are of half precision, or lose all digits, may give these values."""
+        """Whether only a kernel with sums in half precision, or sums that cancel, may give these values."""
         if self.rounds_length:
             return False
-        is_alone = (
-            self.hypothesis is not None and len(self.hypothesis.sample.chosen) == 1
-        )  # any number is a factor
+        is_alone = self.hypothesis is not None and len(self.hypothesis.sample.chosen) == 1
         is_lost = self.lost > _MOST_LOST or (self.p is not None and is_alone)
         is_blurred = is_lost and self.equal < _FEW_EXACT and self.affine != ESTIMATED
         return self.sums_in_half or is_blurred
 
     @property
     def is_far(self) -> bool:
-        """Whether it is off by more than rounding makes, of numbers whose squares float64 does not hold."""
+        """Whether a value is off by more than 2⁴⁰ ulp, as with numbers whose squares overflow float64."""
         return self.max_ulp > _MOST_ULP
 
     @property
     def sums_in_half(self) -> bool:
-        """Whether a kernel with sums of float32 would not give these values."""
+        """Whether the precision is a half precision: no kernel with sums in float32 gives these values."""
         return is_half(np.dtype(find_type(self.precision.split(",")[0])))
 
     @property
     def takes_eps(self) -> bool:
-        """Whether an eps could have been there: where there is no room for one, a norm without it has none."""
+        """Whether the norm has an eps, or y has room for one."""
         return NORMS[self.norm].eps is not None or any(self.eps_range)
 
     @property
     def is_usual(self) -> bool:
-        """Whether its eps is one that people choose."""
+        """Whether the eps is one of `COMMON_EPS`."""
         return self.eps in COMMON_EPS
 
 
 def rank_matches(matches: Iterable[Match]) -> list[Match]:
-    """Sort matches: usual eps first, then by the share of equal values, then by how common the norm is."""
+    """Return matches, the best first: usual eps, then more exact values, then the commoner norm."""
     matches = list(matches)
     most = max((match.equal for match in matches), default=1.0)
 
@@ -285,15 +293,15 @@ def rank_matches(matches: Iterable[Match]) -> list[Match]:
 
 
 BY_LUCK = 0.1
-"""Shares of equal values that differ by less differ by luck."""
+"""Shares of equal values that differ by less than this are taken for equal."""
 
 
 _FEW = 4.0
-"""The most values without the exact bits that are an accident if another match gives every bit."""
+"""If a match gives every bit, matches that miss more values than this rank below it."""
 
 
 def _round_distance(distance: float) -> float:
-    """Return a distance's exponent to base 4: what differs by less differs by luck."""
+    """Return the exponent of a distance to base 4, so that similar distances rank alike; −∞ for 0."""
     if distance == 0.0:
         return -math.inf
     return math.frexp(distance)[1] // 2 if math.isfinite(distance) else math.inf

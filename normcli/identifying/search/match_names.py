@@ -1,4 +1,4 @@
-"""The norms and frameworks that group and divide as a hypothesis does, as matches."""
+"""Names for hypotheses: the norms and frameworks that group and divide in the same way, as matches."""
 
 from __future__ import annotations
 
@@ -35,19 +35,21 @@ if TYPE_CHECKING:
 
 
 _ANY_DTYPE = np.dtype(np.float64)
-"""The dtype of plans that are made for their groups alone."""
+"""The dtype of plans of which only the groups are used."""
 
 
 def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> Iterator[Match]:
-    """Yield a match for every norm whose groups these are, by its own default or a framework's; at least one.
+    """Yield a match for every norm that, by its own default or a framework's, has the groups of a hypothesis.
+
+    If there is no such norm, one match of a norm whose axes are chosen.
 
     Parameters
     ----------
     hypothesis : Hypothesis
-        Of a grid in its canonical form.
+        A hypothesis whose grid is in canonical form.
     scope : Scope
     level : Level
-        How well it was calculated.
+        The precision at which the hypothesis fits.
     """
     (grid, _, standard, actual, _), model, precision = hypothesis.sample, hypothesis.model, level.precision
     eps = _choose_eps(hypothesis, scope.dtype)
@@ -95,11 +97,11 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> I
 
 
 _BY_LUCK = 0.005
-"""Shares of equal values that differ by less differ by luck."""
+"""Shares of equal values that differ by less than this are taken for equal."""
 
 
 def _choose_eps(hypothesis: Hypothesis, dtype: np.dtype[Any]) -> float:
-    """Return the simplest eps that fits; if some give clearly more exact bits, the simplest of those."""
+    """Return the simplest eps that fits; if usual ones give clearly more exact bits, the simplest of these."""
     model = hypothesis.model
     simplest = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
     usual = [eps for eps in COMMON_EPS if model.low <= eps <= model.high and eps != simplest]
@@ -113,20 +115,20 @@ def _choose_eps(hypothesis: Hypothesis, dtype: np.dtype[Any]) -> float:
 
 
 _LONGEST_JUDGED = 4
-"""The largest item size of floats whose bits float64 arithmetic determines."""
+"""Bits are compared for dtypes of at most this many bytes, whose values float64 arithmetic determines."""
 
 
 class _Trace(NamedTuple):
-    """Traces of the kernel's arithmetic in its values.
+    """Signs of the kernel's arithmetic in its values.
 
     Parameters
     ----------
     is_coarse : bool
-        Whether values were rounded to half precision more often than by kernels that calculate in float32.
+        Whether the kernel calculated in half precision.
     one_pass : bool or None
-        Whether the variance is E[x²] − E[x]²; None if the values do not tell.
+        False if the variance cannot be E[x²] − E[x]²; None if it may be.
     omits_nan : bool
-        Whether NaN occurs and is ignored.
+        Whether x has NaN that the kernel ignored.
     """
 
     is_coarse: bool
@@ -134,14 +136,14 @@ class _Trace(NamedTuple):
     omits_nan: bool
 
     def allows(self, convention: Convention) -> bool:
-        """Whether a framework calculates so."""
+        """Whether a framework's arithmetic agrees with these signs."""
         if (self.is_coarse and convention.widens) or (self.omits_nan and not convention.omits_nan):
             return False
         return self.one_pass in (None, convention.one_pass)
 
 
 _CLEARLY = 16.0
-"""The factor by which the largest error must exceed other errors to show the arithmetic."""
+"""E[x²] − E[x]² is ruled out if its typical error is more than this many times the largest error of y."""
 
 
 def _find_one_pass(hypothesis: Hypothesis, dtype: np.dtype[Any], error: float) -> bool | None:
@@ -158,7 +160,11 @@ def _find_one_pass(hypothesis: Hypothesis, dtype: np.dtype[Any], error: float) -
 def _name_hypothesis(
     hypothesis: Hypothesis, scope: Scope, trace: _Trace
 ) -> list[tuple[Norm, tuple[str, ...], int, bool]]:
-    """Return each norm that it is, who does so, how many by default, and whether the axes are a default."""
+    """Return the norms that group and divide as a hypothesis does, as tuples; at least one.
+
+    A tuple holds the norm, the frameworks that compute it so, the number of these that do by default, and
+    whether the axes are a default.
+    """
     grid, model = hypothesis.sample.grid, hypothesis.model
     rows = [norm for norm in NORMS.values() if _divides_so(norm, model)]
     named: list[tuple[Norm, tuple[str, ...], int, bool]] = []
@@ -182,7 +188,7 @@ def _name_hypothesis(
 
 
 def _is_default_eps(eps: float, norm: Norm, model: Model, like: tuple[str, ...]) -> bool:
-    """Whether an eps is a norm's or one of some frameworks' own, or none is to be seen."""
+    """Whether an eps is the default of a norm or of one of some frameworks, is 0, or is a floor."""
     if model.eps_mode is EpsMode.FLOOR or eps == 0.0 or (norm.eps, norm.eps_mode) == (eps, model.eps_mode):
         return True
     rules = [find_convention(framework, norm.name).eps for framework in like]
@@ -198,7 +204,10 @@ def _divides_so(norm: Norm, model: Model) -> bool:
 
 
 def _has_own_eps(norm: Norm, model: Model) -> bool:
-    """Whether eps stands where a norm has it by default; the usual place is everybody's choice."""
+    """Whether a model's place of eps is inside the root or the norm's default.
+
+    For a norm without eps, whether y agrees with an eps of 0; True for an ℓp length.
+    """
     if model.p is not None:
         return True
     if norm.eps is None:
@@ -207,7 +216,10 @@ def _has_own_eps(norm: Norm, model: Model) -> bool:
 
 
 def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
-    """Whether these are the groups, and the shapes of gamma and beta, that a norm has by default."""
+    """Whether a norm has a hypothesis' groups, and shapes of gamma and beta, by default.
+
+    `channel` is the channel axis. The number of channel groups, and of trailing axes, is free.
+    """
     grid = hypothesis.sample.grid
     request = Request(norm.name, layout=lay_out(len(grid.shape), channel))
     if norm.axes is AxesRule.LAST:
@@ -221,7 +233,7 @@ def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
 
 
 def _is_of_weights(norm: Norm, hypothesis: Hypothesis) -> bool:
-    """Whether a norm is of weights, so that its groups may lie along any one axis."""
+    """Whether a norm is for weights (gamma has the kept axes), with a hypothesis' groups and parameters."""
     if norm.parameters is not ParameterRule.KEPT:
         return False
     grid = hypothesis.sample.grid
@@ -230,20 +242,20 @@ def _is_of_weights(norm: Norm, hypothesis: Hypothesis) -> bool:
 
 
 def _is_trailing(grid: Grid) -> bool:
-    """Whether the axes reduced are the last ones, however many; axes of length 1 do not count."""
+    """Whether the reduced axes are the last ones, however many, apart from axes of length 1."""
     wide = [axis for axis, length in enumerate(grid.shape) if length > 1]
     return grid.split is None and list(grid.axes) == [axis for axis in wide if axis >= grid.axes[0]]
 
 
 def _may_choose(convention: Convention, grid: Grid) -> bool:
-    """Whether a framework reduces these axes where its caller says so."""
+    """Whether the caller of a framework may choose these axes."""
     if convention.chooses is AxesChoice.TRAILING:
         return _is_trailing(grid)
     return convention.chooses is AxesChoice.ALL_BUT_ONE and grid.split is None and len(grid.kept) == 1
 
 
 def _takes(owner: Norm | Convention, plan: Plan, affine: AffineStep) -> bool:
-    """Whether gamma and beta, as far as given, have the shape that the norm or framework takes."""
+    """Whether gamma and beta, if given, are parameters and of the shape that a norm or framework takes."""
     if affine.scale is None and affine.shift is None:
         return True
     has_none = ParameterRule.NONE in (owner.parameters, plan.parameters.rule)
@@ -262,7 +274,7 @@ def try_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] = _A
 
 
 def lay_out(rank: int, channel: int) -> str:
-    """Return a layout with the batch first and a channel where it is wanted."""
+    """Return a layout of some rank, with C at the axis `channel`."""
     letters = list("NABDEFGHIJKLMOPQRSTUVWXYZ"[:rank])
     letters[channel] = "C"
     return "".join(letters)
@@ -271,7 +283,7 @@ def lay_out(rank: int, channel: int) -> str:
 def _find_like(
     norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], trace: _Trace
 ) -> tuple[tuple[str, ...], int]:
-    """Return the frameworks that have a norm of this shape just so, and how many by default."""
+    """Return the frameworks that compute a norm as a hypothesis says, and how many of them do by default."""
     affine, model, grid = hypothesis.affine, hypothesis.model, hypothesis.sample.grid
     if grid.split is not None and not norm.needs_groups:  # they have no such option
         return (), 0
@@ -303,7 +315,10 @@ def _find_like(
 def _plan_as(
     norm: Norm, convention: Convention, hypothesis: Hypothesis, dtype: np.dtype[Any]
 ) -> tuple[Plan | None, bool]:
-    """Return a framework's plan of the groups of a hypothesis, or None, and whether it is its default."""
+    """Return a framework's plan for a hypothesis, and whether its groups are the framework's default.
+
+    The plan is None if the framework has no such groups.
+    """
     grid, model = hypothesis.sample.grid, hypothesis.model
     request = Request(
         norm.name,
@@ -321,7 +336,7 @@ def _plan_as(
 
 
 def _agrees(plan: Plan, model: Model) -> bool:
-    """Whether a plan's divisor is the model's, as far as the data show."""
+    """Whether a plan's p, ddof, eps and place of eps are among those that the model allows."""
     spec, eps = plan.spec, plan.spec.eps or 0.0
     if (spec.p, spec.ddof) != (model.p, model.ddof):
         return False

@@ -1,4 +1,4 @@
-"""Groups of x and y, and the norms that lead from one to the other within the bounds of rounding."""
+"""Sampled groups of x and y, and the norms that lead from x to y within the bounds of rounding."""
 
 from __future__ import annotations
 
@@ -34,34 +34,36 @@ if TYPE_CHECKING:
     Standardize = Callable[[Grid, NDArray[np.intp], NDArray[Any], Divisor], Standard]
 
 MOST_VALUES = 1 << 17
-"""Values that a hypothesis is compared with; of larger tensors whole groups are sampled."""
+"""The most values, about, that a hypothesis is compared with: of larger tensors, whole groups are sampled."""
 
 KEPT_VALUES = 1 << 20
-"""Values of groups that are kept, standardized, while searches go on: of small tensors all."""
+"""The most values of standardized groups that are kept in memory for later hypotheses."""
 
 LARGEST_GROUP = 1 << 22
 """Hypotheses with larger groups are left out."""
 
 FEW_VALUES = 1 << 12
-"""Values that a hypothesis is tried on first."""
+"""The most values, about, that a hypothesis is tried on first."""
 
 
 _LEAST_RANK = 3
-"""Of tensors of fewer axes, a part of a sample is a part of a group."""
+"""Only of tensors with at least this many axes is a part of one sample taken, along the second axis."""
 
 
 class Samples:
-    """One input, and one actual tensor in the input's order of axes: groups of both, and how they are compared.
+    """An input and an actual tensor of its shape: samples of their groups, and comparisons of these.
 
     Parameters
     ----------
     x, y : ndarray
-        Of one shape. Where both have NaN in the same places, NaN does not count.
+        Input and actual tensor, with one order of axes. If both have NaN in the same places, NaN does not
+        count.
     affines : sequence of AffineStep
         The ways in which gamma and beta may have entered.
     scope : Scope
     kept : dict or None
-        Groups of x that were standardized, which searches with other orders of y's axes share.
+        A cache of standardized groups of x, to share between searches with other orders of y's axes; None for a
+        new one.
     """
 
     def __init__(
@@ -83,7 +85,10 @@ class Samples:
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
 
     def take_samples(self, grid: Grid, most: int) -> Iterator[Sample]:
-        """Yield some groups, roughly standardized, for each standard; nothing if none is finite."""
+        """Yield, for each divisor, some groups of about `most` values in all, standardized to a few roundings.
+
+        Nothing if no group is finite.
+        """
         chosen = choose_groups(grid.group_count, most // grid.group_size)
         return self._take_each(grid, chosen, self.standards, self._standardize_roughly)
 
@@ -93,13 +98,16 @@ class Samples:
         return self.take(grid, chosen, divisor)
 
     def take(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Sample | None:
-        """Return the groups of some numbers, or None if none is finite."""
+        """Return the groups with the indices `chosen`, standardized by a divisor; None if none is finite."""
         return next(self._take_each(grid, chosen, (divisor,), self._standardize), None)
 
     def _take_each(
         self, grid: Grid, chosen: NDArray[np.intp], divisors: Sequence[Divisor], standardize: Standardize
     ) -> Iterator[Sample]:
-        """Yield the groups of some numbers by each divisor; nothing if none is finite."""
+        """Yield the groups with the indices `chosen`, standardized by each divisor; nothing if none is finite.
+
+        Groups that are not finite are given as the sample's `undefined`.
+        """
         rows, actual = take_groups(grid, self.x, chosen), widen(take_groups(grid, self.y, chosen))
         usable = self._find_usable(rows)
         parts = [(chosen[some], rows[some], actual[some]) for some in (usable, ~usable) if some.any()]
@@ -111,7 +119,7 @@ class Samples:
             yield first._replace(undefined=others[0] if others else None)
 
     def _find_usable(self, rows: NDArray[Any]) -> Selected:
-        """Return which groups have finite values; where NaN does not count, two of them are enough."""
+        """Return which groups are finite; if NaN does not count, which have two numbers and no infinity."""
         finite = np.isfinite(rows)
         usable: Selected = finite.all(axis=1)
         if not usable.all() and self._omits_nan:
@@ -121,7 +129,7 @@ class Samples:
     def _standardize(
         self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
     ) -> Standard:
-        """Return groups without centre and scale; of small tensors they are kept for every search."""
+        """Return standardized groups, from the cache if they are in it; small ones are put into it."""
         omits_nan = not np.isnan(rows).any() or self._omits_nan
         key = grid, chosen.tobytes(), divisor, omits_nan
         if key in self._kept:
@@ -135,7 +143,7 @@ class Samples:
     def _standardize_roughly(
         self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
     ) -> Standard:
-        """Return them off by a few roundings, unless NaN stands in them."""
+        """Return groups standardized in plain float64 arithmetic; exactly if they have NaN."""
         if np.isnan(rows).any():
             return self._standardize(grid, chosen, rows, divisor)
         return standardize_roughly(rows if is_long_integer(rows.dtype) else widen(rows), divisor)
@@ -147,11 +155,15 @@ class Samples:
         return all(np.array_equal(np.isnan(x), np.isnan(y)) for x, y in pieces)
 
     def count_samples(self) -> int:
-        """Return how many samples, along the first axis, hold no more than `MOST_VALUES` values."""
+        """Return how many indices of the first axis hold at most `MOST_VALUES` values; 0 if one holds more."""
         return MOST_VALUES // max(1, math.prod(self.x.shape[1:]))
 
     def choose_block(self) -> tuple[slice, ...]:
-        """Return the first values, about `MOST_VALUES`: some samples, or a part of one that is larger."""
+        """Return the slices of the first values, about `MOST_VALUES`.
+
+        They are some indices of the first axis; if one is larger, a part of it along the second axis. For fewer
+        than three axes, they are then empty.
+        """
         shape, rows = self.x.shape, self.count_samples()
         if rows or len(shape) < _LEAST_RANK:
             return (slice(rows),)
@@ -159,7 +171,7 @@ class Samples:
 
     @cached_property
     def steps(self) -> list[AffineStep]:
-        """The affine steps of x̂ as it is, and where y is of half precision of an x̂ that was rounded first."""
+        """The affine steps; for y of half precision, also each with a gamma applied to a rounded x̂."""
         every = []
         for step in self.affines:
             every.append(step)
@@ -168,18 +180,24 @@ class Samples:
         return every
 
     def describe(self, hypothesis: Hypothesis, level: Level) -> Iterator[Match]:
-        """Yield the matches of a hypothesis: one for each norm in scope that it is."""
+        """Yield a match for each norm in scope that groups and divides as a hypothesis does."""
         matches = describe_hypothesis(hypothesis, self.scope, level)
         return (match for match in matches if self.scope.norm in (None, match.norm))
 
     def count_fine(self, standard: Standard, bounds: tuple[Floats, Floats] | None) -> float:
-        """Return the bits that tell the groups' statistics from some of half precision, if y is of it."""
+        """Return the bits by which y shows that statistics were not rounded to half precision (`weight`).
+
+        Infinite if y is of a longer dtype; 0 if `bounds`, the least and largest factor of each group, is None.
+        """
         if not is_half(self.scope.dtype):
             return math.inf
         return 0.0 if bounds is None else count_fine(*bounds, standard.size, get_eps(self.scope.dtype))
 
     def find_wrong(self, undefined: Sample, affine: AffineStep) -> Selected:
-        """Return which values of groups with something infinite or NaN are not what any factor leaves of it."""
+        """Return which values of groups with infinity or NaN contradict an affine step, whatever the divisor.
+
+        Wrong are values that are finite where the norm's are not, and others than its finite ones.
+        """
         actual, level = undefined.actual, self.levels[-1]
         expected = undefined.place(affine).apply(undefined.standard.values)
         is_finite = np.isfinite(expected)
@@ -189,12 +207,12 @@ class Samples:
         return wrong
 
     def allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
-        """Return how far the affine step of the sampled values may be off."""
+        """Return the bound on the error of the affine step alone, at each sampled value."""
         actual = np.where(np.isfinite(sample.actual), sample.actual, 0.0)
         return placed.allow(actual, self.scope.dtype, level)
 
     def tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
-        """Return how far values may be off at a level."""
+        """Return the bound on the whole error of each sampled value at a level, with the model's lowest eps."""
         sample, eps = hypothesis.sample, hypothesis.model.low
         placed, noise = sample.place(hypothesis.affine), measure_noise(sample.standard, level)
         with np.errstate(all="ignore"):
@@ -203,7 +221,10 @@ class Samples:
         return self.allow(sample, placed, level) + scaled
 
     def bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
-        """Return the least and the greatest factor of each group; None where no factor gives its values."""
+        """Return the least and the largest factor with which each group of x̂ gives y.
+
+        Both have the shape (groups,). None if some group has no such factor, or an undefined group is wrong.
+        """
         if sample.undefined is not None and self.find_wrong(sample.undefined, affine).any():
             return None
         standard, (targets, slack) = sample.standard, self._undo(sample, affine, level)
@@ -212,7 +233,7 @@ class Samples:
         return bound_factors(standard, targets, slack, measure_noise(standard, level))
 
     def _undo(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats]:
-        """Return x̂ of y and how far it may be off; of few values it is kept while other standards are tried."""
+        """Return x̂ of y, with the affine step undone, and the bounds on its errors; small ones are cached."""
         is_kept = sample.actual.size <= FEW_VALUES
         if is_kept and sample.actual is not self._actual:
             self._actual, self._undone = sample.actual, {}
@@ -226,7 +247,7 @@ class Samples:
         return undone
 
     def fit(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Hypothesis]:
-        """Yield what divides so."""
+        """Yield the hypotheses whose eps, ddof or p agree with the factors of all groups of a sample."""
         bounds = self.bound(sample, affine, level)
         if bounds is None:
             return
@@ -235,23 +256,26 @@ class Samples:
             yield Hypothesis(sample, affine, model._replace(fine=fine))
 
     def match(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
-        """Yield what divides so and has evidence, as matches."""
+        """Yield the matches of the hypotheses that `fit` yields, if their evidence is enough."""
         for hypothesis in self.fit(sample, affine, level):
             if hypothesis.model.is_likely:
                 yield from self.describe(hypothesis, level)
 
     def allow_window(self, y: Floats, level: Level) -> Floats:
-        """Return how far values that windows divide may be off."""
+        """Return the bound on the error of each value of y, if y was divided by windows."""
         return level.allow(y, self.scope.dtype, np.abs(y))
 
     def choose_loosest(self, match: Match) -> Level:
-        """Return the loosest level of a match's precision."""
+        """Return the level with the largest errors among those of a match's precision."""
         precision = match.precision.split(",", maxsplit=1)[0]
         return [level for level in self.levels if level.precision == precision][-1]
 
 
 def list_grids(shape: tuple[int, ...]) -> list[Grid]:
-    """Return the ways of grouping that are tried."""
+    """Return the ways of grouping to try for a shape.
+
+    Groups have at most `LARGEST_GROUP` values; the first axis of large tensors is not split.
+    """
     large = math.prod(shape) > MOST_VALUES  # there, the first axis is the batch and no channel
     return [
         grid

@@ -1,4 +1,4 @@
-"""Tests of some values before groups are measured: whether they lie on lines, or go with x at all."""
+"""Cheap tests on samples: whether values of a group lie on a line, and whether y depends on x at all."""
 
 from __future__ import annotations
 
@@ -24,41 +24,44 @@ if TYPE_CHECKING:
 
 
 _SCREENED = 256
-"""Values of a group that are looked at."""
+"""The most values of a group that are sampled."""
 
 _LARGE, _MANY_SCREENED, _CLOSELY = 1 << 17, 1 << 14, 0.25
-"""More values in a group are looked at closely: of many, which may be off by a part of the usual margin."""
+"""Groups with more than 2¹⁷ values have 2¹⁴ of them tested too, within a quarter of the usual bounds."""
 
 ON_ANY_LINE = 3
-"""Groups of so few values lie on a line, or so nearly that it shows nothing."""
+"""Groups of at most this many values are not tested: they lie on a line, or nearly."""
 
 _ALONG_AXIS = 32
-"""Values along an axis that are looked at."""
+"""The most values along an axis that are sampled."""
 
 _ALONG = 0.5
-"""The factor on the error of values along an axis: their group's offset is guessed twice."""
+"""The factor on the bounds of values along an axis, below 1 because the group's offset is counted twice."""
 
 _MARGIN = 8.0
 """The factor on the error of rounding: the mean and size of groups are guessed."""
 
 
 def measure_offset(x: Floats) -> float:
-    """Return about how many deviations values are from zero; infinite where most of them are one."""
+    """Return |median| / median absolute deviation of values; infinite if that deviation is 0."""
     middle = float(np.median(x))
     size = float(np.median(np.abs(x - middle)))
     return abs(middle) / size if size > 0.0 else np.inf
 
 
 def lie_on_lines(x: Floats, y: Floats, steps: Sequence[tuple[AffineStep, Floats]], before: Floats) -> Selected:
-    """Return with which affine steps values of one group may be centred and divided by anything before.
+    """Return, for each affine step, whether undoing it leaves y a straight line of x, within bounds.
+
+    Then values of one group may have been centred and divided, whatever by, before the step.
 
     Parameters
     ----------
     x, y : ndarray, shape (values,)
+        Values of one group.
     steps : sequence of (AffineStep, ndarray)
-        Of these values, each with how far it may be off; their lines are fitted together.
+        Each step, with scale and shift of these values, and the bound on its own error at each value.
     before : ndarray, shape (values,)
-        How far x̂ may be off before a step, where it is as large as 1.
+        The bound on the error of each x̂ of size 1.
     """
     undone = [_undo(y, step, slack, before) for step, slack in steps]
     targets, allowed = (np.stack(parts) for parts in zip(*undone, strict=True))
@@ -76,18 +79,18 @@ def lie_on_lines(x: Floats, y: Floats, steps: Sequence[tuple[AffineStep, Floats]
 
 
 def _undo(y: Floats, step: AffineStep, slack: Floats, before: Floats) -> tuple[Floats, Floats]:
-    """Return x̂ and how far it may be off."""
+    """Return x̂ of y with one step undone, and the bound on each error of it."""
     targets, _ = step.undo(y, slack, before)
     return step.undo(y, slack, before * (1.0 + np.abs(targets)))
 
 
 class Screen:
-    """The groupings that some values of x and y refute.
+    """A test that rules out pairs of a grouping and an affine step by sampled values of x and y.
 
     Parameters
     ----------
     x, y : ndarray
-        Of one shape.
+        Input and output, of one shape.
     steps : sequence of AffineStep
         The ways in which gamma and beta may have entered.
     dtype : numpy.dtype
@@ -101,7 +104,10 @@ class Screen:
         self._refuted: dict[int, frozenset[int]] = {}
 
     def find_possible(self, grid: Grid, steps: Sequence[AffineStep]) -> list[AffineStep]:
-        """Return the affine steps that values of the middle group do not refute for any divisor."""
+        """Return the affine steps that sampled values of a group leave possible, whatever divides it.
+
+        Sampled are lines along each reduced axis, the middle group, and of large groups the first.
+        """
         split = None if grid.split is None else grid.split.axis
         for axis in grid.axes:
             if axis != split:
@@ -114,7 +120,7 @@ class Screen:
         return list(steps)
 
     def _refute_along(self, axis: int) -> frozenset[int]:
-        """Return the identities of steps that values along an axis refute: groups with that axis hold some."""
+        """Return the ids of the steps that values along an axis rule out, for every group along that axis."""
         if axis not in self._refuted:
             length, left = self._x.shape[axis], self._steps
             if length > ON_ANY_LINE:
@@ -127,7 +133,7 @@ class Screen:
 
     @cached_property
     def _typical_offset(self) -> float:
-        """About how many deviations values are from zero, in the tensor as a whole."""
+        """The offset of x (see `measure_offset`), from values all over the tensor."""
         flat = np.linspace(0, self._x.size - 1, min(_SCREENED, self._x.size)).astype(np.intp)
         return measure_offset(widen(self._x[np.unravel_index(flat, self._x.shape)]))
 
@@ -138,7 +144,18 @@ class Screen:
         margin: float = 1.0,
         offset: float = 0.0,
     ) -> list[AffineStep]:
-        """Return the steps that some values of one group, by their index in the tensor, do not refute."""
+        """Return the steps that some values of one group leave possible.
+
+        Parameters
+        ----------
+        steps : sequence of AffineStep
+        index : tuple of ndarray of int
+            The index of the values in the tensor, an array for each axis.
+        margin : float
+            The factor on all bounds.
+        offset : float
+            The least |mean| / deviation to count on.
+        """
         if not steps:
             return []
         x, y = widen(self._x[index]), widen(self._y[index])
@@ -156,29 +173,31 @@ def _spread_places(grid: Grid, most: int) -> NDArray[np.intp]:
     return np.linspace(0, grid.group_size - 1, min(most, grid.group_size)).astype(np.intp)
 
 
-# -- without a connection, y is no norm of x, nor a faulty one
+# -- a y that does not depend on x is neither a norm of it nor a faulty one
 
 _RANKED = 1 << 11
-"""Values of a tensor that are looked at before all are."""
+"""About how many values a sample of a tensor has."""
 
 LEAST_PLACES = 8
-"""Places that are left of a longer axis."""
+"""The fewest indices that a sample keeps of a longer axis."""
 
 _LEAST_VALUES, _LEAST_LENGTH = 256, 4
-"""The fewest values that show whether tensors go together; and the fewest of a line."""
+"""The fewest values of a tensor, and along an axis, that show whether two tensors depend on each other."""
 
 _BY_CHANCE = 4.0
-"""The most standard deviations from 0 that ξ of tensors which do not go together has."""
+"""ξ of independent tensors is at most this many standard deviations above 0."""
 
 
 def choose_places(shape: Sequence[int], first: Sequence[int] = ()) -> tuple[slice, ...]:
-    """Return the index of some values of a shape, as far apart as each other, in all about `_RANKED`.
+    """Return evenly spaced slices, one for each axis, that hold about 2,048 values.
+
+    Axes longer than 8 keep at least 8 indices, so that there may be more values; small shapes are taken whole.
 
     Parameters
     ----------
     shape : sequence of int
     first : sequence of int
-        The axes whose places are left out first; the longest before others.
+        The axes to thin out before all others; longer axes come before shorter ones.
     """
     steps, size = [1] * len(shape), math.prod(shape)
     for axis in sorted(range(len(shape)), key=lambda axis: (axis not in first, -shape[axis])):
@@ -188,18 +207,19 @@ def choose_places(shape: Sequence[int], first: Sequence[int] = ()) -> tuple[slic
 
 
 def go_together(given: Iterable[Floats], y: Floats) -> bool:
-    """Whether y goes with one of some tensors of its shape, along any axis or in all.
+    """Whether y may be a function of one of some tensors, in the values along any axis or in all values.
 
     Parameters
     ----------
     given : iterable of ndarray
+        Tensors of the shape of y.
     y : ndarray
 
     Notes
     -----
     Neighbours in the order of x have about the same rank in y if y is any function of x, but for noise: ξ of
-    Chatterjee (2021, A New Coefficient of Correlation). Of n values that do not go together its mean is 0, and
-    its variance 2 / (5 n). Of few values, the answer is yes.
+    Chatterjee (2021, A New Coefficient of Correlation). For n independent values its mean is 0, and its
+    variance 2 / (5 n). For fewer than 256 values, the answer is True.
 
     Examples
     --------

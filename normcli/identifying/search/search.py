@@ -36,26 +36,33 @@ if TYPE_CHECKING:
 
 
 _PATIENCE = 2
-"""The levels beyond the first match at which a usual eps is sought: an eps of many digits may be rounding."""
+"""The number of levels after the first certain match at which a match with a usual eps is still looked for."""
 
 _MOST_DOUBTFUL = 256
-"""The most hypotheses that are examined if y decides nothing, as with constant groups, and thousands fit."""
+"""The most doubtful hypotheses that are examined: thousands may fit, as with constant groups."""
 
 
 class Fitting(NamedTuple):
-    """The first level, by number, at which anything fits, and what does."""
+    """The matches at one level of precision.
+
+    Parameters
+    ----------
+    level : int
+        The index of the level in `Samples.levels`; their number if nothing fits.
+    matches : list of Match
+    """
 
     level: int
     matches: list[Match]
 
     @property
     def is_certain(self) -> bool:
-        """Whether any of them is."""
+        """Whether any match is certain."""
         return any(match.is_certain for match in self.matches)
 
 
 class Search:
-    """The matches of one input and one actual tensor in the input's order of axes.
+    """The search for the matches of one input and one actual tensor with the same order of axes.
 
     Parameters
     ----------
@@ -66,16 +73,20 @@ class Search:
         self.samples = samples
 
     def find_matches(self) -> Fitting:
-        """Return what fits at the first level at which anything does, and the default eps that noise hides."""
+        """Return the matches of the first level that has any, with those of a default eps at looser levels.
+
+        The latter are added only if the former are certain and have no default eps.
+        """
         best = self._find_first()
         if not best.is_certain or any(match.is_certain and match.has_default_eps for match in best.matches):
             return best
         return best._replace(matches=[*best.matches, *self._find_defaults(best)])
 
     def _find_defaults(self, best: Fitting) -> list[Match]:
-        """Return matches of a default eps with as many equal bits, at the first looser level of the precision.
+        """Return certain matches with a default eps, at the first looser level of the precision that has any.
 
-        A fitted eps absorbs some noise of a kernel, so that it may fit at a level where the default does not.
+        They have about as many exact values as the best match. A fitted eps makes up for some rounding errors
+        of a kernel, and so may fit at a stricter level than the true default.
         """
         least = rank_matches(match for match in best.matches if match.is_certain)[0].equal - BY_LUCK
         for level in self.samples.levels[best.level + 1 :]:
@@ -88,7 +99,10 @@ class Search:
         return []
 
     def _find_first(self) -> Fitting:
-        """Return the matches of the first level at which there are any that are certain, or else any."""
+        """Return the matches of the first level with a certain one, or else of the first with any.
+
+        A level with a certain match of a usual eps is preferred, up to 2 levels later.
+        """
         best, doubted = Fitting(len(self.samples.levels), []), False
         for number, level in enumerate(self.samples.levels):
             if best.matches and is_half(np.dtype(find_type(level.precision))):
@@ -110,7 +124,7 @@ class Search:
         return best
 
     def _match_all(self, level: Level, *, doubtful_too: bool) -> Iterator[Match]:
-        """Yield what fits and has evidence, and where that is wanted the best of what has too little."""
+        """Yield matches of the hypotheses with enough evidence; if wanted, also of the best doubtful ones."""
         fitted = [one for pair in self._candidates for one in self.samples.fit(*pair, level)]
         doubtful = [hypothesis for hypothesis in fitted if not hypothesis.model.is_likely]
         doubtful.sort(key=lambda one: (one.model.is_odd, -one.model.bits))  # plausible eps, then most evidence
@@ -125,7 +139,10 @@ class Search:
         return list(self._survive())
 
     def estimate_matches(self, most: float = math.inf) -> list[Match]:
-        """Return what fits with fewer pairs of a gamma and a beta, fitted to the values, than a number."""
+        """Return matches with fewer than `most` pairs of gamma and beta, which are fitted to the values.
+
+        The fit is to the first values of a large tensor; gamma and beta have to be those of the whole tensor.
+        """
         block, shape = self.samples.choose_block(), self.samples.x.shape
         if not 0 < self.samples.x[block].size <= MOST_VALUES:
             return []
@@ -148,7 +165,7 @@ class Search:
         return self.samples.describe(hypothesis._replace(model=hypothesis.model._replace(fine=fine)), level)
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
-        """Yield the hypotheses that a few groups do not refute even at the loosest level."""
+        """Yield each sample and affine step that a few groups leave possible at the loosest level."""
         steps = self.samples.steps
         for grid in self.samples.grids:
             shown = grid.group_size > ON_ANY_LINE
@@ -160,7 +177,7 @@ class Search:
                     yield from ((sample, step) for step in left)
 
     def _find_windows(self, level: Level) -> list[Match]:
-        """Return the windows of local response normalization that fit, tried on the first samples."""
+        """Return matches of the windows of local response normalization that fit the first samples."""
         if not self._sides:
             return []
         x, y = self._take_first()
@@ -169,19 +186,22 @@ class Search:
 
     @cached_property
     def _sides(self) -> list[Side]:
-        """The windows that a few values do not refute even at the loosest level."""
+        """The windows that a few values leave possible at the loosest level."""
         if self.samples.scope.norm not in (None, WINDOWED) or self.samples.x.ndim < 2:
             return []
         x, y = self._take_first()
         return find_sides(x, y, self.samples.allow_window(y, self.samples.levels[-1]))
 
     def _take_first(self) -> tuple[Floats, Floats]:
-        """Return the first samples of x and y, along the first axis."""
+        """Return the first samples of x and y (indices of the first axis), in float64."""
         count = max(1, self.samples.count_samples())
         return widen(self.samples.x[:count]), widen(self.samples.y[:count])
 
     def _find_matrices(self, level: Level) -> list[Match]:
-        """Return the matrices that fit, of all values: no part of one tells its largest singular value."""
+        """Return matches of spectral normalization of the whole tensor.
+
+        Empty for tensors above `MOST_VALUES`, since no sample shows the largest singular value.
+        """
         x, scope = self.samples.x, self.samples.scope
         if scope.norm not in (None, OF_MATRICES) or x.ndim < 2 or x.size > MOST_VALUES:
             return []
@@ -191,7 +211,7 @@ class Search:
 
 
 def _is_of(affine: AffineStep, shape: tuple[int, ...]) -> bool:
-    """Whether a gamma that was fitted to a block is one of the whole tensor, and not of a part of an axis."""
+    """Whether a gamma that was fitted to a block has lengths of 1 or of the whole tensor along each axis."""
     assert affine.scale is not None  # of every gamma that was fitted
     return all(length in (1, full) for length, full in zip(affine.scale.shape, shape, strict=True))
 

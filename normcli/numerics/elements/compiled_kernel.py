@@ -162,7 +162,7 @@ def normalize_groups(
         return _call(kernel, rule, groups, statistics)
     some = (counts.values > 0) & (counts.freedom > 0)
     each = np.concatenate([np.where(some, a, 1.0) for a in (counts.values, counts.freedom)])
-    left = _call(kernel, rule, groups, statistics, counted=_Counted(each, counts.selected))
+    left = _call(kernel, rule, groups, statistics, counts=each, selected=counts.selected)
     return np.union1d(left, np.flatnonzero(~some))
 
 
@@ -199,42 +199,10 @@ def apply_to_rows(
     """
     each = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
     rule = Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, exact)
-    error = solution.error
-    known = _Known(each, error.reshape(-1)[numbers] if np.ndim(error) else error)
-    return _call(kernel, rule, rows, (), known, _Counted(selected=selected))
+    error = solution.error.reshape(-1)[numbers] if np.ndim(solution.error) else solution.error
+    return _call(kernel, rule, rows, (), each, error, selected=selected)
 
 
-class _Known(NamedTuple):
-    """The statistics of groups that are given.
-
-    Parameters
-    ----------
-    numbers : ndarray or None
-        Three doubles of each mean, then two of each divisor; None where groups are measured.
-    error : float or ndarray
-        How far off the divisors may be, as a part of them; of an array, one for each group.
-    """
-
-    numbers: Floats | None = None
-    error: Any = SOLVED
-
-
-class _Counted(NamedTuple):
-    """The values that count.
-
-    Parameters
-    ----------
-    counts : ndarray or None
-        How many values of each group count, then the degrees of freedom of each; None for all, and the rule's.
-    selected : ndarray of bool or None
-        Which values of all groups count, or are seen; None for all.
-    """
-
-    counts: Floats | None = None
-    selected: Selected | None = None
-
-
-_MEASURED, _ALL = _Known(), _Counted()
 _ABSENT, _NOTHING = (None, None, 0), (None,) * _RESULTS
 
 
@@ -243,17 +211,34 @@ def _call(
     rule: Rule,
     groups: Groups,
     statistics: Statistics,
-    known: _Known = _MEASURED,
-    counted: _Counted = _ALL,
+    known: Floats | None = None,
+    error: Any = SOLVED,
+    counts: Floats | None = None,
+    selected: Selected | None = None,
 ) -> Integers:
-    """Call the kernel, calculate in pairs the values that it has missed, and return the groups left."""
+    """Call the kernel, calculate in pairs the values that it has missed, and return the groups left.
+
+    Parameters
+    ----------
+    kernel, rule, groups
+    statistics : tuple of (ndarray or None)
+        Where what the kernel finds of each group goes.
+    known : ndarray or None
+        Three doubles of each mean, then two of each divisor; None where groups are measured.
+    error : float or ndarray
+        How far off the divisors may be, as a part of them; of an array, one for each group.
+    counts : ndarray or None
+        How many values of each group count, then the degrees of freedom of each; None for all, and the rule's.
+    selected : ndarray of bool or None
+        Which values of all groups count, or are seen; None for all.
+    """
     x, out, gamma, beta = groups
     left = np.empty(x.shape[0] * x.shape[1], np.bool_)
     missed = None if out is None else np.empty((x.size // 64 + 64, 7))
     (scales, of_scales, scale_span), (shifts, of_shifts, shift_span) = gamma or _ABSENT, beta or _ABSENT
-    chosen = None if counted.selected is None else np.ascontiguousarray(counted.selected)
+    chosen = None if selected is None else np.ascontiguousarray(selected)
     shown = None if out is None else _expose(out)
-    given = _expose(x), shown, left, missed, known.numbers, counted.counts, chosen
+    given = _expose(x), shown, left, missed, known, counts, chosen
     rest = _NOTHING[len(statistics) :]
     arrays = (*given, scales, shifts, of_scales, of_shifts, *statistics, *rest)
     found = kernel.module.normalize(kernel.variant, rule, (scale_span, shift_span), arrays)
@@ -264,8 +249,8 @@ def _call(
     group, place = np.divmod(number.astype(np.int64), x.shape[2] * x.shape[3])
     scale, shift = (None if p is None else p.values[p.starts[group] + place // p.span] for p in (gamma, beta))
     mean = Triple(*means) if rule.centred else None
-    error = known.error[group] if np.ndim(known.error) else known.error
-    elements = Elements(values, mean, Pair(hi, lo), scale, shift, None, error)
+    off = error[group] if np.ndim(error) else error
+    elements = Elements(values, mean, Pair(hi, lo), scale, shift, None, off)
     results = np.empty(number.shape, out.dtype)
     with np.errstate(all="ignore"):
         undecided = calculate_again(elements, results, np.arange(len(number)))

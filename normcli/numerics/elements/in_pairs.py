@@ -14,6 +14,7 @@ from normcli.numerics.deciding import PAIR, PRECISIONS, is_decided
 from normcli.numerics.pairs import (
     Pair,
     Triple,
+    map_arrays,
     pair_divide,
     pair_multiply,
     quick_two_sum,
@@ -68,11 +69,7 @@ class Elements(NamedTuple):
 
     def map(self, function: Callable[[Any], Any]) -> Elements:
         """Return the elements with a function (an index, a reshape) applied to each array."""
-        gamma, beta, low = (None if a is None else function(a) for a in (self.gamma, self.beta, self.low))
-        mean, divisor = self.mean and self.mean.map(function), self.divisor and self.divisor.map(function)
-        error = function(self.error) if np.ndim(self.error) else self.error
-        gate = self.gate and self.gate.map(function)
-        return Elements(function(self.x), mean, divisor, gamma, beta, low, error, gate)
+        return map_arrays(self, function)
 
 
 class Results(NamedTuple):

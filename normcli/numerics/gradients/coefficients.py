@@ -37,6 +37,7 @@ from normcli.numerics.pairs import (
     Pair,
     invert_pair,
     keep_endless,
+    map_arrays,
     pair_divide,
     pair_multiply,
     pair_root,
@@ -108,14 +109,7 @@ class Coefficients:
 
     def map(self, function: Any) -> Coefficients:
         """Return the coefficients with a function (an index, a reshape) applied to each array."""
-
-        def change(held: Any) -> Any:
-            return held.map(function) if isinstance(held, Pair) else function(held)
-
-        held: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        arrays = {name: array for name, array in held.items() if not isinstance(array, float | None)}
-        held.update({name: change(array) for name, array in arrays.items()})
-        return Coefficients(**held)
+        return Coefficients(*(map_arrays(getattr(self, name), function) for name in self.__slots__))
 
 
 def clear(coefficients: Coefficients, empty: Selected) -> Coefficients:

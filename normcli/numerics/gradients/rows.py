@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.numerics.deciding import PAIR, PRECISIONS
-from normcli.numerics.pairs import Pair, pair_multiply, two_diff, two_prod, two_sum
+from normcli.numerics.pairs import Pair, map_arrays, pair_multiply, two_diff, two_prod, two_sum
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -32,10 +32,6 @@ class Upstream(NamedTuple):
     low: Floats
     error: Floats
     gate: Gated
-
-    def map(self, function: Any) -> Upstream:
-        """Return it with a function applied to each array."""
-        return Upstream(function(self.low), function(self.error), self.gate.map(function))
 
 
 def multiply_gradient(gate: Gated) -> tuple[Floats, Upstream]:
@@ -96,9 +92,7 @@ class GradientRows(NamedTuple):
 
     def map(self, function: Any) -> GradientRows:
         """Return the rows with a function (an index, a reshape) applied to each array."""
-        gamma, counted = (None if a is None else function(a) for a in (self.gamma, self.counted))
-        upstream = None if self.upstream is None else self.upstream.map(function)
-        return GradientRows(self.deviations.map(function), function(self.dy), gamma, counted, upstream)
+        return map_arrays(self, function)
 
     def leave_gradients_out(self, chosen: Selected) -> GradientRows:
         """Return the rows with a dy of 0 in some of them."""

@@ -11,7 +11,16 @@ from normcli.dtypes import get_eps, is_float
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.rules import EpsMode, FlatRule, ZeroRule
 from normcli.numerics.elements.in_pairs import KNOWN
-from normcli.numerics.pairs import Pair, Triple, is_faint, pair_root, quick_two_sum, two_square, two_sum
+from normcli.numerics.pairs import (
+    Pair,
+    Triple,
+    is_faint,
+    map_arrays,
+    pair_root,
+    quick_two_sum,
+    two_square,
+    two_sum,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -88,14 +97,9 @@ class Solution:
 
     def take(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Solution:
         """Return mean and divisor with a function (an index, a reshape) applied to each array."""
-        return Solution(
-            self.mean.map(function),
-            self.divisor.map(function),
-            self.centred,
-            numbers=function(self.numbers),
-            error=function(self.error) if np.ndim(self.error) else self.error,
-            ask=self.ask,
-        )
+        mean, divisor, numbers = self.mean.map(function), self.divisor.map(function), function(self.numbers)
+        error = map_arrays(self.error, function)
+        return Solution(mean, divisor, self.centred, numbers=numbers, error=error, ask=self.ask)
 
     def settle(self, group: int, mean: Fraction, divisor: Fraction | None) -> None:
         """Write one group's mean and divisor, exactly known, as near as doubles come to them.

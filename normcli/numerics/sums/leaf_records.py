@@ -53,10 +53,6 @@ class LeafRecords:
         """Return the records in another shape."""
         return self.map(lambda a: a.reshape(shape))
 
-    def part(self, start: int, stop: int) -> Self:
-        """Return some of the records along the last axis."""
-        return self.map(lambda a: a[..., start:stop])
-
     def put(self, index: Any, other: Self) -> None:
         """Write records to a place."""
         for mine, new in zip(self.arrays(), other.arrays(), strict=True):

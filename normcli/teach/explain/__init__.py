@@ -6,7 +6,7 @@
 * `statistic_steps`: the steps to centre and divisor
 * `value_steps`: the steps from there to y
 * `gradient_steps`: the steps back to dx, by the chain rule
-* `special_gradients`: the steps back where groups are sliding windows, or matrices
+* `window_and_matrix_gradients`: the steps back where groups are sliding windows, or matrices
 * `iteration_steps`: the step to the largest singular value, and sentences on power iterations
 * `surrounding_steps`: the first step where x is a sum, and the steps of a gate
 """

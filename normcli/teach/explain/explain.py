@@ -135,11 +135,11 @@ def explain_backward(
     group = add_gradients(group, values, dy, inputs)
     running = inputs.given is not None
     if plan.groups_overlap:
-        from normcli.teach.explain.special_gradients import WindowBackwardSteps  # for one norm alone
+        from normcli.teach.explain.window_and_matrix_gradients import WindowBackwardSteps  # for one norm alone
 
         return Story(plan, group, at, WindowBackwardSteps(group, values, dy).build())
     if plan.spec.rows is not None:
-        from normcli.teach.explain.special_gradients import MatrixBackwardSteps  # for one norm alone
+        from normcli.teach.explain.window_and_matrix_gradients import MatrixBackwardSteps  # for one norm alone
 
         return Story(plan, group, at, MatrixBackwardSteps(group, running=False).build())
     return Story(plan, group, at, BackwardSteps(group, running=running).build(), running)

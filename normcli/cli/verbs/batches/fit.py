@@ -15,7 +15,7 @@ from normcli.cli.files.choose_destination import choose_values_file
 from normcli.cli.files.destination import Destination, collect_fields, print_document
 from normcli.cli.parameters import options
 from normcli.cli.parameters.types import Shard
-from normcli.cli.verb_commands import EVALUATION, NamedNorm, Verb
+from normcli.cli.verb_commands import CLUSTER, EVALUATION, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
 from normcli.language import keep_names
 from normcli.norms.request import Choices
@@ -91,12 +91,15 @@ def _fit(
       normcli fit bn store.zarr:x --workers 4 -o stats.npz
       normcli fit bn store.zarr:x --shard 3/64 -o 3.npz
     """
-    destination = _choose_output(settings, emit)
+    destination = _choose_output(settings)
     files = settings.source.inputs
     if shard is not None and settings.run.is_clustered:
         raise UsageError("--shard is for those who have no cluster; --scheduler and --workers fit all of it")
     if settings.source.by is not None:
-        _refuse_beside_groups(settings)
+        settings.refuse(
+            "goes with no --by, which groups the rows of tables on this machine",
+            *("--axes", "--keep", "--layout", *CLUSTER),
+        )
     if not files and files_from is None:
         raise UsageError("fit needs files: FILE…, or --files-from FILE")
     from normcli.fitting.fit import Policy, fit
@@ -137,18 +140,6 @@ def _fit(
         raise DataError(f"{left_out}; the statistics are of the others")
 
 
-def _refuse_beside_groups(settings: Settings) -> None:
-    """Raise `UsageError` where --by is given beside what says otherwise which values share statistics."""
-    request, run = settings.request, settings.run
-    given = {
-        "--axes": request.axes, "--keep": request.keep, "--layout": request.layout,
-        "--scheduler": run.scheduler, "--workers": run.workers,
-    }  # fmt: skip
-    refused = next((name for name, value in given.items() if value is not None), None)
-    if refused is not None:
-        raise UsageError(f"{refused} goes with no --by, which groups the rows of tables on this machine")
-
-
 def _tell_repeated(tell: Callable[[str, str], None], paths: Sequence[str]) -> None:
     for path, count in Counter(paths).items():
         if count > 1:
@@ -178,7 +169,7 @@ def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
     """
     if not settings.source.inputs:
         raise UsageError("merge needs stats files: normcli merge a.npz b.npz -o all.npz")
-    destination = _choose_output(settings, emit)
+    destination = _choose_output(settings)
     from normcli.fitting.statistics import merge_stats
     from normcli.fitting.stats_file import read_stats
     from normcli.tensors.many import expand
@@ -205,14 +196,12 @@ def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
     _show(merged, settings, emit, destination)
 
 
-def _choose_output(settings: Settings, emit: str | None) -> Destination | None:
+def _choose_output(settings: Settings) -> Destination | None:
     """Return where the statistics are kept; contradictions are refused before any work."""
-    answer = settings.answer
-    given = {"--emit": emit, "--print": answer.fields, "--format": answer.format_name}
-    asked = [name for name, value in given.items() if value]
+    asked = [name for name in ("--emit", "--print", "--format") if name in settings.given]
     if len(asked) > 1:
         raise UsageError(f"{' and '.join(asked)} each say what is printed; give one of them")
-    return choose_values_file(answer.output, suffixes=(".npz",))
+    return choose_values_file(settings.answer.output, suffixes=(".npz",))
 
 
 def _show(stats: Stats, settings: Settings, emit: str | None, destination: Destination | None) -> None:

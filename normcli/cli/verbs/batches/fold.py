@@ -44,6 +44,9 @@ _SUFFIXES = (".json", *ARCHIVES)
 _MOST_NAMES = 5
 """The most names of weights in a note."""
 
+_OF_NORM = ("--running-mean", "--running-var", "--state", "--gamma", "--beta")
+"""The options of the norm behind one layer."""
+
 _LAYER = (
     option(
         "--conv-weight", metavar="FILE", help="The layer's weight: (out, in/groups, …), or as --like has it."
@@ -106,9 +109,7 @@ def _fold_batch(settings: Settings, source: _Source) -> None:
     if source.checkpoint is not None:
         _fold_norms(settings, source)
         return
-    other = _find_given({"--pairs": source.pairs, "--dry-run": source.dry_run or None})
-    if other is not None:
-        raise UsageError(f"{other} goes with --checkpoint")
+    settings.refuse("goes with --checkpoint", "--pairs", "--dry-run")
     destination = choose_values_file(settings.answer.output, suffixes=_SUFFIXES)
     from normcli.answers.batches.folding import Folding
     from normcli.running.fold import Affine, arrange, fold, prove
@@ -139,17 +140,8 @@ def _fold_norms(settings: Settings, source: _Source) -> None:
     from normcli.running.checkpoint_fold import fold_checkpoint
 
     _require_one_source(source)
-    other = _find_given(
-        {
-            "--conv-bias": source.conv_bias, "--transposed": source.transposed or None,
-            "--groups": settings.request.groups,
-            "--running-mean": settings.running.running_mean, "--running-var": settings.running.running_var,
-            "--state": settings.running.state, "--gamma": settings.parameters.gamma,
-            "--beta": settings.parameters.beta,
-        }
-    )  # fmt: skip
-    if other is not None:
-        raise UsageError(f"{other} goes with --conv-weight, not with --checkpoint")
+    of_layer = ("--conv-bias", "--transposed", "--groups", *_OF_NORM)
+    settings.refuse("goes with --conv-weight, not with --checkpoint", *of_layer)
     path, output = str(source.checkpoint), settings.answer.output
     if source.dry_run and output is not None:
         raise UsageError("--dry-run writes nothing: leave --output out")
@@ -213,15 +205,8 @@ def _describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_giv
 
 def _fold_matrices(settings: Settings, source: _Source) -> None:
     """Fold spectral normalization into a weight, or into those of a state dict."""
-    given = {"--pairs": source.pairs, "--dry-run": source.dry_run or None}
-    other = _find_given(given)
-    if other is not None:
-        raise UsageError(f"{other} is of bn, whose layer stands before it")
-    given = {"--running-mean": settings.running.running_mean, "--running-var": settings.running.running_var}
-    given |= {"--state": settings.running.state, "--gamma": settings.parameters.gamma}
-    other = _find_given(given | {"--beta": settings.parameters.beta})
-    if other is not None:
-        raise UsageError(f"{other} is of bn; sn has none")
+    settings.refuse("is of bn, whose layer stands before it", "--pairs", "--dry-run")
+    settings.refuse("is of bn; sn has none", *_OF_NORM)
     suffixes = _SUFFIXES if source.checkpoint is None else ARCHIVES
     destination = choose_values_file(settings.answer.output, suffixes=suffixes)
     document = (_fold_weight if source.checkpoint is None else _fold_checkpoint)(settings, source)
@@ -248,15 +233,10 @@ def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
     from normcli.running.matrix_fold import fold_state
     from normcli.tensors.many import load_all
 
-    options = {
-        f"--{name}": getattr(settings.request, name)
-        for name in ("groups", *list_own_options(_MATRICES), "like")
-        if name != "rows"
-    }
+    names = ("groups", *list_own_options(_MATRICES), "like")
     _require_one_source(source)
-    other = _find_given({"--conv-bias": source.conv_bias, **options, "--transposed": source.transposed or None})
-    if other is not None:
-        raise UsageError(f"{other} goes with --conv-weight, not with --checkpoint")
+    of_layer = ("--conv-bias", *(f"--{name}" for name in names if name != "rows"), "--transposed")
+    settings.refuse("goes with --conv-weight, not with --checkpoint", *of_layer)
     rows = settings.request.rows
     if rows not in (None, "0", "1"):
         raise UsageError("--rows is 0 or 1 with --checkpoint: the axis of the rows where it is open")
@@ -303,11 +283,6 @@ def _require_one_source(source: _Source) -> None:
 def _list_names(names: Sequence[str]) -> str:
     """Return the first of some names in a row."""
     return ", ".join((*names[:_MOST_NAMES], *(("…",) if len(names) > _MOST_NAMES else ())))
-
-
-def _find_given(options: Mapping[str, Any]) -> str | None:
-    """Return the first of some options that is given."""
-    return next((name for name, value in options.items() if value is not None), None)
 
 
 def _load_layer(settings: Settings, source: _Source) -> tuple[Layer, tuple[str, ...]]:

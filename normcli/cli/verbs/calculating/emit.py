@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from normcli.cli.files.sources import make_recipe
 from normcli.cli.problem import load_problem
+from normcli.cli.verb_commands import CLUSTER, TRAINING
 from normcli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,20 +64,8 @@ def _refuse_answers(settings: Settings) -> None:
     """Raise `UsageError` if the command line asks for an answer besides, for training or for a sum."""
     if settings.source.residual is not None:
         raise UsageError("--emit writes code of x alone, without --residual: save the sum, and give that")
-    answer, run = settings.answer, settings.run
-    given: dict[str, object] = {
-        "--print": answer.fields,
-        "--format": answer.format_name,
-        "--show": answer.show,
-        "--stats-output": answer.stats_output,
-        "--overwrite": answer.overwrite,
-        "--strict": run.strict,
-        "--scheduler": run.scheduler,
-        "--workers": run.workers,
-    }
-    for name, value in settings.training._asdict().items():
-        given[f"--{name.replace('_', '-')}"] = value is not None
-    asked = [name for name, value in given.items() if value]
+    names = ("--print", "--format", "--show", "--stats-output", "--overwrite", "--strict", *CLUSTER, *TRAINING)
+    asked = [name for name in names if name in settings.given]
     if asked:
         raise UsageError(f"--emit writes code, and calculates nothing: leave out {', '.join(asked)}")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from normcli.cli.files.outputs import choose_outputs
 from normcli.cli.files.sources import load_file, load_parameters
+from normcli.cli.verb_commands import AROUND, CLUSTER
 from normcli.errors import DegenerateError, UsageError
 from normcli.language import keep_names
 from normcli.norms.request import Choices
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from normcli.cli.parameters.settings import Settings
 
 
-def normalize_groups(settings: Settings, emit: str | None) -> None:
+def normalize_groups(settings: Settings) -> None:
     """Normalize a table's rows group by group, in memory that grows with the groups; or print the statistics.
 
     Raises
@@ -33,7 +34,7 @@ def normalize_groups(settings: Settings, emit: str | None) -> None:
     from normcli.fitting.use import Use
     from normcli.tensors.many import Named
 
-    refuse_beside_groups(settings, emit)
+    refuse_beside_groups(settings)
     outputs = choose_outputs(settings.answer)
     if outputs.document is not None and outputs.document.format_name in (PAGE, *PICTURES):
         raise UsageError("--by has no page and no picture: leave it out, or write a table")
@@ -59,22 +60,15 @@ def normalize_groups(settings: Settings, emit: str | None) -> None:
         outputs.document.write(answer, settings.answer.view())
 
 
-def refuse_beside_groups(settings: Settings, emit: str | None) -> None:
+def refuse_beside_groups(settings: Settings) -> None:
     """Raise `UsageError` where something is asked for that groups of rows do not have, or there is no table."""
-    settings.around.refuse("is of the whole tensor: leave it out beside --by")
-    answer, source, selection = settings.answer, settings.source, settings.selection
-    given = {
-        "--emit": emit, "--print": answer.fields, "--show": answer.show, "--residual": source.residual,
-        "--mask": selection.mask, "--lengths": selection.lengths,
-        "--fill": selection.fill, "--axes": settings.request.axes, "--keep": settings.request.keep,
-        "--layout": settings.request.layout, "--scheduler": settings.run.scheduler,
-        "--workers": settings.run.workers,
-    }  # fmt: skip
-    refused = next((name for name, value in given.items() if value), None)
-    if answer.stats_output:
-        instead = f"normcli fit {settings.request.norm} … --by {source.by} -o STATS.npz"
+    if settings.answer.stats_output and not settings.given.intersection(AROUND):
+        instead = f"normcli fit {settings.request.norm} … --by {settings.source.by} -o STATS.npz"
         raise UsageError(f"--stats-output is of the whole tensor: {instead} keeps statistics of groups")
-    if refused is not None:
-        raise UsageError(f"{refused} is of the whole tensor: leave it out beside --by")
-    if len(source.inputs) != 1:
+    settings.refuse(
+        "is of the whole tensor: leave it out beside --by",
+        *(*AROUND, "--emit", "--print", "--show", "--residual", "--mask", "--lengths", "--fill"),
+        *("--axes", "--keep", "--layout", *CLUSTER),
+    )
+    if len(settings.source.inputs) != 1:
         raise UsageError("--by groups the rows of one table: give -i FILE")

@@ -10,7 +10,7 @@ from normcli.cli.files.destination import WholeFiles, collect_fields
 from normcli.cli.files.outputs import choose_outputs
 from normcli.cli.parameters import options
 from normcli.cli.problem import advise, load_problem
-from normcli.cli.verb_commands import NamedNorm, Verb
+from normcli.cli.verb_commands import AROUND, BOUNDS, TRAINING, NamedNorm, Verb
 from normcli.errors import UsageError
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import find_norm
@@ -83,10 +83,7 @@ def _asks_for_tracking(settings: Settings) -> bool:
     given = (running.state, running.running_mean, running.running_var)
     if not running.evaluation and (several or any(value is not None for value in given)):
         return True
-    for name, value in settings.training._asdict().items():
-        if value is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} is for running statistics in training: --state FILE.npz keeps them")
+    settings.refuse("is for running statistics in training: --state FILE.npz keeps them", *TRAINING)
     return False
 
 
@@ -94,29 +91,29 @@ def _run(settings: Settings, emit: str | None) -> None:
     if any(settings.quantizing):
         from normcli.cli.verbs.calculating.quantized import quantize_norm
 
-        quantize_norm(settings, emit)
+        quantize_norm(settings)
         return
     if settings.source.by is not None:
         from normcli.cli.verbs.calculating.grouped import normalize_groups
 
-        normalize_groups(settings, emit)
+        normalize_groups(settings)
         return
     if emit is not None:
         from normcli.cli.verbs.calculating.emit import emit_code
 
-        settings.around.leave_gate().refuse("is left out of --emit, which writes code without it")
+        settings.refuse("is left out of --emit, which writes code without it", *BOUNDS)
         emit_code(settings, emit)
         return
     if _asks_for_tracking(settings):
         from normcli.cli.verbs.batches.track import track
 
-        settings.around.refuse("is of one tensor, and not of running statistics in training")
+        settings.refuse("is of one tensor, and not of running statistics in training", *AROUND)
         track(settings)
         return
     if settings.run.is_clustered:
         from normcli.cli.verbs.calculating.on_cluster import normalize_on_cluster
 
-        settings.around.refuse("is of one machine; --scheduler and --workers normalize without it")
+        settings.refuse("is of one machine; --scheduler and --workers normalize without it", *AROUND)
         normalize_on_cluster(settings)
         return
     outputs = choose_outputs(settings.answer)
@@ -134,7 +131,7 @@ def _run(settings: Settings, emit: str | None) -> None:
             result.require_sound()
         answer = Answer(result, problem.tensor, statistics_alone=statistics_alone)
         if document is not None and document.format_name == PAGE:
-            settings.around.leave_gate().refuse("is left out of a page, which shows no bounds")
+            settings.refuse("is left out of a page, which shows no bounds", *BOUNDS)
             answer.page()  # refused before anything is said or saved
         fields = collect_fields(answer, settings.answer.fields)
         outputs.save(files, problem, result, out)

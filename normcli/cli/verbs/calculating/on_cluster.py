@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from normcli.cli.files.choose_destination import choose_tensor_file
 from normcli.cli.files.destination import STORE, WholeFiles
@@ -140,12 +140,8 @@ def normalize_on_cluster(settings: Settings) -> None:
     """Normalize an array into a store, block by block, or into a file, which one worker writes."""
     answer = settings.answer
     destination = choose_tensor_file(answer)
-    given = {
-        "--print": answer.fields, "--show": answer.show, "--format": answer.format_name,
-        "--stats-output": answer.stats_output, "--state": settings.running.state,
-        "--strict": settings.run.strict,
-    }  # fmt: skip
-    source = _find_source(settings, given, "take a tensor to a tensor")
+    given = ("--print", "--show", "--format", "--stats-output", "--state", "--strict")
+    source = _find_source(settings, "take a tensor to a tensor", *given)
     if destination is None or destination.path == STANDARD_STREAM:
         raise UsageError(f"{_NO_CLUSTER} write stores and files: -i x.zarr:x -o y.zarr:y")
     from normcli.cluster.stores import open_source
@@ -178,11 +174,8 @@ def check_on_cluster(
     from normcli.checking.check import NORMALIZED
 
     actual = paths.get(NORMALIZED)
-    given = {
-        **{f"--actual-{name}": path for name, path in paths.items() if name != NORMALIZED},
-        "--strict": settings.run.strict,
-    }
-    source = _find_source(settings, given, "check a tensor against a tensor")
+    given = (*(f"--actual-{name}" for name in paths if name != NORMALIZED), "--strict")
+    source = _find_source(settings, "check a tensor against a tensor", *given)
     if actual is None:
         raise UsageError(f"{_NO_CLUSTER} check a tensor against a tensor: -i x.zarr:x --actual y.zarr:y")
     from normcli.answers.judging.check_verdict import Verdict
@@ -208,18 +201,12 @@ def check_on_cluster(
     return Verdict(plan, tensor, parameters, {NORMALIZED: actual}, found, diagnosis=told)
 
 
-def _find_source(settings: Settings, given: Mapping[str, Any], what: str) -> str:
+def _find_source(settings: Settings, what: str, *others: str) -> str:
     """Return the one input, or raise `UsageError` if something is given that workers do not do."""
-    given = {
-        **given,
-        "--mask": settings.selection.mask, "--lengths": settings.selection.lengths,
-        "--fill": settings.selection.fill, "--eval": settings.running.evaluation,
-        "--affine-seed": settings.parameters.affine_seed is not None, "--residual": settings.source.residual,
-        "--residual-sum": settings.source.residual_sum,
-    }  # fmt: skip
-    refused = next((name for name, value in given.items() if value), None)
-    if refused is not None:
-        raise UsageError(f"{refused} is of one machine; {_NO_CLUSTER} {what}")
+    of_one = (
+        *others, "--mask", "--lengths", "--fill", "--eval", "--affine-seed", "--residual", "--residual-sum"
+    )  # fmt: skip
+    settings.refuse(f"is of one machine; {_NO_CLUSTER} {what}", *of_one)
     if len(settings.source.inputs) != 1:
         raise UsageError(f"{_NO_CLUSTER} take one -i STORE at a time")
     return settings.source.inputs[0]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from normcli.cli.files.choose_destination import choose_values_file
 from normcli.cli.files.destination import Destination, WholeFiles
 from normcli.cli.problem import load_problem
+from normcli.cli.verb_commands import CLUSTER
 from normcli.errors import UsageError
 from normcli.writers import FORMATS
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _SUFFIXES = (".npz", ".safetensors", ".json")
 
 
-def quantize_norm(settings: Settings, emit: str | None) -> None:
+def quantize_norm(settings: Settings) -> None:
     """Quantize the result of a norm; save scales and codes, or print them with what is lost.
 
     Raises
@@ -28,8 +29,14 @@ def quantize_norm(settings: Settings, emit: str | None) -> None:
     from normcli.quantizing.quantize import quantize_plan, read_quantization
 
     asked = read_quantization(*settings.quantizing)
-    _refuse(settings, emit)
     answer = settings.answer
+    settings.refuse(
+        "is of a result that is not quantized: leave it out beside --quantize",
+        *("--emit", "--by", "--print", "--stats-output", "--state", *CLUSTER),
+        *(() if settings.source.shape else ("--dtype",)),
+    )
+    if answer.format_name not in (None, *FORMATS):
+        raise UsageError(f"--quantize has no --format {answer.format_name}: it has {', '.join(FORMATS)}")
     destination = choose_values_file(answer.output, suffixes=_SUFFIXES)
     problem = load_problem(settings._replace(request=settings.request._replace(dtype="float64")))
     with WholeFiles() as files, settings.run.open_effort() as effort:
@@ -42,18 +49,3 @@ def quantize_norm(settings: Settings, emit: str | None) -> None:
     if destination is None or answer.format_name or answer.show:
         document = Destination(None, answer.format_name or "table")
         document.write(QuantizedAnswer(found, problem.tensor), answer.view())
-
-
-def _refuse(settings: Settings, emit: str | None) -> None:
-    answer = settings.answer
-    given = {
-        "--emit": emit, "--by": settings.source.by, "--print": answer.fields,
-        "--stats-output": answer.stats_output, "--state": settings.running.state,
-        "--scheduler": settings.run.scheduler, "--workers": settings.run.workers,
-        "--dtype": None if settings.source.shape else settings.request.dtype,
-    }  # fmt: skip
-    refused = next((name for name, value in given.items() if value), None)
-    if refused is not None:
-        raise UsageError(f"{refused} is of a result that is not quantized: leave it out beside --quantize")
-    if answer.format_name not in (None, *FORMATS):
-        raise UsageError(f"--quantize has no --format {answer.format_name}: it has {', '.join(FORMATS)}")

@@ -14,7 +14,7 @@ from normcli.cli.files.destination import leave_with_verdict, print_document
 from normcli.cli.files.sources import load_actual, require_one_stream
 from normcli.cli.parameters import options
 from normcli.cli.problem import Problem, load_problem, warn_of_input
-from normcli.cli.verb_commands import NamedNorm, Verb, make_command
+from normcli.cli.verb_commands import AROUND, BOUNDS, NamedNorm, Verb, make_command
 from normcli.cli.verbs.judging import check_backward, check_by, check_quantized, check_running
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import UsageError, name_subject
@@ -72,6 +72,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         _COUNTED_IN,
         options.AROUND["clip"],
         *options.GATE,
+        options.AROUND["clip_output"],
         *check_quantized.OPTIONS,
         *check_backward.OPTIONS,
         *(check_running.OPTIONS if named.norm.tracks else ()),
@@ -145,6 +146,8 @@ def _run(
         quantized = check_quantized.check_codes(settings, actual | limits)
         print_verdict(quantized, settings.answer, ok=quantized.ok)
         return
+    if settings.around.clip_output is not None:
+        raise UsageError("--clip-output is checked of codes: give --quantize, or check the norm without bounds")
     actual = {name: path for name, path in actual.items() if name not in check_quantized.OWN}
     stored = check_running.take_paths(actual)
     if stored:
@@ -159,9 +162,7 @@ def _run(
         return
     gradients = check_backward.take_options(actual)
     if gradients is not None:
-        settings.around.leave_gate().refuse(
-            "is of the forward pass; check it without --backward and --actual-dx"
-        )
+        settings.refuse("is of the forward pass; check it without --backward and --actual-dx", *BOUNDS)
         if settings.run.is_clustered:
             raise UsageError("--backward is of one machine; --scheduler and --workers check normalized stores")
         if accumulate is not None or algorithm is not None or cast is not None:
@@ -185,7 +186,7 @@ def _run(
     if settings.run.is_clustered:
         from normcli.cli.verbs.calculating.on_cluster import check_on_cluster
 
-        settings.around.refuse("is of one machine; --scheduler and --workers check without it")
+        settings.refuse("is of one machine; --scheduler and --workers check without it", *AROUND)
         found = check_on_cluster(settings, paths, tolerate)
         print_verdict(found, settings.answer, ok=found.ok)
         return

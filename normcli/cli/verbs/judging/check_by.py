@@ -55,7 +55,7 @@ def check_rows_by(
     from normcli.norms.plan import make_plan
     from normcli.norms.request import Choices
 
-    refuse_beside_groups(settings, None)
+    refuse_beside_groups(settings)
     if list(paths) != [NORMALIZED]:
         raise UsageError(ALONE)
     require_one_stream(settings, *paths.values())

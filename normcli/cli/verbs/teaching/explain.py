@@ -10,7 +10,7 @@ from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.files.sources import require_one_stream
 from normcli.cli.parameters import options
 from normcli.cli.problem import load_problem
-from normcli.cli.verb_commands import SELECTION, Verb
+from normcli.cli.verb_commands import BOUNDS, SELECTION, Verb
 from normcli.cli.verbs.calculating.backward import ask_for_backward, load_gradient
 from normcli.writers import WRITERS
 
@@ -51,7 +51,7 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
     every = settings.answer.full
     gate = problem.inputs.gated_input
     if asks_backward:
-        settings.around.leave_gate().refuse("has no story of its backward pass")
+        settings.refuse("has no story of its backward pass", *BOUNDS)
         from normcli.results.backward import BackwardProblem
         from normcli.teach.explain.explain import explain_backward
 
