@@ -150,25 +150,25 @@ class Writer(Printer):
                 return _SIMPLE_POWER.sub(r"\1\2\3", text) if _SIMPLE_POWER.fullmatch(text) else text, held
         return super().format(expression)
 
-    def symbol(self, symbol: Symbol) -> tuple[str, int]:
+    def format_symbol(self, symbol: Symbol) -> tuple[str, int]:
         """Return a name that lines before have given a value, or else the code of its value."""
         name = NAMES.get(symbol.text, symbol.text)
         if name in self.defined:
             return name, ATOM
         if name in self.numbers:
-            return self.number(Constant(self.numbers[name]))
+            return self.format_number(Constant(self.numbers[name]))
         if symbol.value is None:
             raise NotImplementedError(symbol)
         return self.format(symbol.value)
 
-    def fold(self, fold: Fold) -> tuple[str, int]:
+    def format_fold(self, fold: Fold) -> tuple[str, int]:
         """Return a reduction over the group, a sum, or the larger of an array and a number."""
         each, window = fold.each, self.window
         if fold.terms or each is None:
             if isinstance(fold, Maximum):
                 x, y = map(self.write, fold.terms)
                 return self.call("maximum", x=x, y=y), ATOM
-            return super().fold(fold)
+            return super().format_fold(fold)
         if window is None:
             return self._reduce_written(_REDUCTIONS[type(fold)], each)
         if "squares" not in self.defined:

@@ -61,11 +61,11 @@ class _Text(Printer):
     def __init__(self, digits: int | None, *, full: bool) -> None:
         self.digits, self.full = digits, full
 
-    def number(self, number: Constant) -> tuple[str, int]:
+    def format_number(self, number: Constant) -> tuple[str, int]:
         text = format_number(number, self.digits)
         return text, OPEN if text.startswith("-") else PRODUCT if "e" in text else ATOM
 
-    def terms(self, terms: Sequence[Expression], least: int) -> list[str]:
+    def format_terms(self, terms: Sequence[Expression], least: int) -> list[str]:
         shown = cut_beyond(MOST_SHOWN, len(terms), HEAD, TAIL, full=self.full)
         texts = [self.wrap(terms[i], least if i else OPEN) for i in shown.shown]
         return shown.open_gap(texts, self.gap)
@@ -87,14 +87,14 @@ class _Latex(_Text):
         Negative: Form("-{}", (PRODUCT,), OPEN),
     }
 
-    def symbol(self, symbol: Symbol) -> tuple[str, int]:
+    def format_symbol(self, symbol: Symbol) -> tuple[str, int]:
         return symbol.latex, ATOM
 
     def bracket(self, text: str) -> str:
         return rf"\left({text}\right)" if r"\frac" in text else f"({text})"
 
-    def number(self, number: Constant) -> tuple[str, int]:
-        text, held = super().number(number)
+    def format_number(self, number: Constant) -> tuple[str, int]:
+        text, held = super().format_number(number)
         digits, e, exponent = text.partition("e")
         return rf"{digits} \times 10^{{{int(exponent)}}}" if e else text, held
 
@@ -108,16 +108,16 @@ class _Code(Printer):
         Sign: Form("copysign(1, {0}) * ({0} != 0)", (OPEN,), PRODUCT),
     }
 
-    def symbol(self, symbol: Symbol) -> tuple[str, int]:
+    def format_symbol(self, symbol: Symbol) -> tuple[str, int]:
         return symbol.code, ATOM
 
-    def fold(self, fold: Fold) -> tuple[str, int]:
+    def format_fold(self, fold: Fold) -> tuple[str, int]:
         if fold.total is not None and fold.each is not None:
             name = "fsum" if isinstance(fold, Sum) else self.extremes[type(fold)]
             return f"{name}({self.write(fold.each)} for {_name_variables(fold.each)})", ATOM
         if not isinstance(fold, Sum) and len(fold.terms) == 1:
             return self.wrap(fold.terms[0], ATOM), ATOM
-        return super().fold(fold)
+        return super().format_fold(fold)
 
 
 def _name_variables(each: Expression) -> str:

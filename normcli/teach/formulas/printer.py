@@ -93,11 +93,11 @@ class Printer:
         """Return the text of an expression, and its precedence."""
         match expression:
             case Constant():
-                return self.number(expression)
+                return self.format_number(expression)
             case Symbol():
-                return self.symbol(expression)
+                return self.format_symbol(expression)
             case Fold():
-                return self.fold(expression)
+                return self.format_fold(expression)
         form = self.forms[type(expression)]
         if self.square and isinstance(expression, Power) and expression.right == Constant(2):
             form = form._replace(template=self.square)
@@ -113,27 +113,27 @@ class Printer:
         """Return a text in brackets."""
         return f"({text})"
 
-    def number(self, number: Constant) -> tuple[str, int]:
+    def format_number(self, number: Constant) -> tuple[str, int]:
         """Return a number in full, and its precedence."""
         text = repr(number.value)
         return text, OPEN if text.startswith("-") else ATOM
 
-    def symbol(self, symbol: Symbol) -> tuple[str, int]:
+    def format_symbol(self, symbol: Symbol) -> tuple[str, int]:
         """Return the text of a name, and its precedence."""
         return symbol.text, ATOM
 
-    def fold(self, fold: Fold) -> tuple[str, int]:
+    def format_fold(self, fold: Fold) -> tuple[str, int]:
         """Return a sum or an extreme: of its terms, or of the general term with a sign of summation."""
         if not fold.terms and fold.each is not None:
             gap = "" if self.format(fold.each)[1] >= POWER else " "
             return f"{self.sigma}{gap}{self.wrap(fold.each, PRODUCT)}", PRODUCT
         if isinstance(fold, Sum) and len(fold.terms) == 1:
             return self.format(fold.terms[0])
-        texts = self.terms(fold.terms, SUM if isinstance(fold, Sum) else OPEN)
+        texts = self.format_terms(fold.terms, SUM if isinstance(fold, Sum) else OPEN)
         if isinstance(fold, Sum):
             return " + ".join(texts), SUM
         return f"{self.extremes[type(fold)]}({', '.join(texts)})", ATOM
 
-    def terms(self, terms: Sequence[Expression], least: int) -> list[str]:
+    def format_terms(self, terms: Sequence[Expression], least: int) -> list[str]:
         """Return the texts of terms; those behind the first have at least the precedence `least`."""
         return [self.wrap(term, least if place else OPEN) for place, term in enumerate(terms)]
