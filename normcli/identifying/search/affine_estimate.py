@@ -20,8 +20,7 @@ from normcli.identifying.models.evidence import Model, count_numbers, list_usual
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
 from normcli.identifying.search.affine_fit import Target, fit_carefully, regress, regress_each, weigh_fit
 from normcli.identifying.search.affine_step import NO_AFFINE
-from normcli.identifying.search.groups import put_back, take_groups
-from normcli.identifying.search.hypothesis import Hypothesis, Sample
+from normcli.identifying.search.groups import Hypothesis, Sample, put_back, take_groups
 from normcli.identifying.search.screen import choose_places, go_together
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from normcli.dtypes import Floats
-    from normcli.identifying.search.hypothesis import Hypothesis, Sample
+    from normcli.identifying.search.groups import Hypothesis, Sample
     from normcli.norms.grid import Grid
 
 

@@ -12,7 +12,7 @@ from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, WAYS
-from normcli.identifying.search.hypothesis import find_equal
+from normcli.identifying.search.groups import find_equal
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.tuples import NamedTuple
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.identifying.models.matrix_model import Start, Steps
-    from normcli.identifying.search.hypothesis import Hypothesis
+    from normcli.identifying.search.groups import Hypothesis
     from normcli.norms.spec import Window
 
 

@@ -12,7 +12,7 @@ from normcli.errors import NormError
 from normcli.identifying.models.error_bounds import Level, measure_lost
 from normcli.identifying.models.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.identifying.search.affine_step import ESTIMATED
-from normcli.identifying.search.hypothesis import measure_equality
+from normcli.identifying.search.groups import measure_equality
 from normcli.identifying.search.match import Match
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.plan import make_plan
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from normcli.identifying.models.evidence import Model
     from normcli.identifying.search.affine_step import AffineStep
-    from normcli.identifying.search.hypothesis import Hypothesis
+    from normcli.identifying.search.groups import Hypothesis
     from normcli.identifying.search.match import Scope
     from normcli.norms.conventions import Convention
     from normcli.norms.grid import Grid

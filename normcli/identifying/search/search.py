@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from normcli.identifying.models.matrix_model import FittedMatrix
     from normcli.identifying.models.window_model import FittedWindow, Side
     from normcli.identifying.search.affine_step import AffineStep
-    from normcli.identifying.search.hypothesis import Hypothesis, Sample
+    from normcli.identifying.search.groups import Hypothesis, Sample
     from normcli.identifying.search.match import Scope
 
 
