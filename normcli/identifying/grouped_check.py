@@ -1,4 +1,4 @@
-"""A table whose rows are normalized group by group, held against the exact one; what made it instead."""
+"""Checks of tables whose rows are normalized group by group, and the diagnosis of one that differs."""
 
 from __future__ import annotations
 
@@ -40,17 +40,18 @@ if TYPE_CHECKING:
 
 
 class GroupedCheck(NamedTuple):
-    """What came of a check of grouped rows.
+    """The result of a check of grouped rows.
 
     Parameters
     ----------
     stats : Stats
-        Of each group.
+        The exact statistics of each group and column.
     groups : RowGroups
+        The labels of the groups, and the group of each row.
     checked : Checked
-        Of which each group has a number for each column.
+        The comparison; its groups are counted row group by row group, with the columns of each in turn.
     warnings : tuple of str
-        What is degenerate, and how many groups are not judged, as frameworks agree on no variance of theirs.
+        Warnings on degenerate groups, and on groups that are not judged since they have no more rows than ddof.
     """
 
     stats: Stats
@@ -60,19 +61,21 @@ class GroupedCheck(NamedTuple):
 
 
 class GroupedTable(NamedTuple):
-    """A table and what somebody made of it, group by group.
+    """A table, and the actual table to check, normalized group by group.
 
     Parameters
     ----------
     tensor : Tensor
         The input, with the columns that group its rows.
     actual : Tensor
-        Of its shape; with the columns that group its rows, where it has them.
+        The actual table, of the input's shape, with the columns that group its rows if it has them.
     affine : mapping of str to ndarray or None
-        gamma and beta, as they are given.
+        Gamma and beta, as given.
     nan : {"propagate", "omit", "raise"}
-    tolerate, effort
-        As of `check`.
+    tolerate : callable
+        Returns the tolerance for values of a dtype.
+    effort : Effort
+        Threads and memory; the result does not depend on it.
     """
 
     tensor: Tensor
@@ -83,12 +86,12 @@ class GroupedTable(NamedTuple):
     effort: Effort
 
     def compare(self, request: Request) -> GroupedCheck:
-        """Compare the table with the exact one, in which the statistics of its group normalize each row.
+        """Compare the actual table with the exact one, whose rows are normalized by their group's statistics.
 
         Raises
         ------
         NormError
-            As `fit` and `tolerate`.
+            If `fit` cannot make statistics of the table, or `tolerate` refuses a dtype.
         """
         tensor, values, width = self.tensor, self.tensor.values, self.tensor.values.shape[1]
         stats = fit(request, [Named(tensor.source, lambda _: tensor)], Policy(self.nan), self.effort).stats
@@ -112,7 +115,10 @@ class GroupedTable(NamedTuple):
         return GroupedCheck(stats, groups, Checked({NORMALIZED: found}, {}, saved=saved), warnings)
 
     def diagnose(self, request: Request, found: GroupedCheck) -> Diagnosis | None:
-        """Return what made a table that differs: no groups, another convention, or a fault of a group."""
+        """Return the diagnosis of a table that differs; None without findings.
+
+        Tried are rows in another order, no groups, another ddof or framework, and the faults of a single group.
+        """
         norm = found.stats.subject.request.norm
         order = self._find_other_order(found)
         if order is not None:
@@ -150,7 +156,10 @@ class GroupedTable(NamedTuple):
         return told._replace(cause=cause, evidence=(rows, *told.evidence), remedy=None, next_step=None)
 
     def _find_other_order(self, found: GroupedCheck) -> str | None:
-        """Return the first row whose group is another one in the actual table, if groups are as large there."""
+        """Return a sentence on the first row whose group differs in the actual table.
+
+        None if no row's group differs, if the group sizes differ, or if the actual table has no group columns.
+        """
         if self.actual.by is None:
             return None
         mine, theirs = found.groups, find_groups(self.actual)
@@ -167,7 +176,7 @@ class GroupedTable(NamedTuple):
     def _judge(
         self, request: Request, some: NDArray[np.bool_] | None = None
     ) -> tuple[AskedNorm, NDArray[Any], NDArray[Any], Checked]:
-        """Return some rows, or all, as a table without groups: the norm, what it is of, how far it is off."""
+        """Return a check of some rows, or all, as a table without groups: norm, input, actual, comparison."""
         both = self.tensor.values, self.actual.values
         x, theirs = both if some is None else (fetch(part[some]) for part in both)
         plan = make_plan(request, x.shape, x.dtype, self.tensor.columns)

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.compiled import find_kernel
-from normcli.engine.tiling.geometry import find_lengths
 from normcli.engine.walk import count_processors
 from normcli.numerics.workspace import Workspace
 from normcli.quantizing.codes import encode, round_quotients
-from normcli.quantizing.scales import find_scales
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -23,12 +21,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.engine.tiling.geometry import Geometry, Slices
-    from normcli.quantizing.formats import NumberGrid, QuantizedFormat
-    from normcli.quantizing.sharing import RowSharing
+    from normcli.quantizing.formats import NumberGrid
 
-BLOCK, TILE = 1 << 16, 1 << 18
-"""The numbers of values in a block, and in a tile of the norm."""
+BLOCK = 1 << 16
+"""The number of values in a block."""
 
 
 class Losses(NamedTuple):
@@ -220,143 +216,3 @@ def _locate(chosen: Selected | None, block: tuple[slice, ...], shape: tuple[int,
         return np.arange(0)
     index = [axis + (part.start or 0) for axis, part in zip(np.nonzero(chosen), block, strict=True)]
     return np.ravel_multi_index(index, shape)
-
-
-def _find_largest(y: Floats) -> Floats:
-    """Return the largest magnitude along the last axis, of length 1 there, by the compiled kernel or NumPy."""
-    kernel = find_kernel()
-    largest: Floats = np.empty((*y.shape[:-1], 1))
-    if kernel is None:
-        np.maximum(y.max(axis=-1, keepdims=True), -y.min(axis=-1, keepdims=True), out=largest)
-    else:
-        kernel.module.find_largest(kernel.variant, y, largest)
-    return largest
-
-
-class UndecidedError(Exception):
-    """A scale or a code of a tile does not follow from the tile's float64 values alone."""
-
-
-class _RowSink:
-    """Takes a norm's tiles, of which each holds whole rows of the tensor.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        The tiling of the norm, whose last run of axes holds whole rows.
-    dtype : dtype
-        The dtype of the norm's result.
-    """
-
-    def __init__(self, geometry: Geometry, dtype: np.dtype[Any]) -> None:
-        self.dtype, self._lock = dtype, threading.Lock()
-        *self._outer, self._last = geometry.dims
-
-    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return the array into which the values of a tile are written."""
-        return work.get("quantized", find_lengths(tile), self.dtype)
-
-    def _take(self, tile: Slices, values: NDArray[Any], length: int) -> Floats:
-        """Return the values of a tile in rows of some length; raise `UndecidedError` for parts of rows."""
-        if values.shape[-1] != self._last:
-            raise UndecidedError
-        return np.ascontiguousarray(values, np.float64).reshape(*values.shape[:-1], -1, length)
-
-
-class LargestSink(_RowSink):
-    """Takes a norm's tiles, and keeps only the largest magnitude of each group, NaN for a group with a NaN.
-
-    Parameters
-    ----------
-    geometry, dtype
-        As of `_RowSink`.
-    sharing : RowSharing
-    """
-
-    def __init__(self, geometry: Geometry, dtype: np.dtype[Any], sharing: RowSharing) -> None:
-        super().__init__(geometry, dtype)
-        self._length, self._numbers = sharing.length, sharing.spread(self._outer, self._last)
-        self.largest: Floats = np.zeros(sharing.groups)
-
-    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Compare the largest magnitudes so far with the values of a tile."""
-        y = self._take(tile, values, self._length)
-        if self._numbers is None:
-            largest = find_largest(y.reshape(1, -1, self._length, 1)).reshape(-1)
-            with self._lock:
-                np.maximum(self.largest, largest, out=self.largest)
-            return
-        largest, numbers = _find_largest(y), self._numbers[tile[:-1]]
-        with self._lock:
-            np.maximum.at(self.largest, numbers.reshape(-1), largest.reshape(-1))
-
-
-class QuantizingSink(_RowSink):
-    """Takes a norm's tiles, and keeps only their scales and codes.
-
-    Parameters
-    ----------
-    geometry, dtype
-        As of `_RowSink`.
-    row : QuantizedFormat
-    rounding : str or None
-        The name of a `ScaleRounding`; None: the format's own.
-    tensor_scale : float
-        The scale of the whole tensor; 1 in formats without one.
-    length, shared : int
-        The number of values along the tensor's last axis, and of neighbours that share a scale.
-    known : tuple of (RowSharing, ndarray) or None
-        The scales of groups of rows or columns, where these are known; None: they are found.
-    """
-
-    def __init__(
-        self,
-        geometry: Geometry,
-        dtype: np.dtype[Any],
-        row: QuantizedFormat,
-        rounding: str | None,
-        tensor_scale: float,
-        length: int,
-        shared: int,
-        known: tuple[RowSharing, Floats] | None = None,
-    ) -> None:
-        super().__init__(geometry, dtype)
-        self._asked, self._is_known = (row, rounding, tensor_scale), known is not None
-        outer = (*self._outer, self._last // shared)
-        self.scales: Floats = np.empty((*outer, 1))
-        if known is not None:
-            numbers, values = known[0].spread(self._outer, self._last), known[1]
-            own = values if numbers is None else values[numbers][..., np.newaxis]
-            self.scales = np.broadcast_to(own, (*outer, own.shape[-1]))
-        self.codes = make_codes((*outer, shared), row.grid)
-        self.rounder = Rounder(row.grid, length)
-
-    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Keep the scales and the codes of a tile.
-
-        Raises
-        ------
-        UndecidedError
-            If the tile holds parts of rows, a value is not finite, or one lies on a boundary between two codes
-            or two scales.
-        """
-        codes = self.codes[tile[:-1]]
-        y = self._take(tile, values, codes.shape[-1])
-        factors = self._find_factors(y, tile)
-        step = max(1, BLOCK // y[0].size)
-        for start in range(0, len(y), step):
-            part = slice(start, start + step)
-            if self.rounder.round(y[part], factors[part], codes[part], work) is not None:
-                raise UndecidedError
-
-    def _find_factors(self, y: Floats, tile: Slices) -> Floats:
-        """Return what the codes of a tile are multiplied by, and keep its scales."""
-        if self._is_known:
-            return self.scales[tile[:-1]]
-        largest = _find_largest(y)
-        found = find_scales(largest, *self._asked)
-        if not np.isfinite(largest).all() or found.is_boundary.any():
-            raise UndecidedError
-        self.scales[tile[:-1]] = found.values
-        factors: Floats = found.values * self._asked[-1]
-        return factors

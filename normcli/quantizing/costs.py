@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from normcli.errors import NormError
-from normcli.quantizing.formats import FORMATS
-from normcli.quantizing.quantize import quantize_plan, read_quantization
+from normcli.quantizing.formats import FORMATS, read_quantization
+from normcli.quantizing.quantize import quantize_plan
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

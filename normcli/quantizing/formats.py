@@ -7,6 +7,7 @@ import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from normcli.errors import UsageError
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -110,3 +111,56 @@ FORMATS: Mapping[str, QuantizedFormat] = MappingProxyType(
     }
 )  # fmt: skip
 """The formats by name."""
+
+
+class Quantization(NamedTuple):
+    """A format for a result, and the groups that share a scale.
+
+    Parameters
+    ----------
+    row : QuantizedFormat
+    per : str
+        The values that share a scale: `tensor`, `token` (those along the last axis), `channel` or `block:N`
+        (N along the last axis).
+    rounding : str or None
+        The name of a `ScaleRounding`; None: the format's own.
+    """
+
+    row: QuantizedFormat
+    per: str
+    rounding: str | None = None
+
+    @property
+    def rounding_name(self) -> str:
+        """The name of the rule by which a scale is rounded: `nearest`, or a `ScaleRounding`."""
+        return "nearest" if self.row.scale is not None else self.rounding or ScaleRounding.FLOOR
+
+
+def read_quantization(name: str | None, per: str | None, rounding: str | None) -> Quantization:
+    """Return the quantization for the names of a format, of values that share a scale, and of a rounding.
+
+    None for `per` or `rounding` is the format's default.
+
+    Raises
+    ------
+    UsageError
+        If the format is None, a name is unknown, or one does not fit the format.
+    """
+    if name is None:
+        given = "--scale-rounding" if per is None else "--per"
+        raise UsageError(f"{given} is of results in few bits: give --quantize {', '.join(FORMATS)}")
+    row = FORMATS.get(name)
+    if row is None:
+        raise UsageError(f"--quantize {name!r} is none of {', '.join(FORMATS)}")
+    per = per or row.default_per
+    kind, _, size = per.partition(":")
+    is_block = kind == "block" and size.isascii() and size.isdecimal() and int(size) > 0
+    if per not in ("tensor", "token", "channel") and not is_block:
+        raise UsageError(f"--per {per!r} is none of tensor, token, channel, block:N")
+    if row.block is not None and not is_block:
+        raise UsageError(f"--per {per}: scales of {name} are of blocks, such as block:{row.block}")
+    if rounding is not None and rounding not in tuple(ScaleRounding):
+        raise UsageError(f"--scale-rounding {rounding!r} is none of {', '.join(ScaleRounding)}")
+    if rounding is not None and row.scale is not None:
+        raise UsageError(f"--scale-rounding is of powers of two, mxfp8 and mxfp4: {name} rounds to nearest")
+    return Quantization(row, per, rounding)

@@ -7,7 +7,7 @@ the norm is calculated again with the boundary subtracted: the sign tells on whi
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,24 +16,17 @@ from normcli.engine.inputs import COUNT
 from normcli.engine.run import run_into
 from normcli.engine.tiling.geometry import find_geometry
 from normcli.errors import DataError, NormError, UsageError
-from normcli.norms.axes import ParameterShapes
-from normcli.numerics.pairs import two_diff
-from normcli.quantizing.blocks import (
-    TILE,
-    LargestSink,
-    QuantizingSink,
-    UndecidedError,
-    find_largest,
-    round_parts,
-)
+from normcli.numerics.elements.activation import Activation
+from normcli.numerics.elements.gate import Gated
+from normcli.quantizing.blocks import find_largest, round_parts
 from normcli.quantizing.codes import decode
-from normcli.quantizing.formats import FORMATS, ScaleRounding
+from normcli.quantizing.formats import read_quantization
 from normcli.quantizing.scales import encode_scales, find_scales, find_tensor_scale
 from normcli.quantizing.sharing import RowSharing, find_view, shape_scales, spread_scales
+from normcli.quantizing.tile_sinks import TILE, LargestSink, QuantizingSink, UndecidedError
 from normcli.results.arguments import read_arguments
 from normcli.results.calculate import calculate
 from normcli.results.result import Result
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,30 +39,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.rules import NormName
     from normcli.quantizing.blocks import Losses
-    from normcli.quantizing.formats import QuantizedFormat
-
-
-class Quantization(NamedTuple):
-    """A format for a result, and the groups that share a scale.
-
-    Parameters
-    ----------
-    row : QuantizedFormat
-    per : str
-        The values that share a scale: `tensor`, `token` (those along the last axis), `channel` or `block:N`
-        (N along the last axis).
-    rounding : str or None
-        The name of a `ScaleRounding`; None: the format's own.
-    """
-
-    row: QuantizedFormat
-    per: str
-    rounding: str | None = None
-
-    @property
-    def rounding_name(self) -> str:
-        """The name of the rule by which a scale is rounded: `nearest`, or a `ScaleRounding`."""
-        return "nearest" if self.row.scale is not None else self.rounding or ScaleRounding.FLOOR
+    from normcli.quantizing.formats import Quantization
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,36 +101,6 @@ class Quantized:
         """The losses of the codes, by name."""
         names = ("error", "saturated", "flushed", "signal_to_noise")
         return {name: getattr(self, name) for name in names}
-
-
-def read_quantization(name: str | None, per: str | None, rounding: str | None) -> Quantization:
-    """Return the quantization for the names of a format, of values that share a scale, and of a rounding.
-
-    None for `per` or `rounding` is the format's default.
-
-    Raises
-    ------
-    UsageError
-        If the format is None, a name is unknown, or one does not fit the format.
-    """
-    if name is None:
-        given = "--scale-rounding" if per is None else "--per"
-        raise UsageError(f"{given} is of results in few bits: give --quantize {', '.join(FORMATS)}")
-    row = FORMATS.get(name)
-    if row is None:
-        raise UsageError(f"--quantize {name!r} is none of {', '.join(FORMATS)}")
-    per = per or row.default_per
-    kind, _, size = per.partition(":")
-    is_block = kind == "block" and size.isascii() and size.isdecimal() and int(size) > 0
-    if per not in ("tensor", "token", "channel") and not is_block:
-        raise UsageError(f"--per {per!r} is none of tensor, token, channel, block:N")
-    if row.block is not None and not is_block:
-        raise UsageError(f"--per {per}: scales of {name} are of blocks, such as block:{row.block}")
-    if rounding is not None and rounding not in tuple(ScaleRounding):
-        raise UsageError(f"--scale-rounding {rounding!r} is none of {', '.join(ScaleRounding)}")
-    if rounding is not None and row.scale is not None:
-        raise UsageError(f"--scale-rounding is of powers of two, mxfp8 and mxfp4: {name} rounds to nearest")
-    return Quantization(row, per, rounding)
 
 
 def quantize(
@@ -253,33 +193,10 @@ def quantize_plan(
 def _compare(
     plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort, y: Floats, places: Selected
 ) -> Floats:
-    """Return the signs of the exact results less y, at the places that are True, flat in C order.
-
-    Raises
-    ------
-    DataError
-        If beta − y is no float64, so that the norm cannot be calculated with it in place of beta.
-    """
-    shape = plan.grid.view_shape
-
-    def spread(parameter: NDArray[Any]) -> NDArray[Any]:
-        return np.broadcast_to(np.reshape(parameter, plan.parameters.view_shape), shape)
-
-    boundary, gate = np.where(places, y, 0.0), inputs.gate
-    if gate is None:
-        beta = np.zeros(shape) if inputs.beta is None else spread(inputs.beta).astype(np.float64)
-        shift, rest = two_diff(beta, boundary.reshape(shape))
-        if rest.any():
-            raise DataError(
-                "quantize: beta and a boundary between codes differ by more digits than float64 has"
-            )
-        every = ParameterShapes(plan.parameters.rule, tuple(range(len(shape))), shape, shape, shape)
-        gamma = None if inputs.gamma is None else spread(inputs.gamma)
-        plan, moved = replace(plan, parameters=every), inputs._replace(gamma=gamma, beta=shift)
-    else:
-        moved = inputs._replace(gate=gate._replace(less=boundary))
-    found = calculate(plan, values, moved._replace(clip=None), effort=effort).normalized
-    signs: Floats = np.sign(found[places])
+    """Return the signs of what the exact results have beyond y, at some places: a gate subtracts y exactly."""
+    gate = inputs.gate or Gated(np.ones((1,) * y.ndim), Activation.NONE)
+    moved = inputs._replace(gate=gate._replace(less=np.where(places, y, 0.0)), clip=None)
+    signs: Floats = np.sign(calculate(plan, values, moved, effort=effort).normalized[places])
     if inputs.clip is not None:  # a value beyond a bound is the bound
         low, high = (y[places] == bound for bound in inputs.clip)
         signs = np.where((low & (signs < 0.0)) | (high & (signs > 0.0)), 0.0, signs)

@@ -10,8 +10,8 @@ import pytest
 
 from normcli import NormError, normalize
 from normcli.numerics.workspace import Workspace
-from normcli.quantizing import blocks
 from normcli.quantizing import quantize as room
+from normcli.quantizing import tile_sinks
 from normcli.quantizing.blocks import Rounder, make_codes
 from normcli.quantizing.codes import encode, round_quotients
 from normcli.quantizing.formats import E2M1, E4M3, E5M2, FORMATS, INT8, NumberGrid, ScaleRounding
@@ -221,6 +221,14 @@ def test_a_product_with_a_gate_may_be_a_boundary_itself():
     assert quantize(x, "bn", "int8", **options).factors.item() == 0.5
 
 
+def test_a_beta_that_differs_from_a_boundary_by_more_digits_than_a_double_has_is_subtracted_exactly():
+    """3.4 + 0.1 in doubles is 3.5, halfway between two codes; the exact sum of both doubles is below that."""
+    given = {"running_mean": [0.0, 0.0], "running_var": [1.0, 1.0], "eps": 0.0}
+    found = quantize([[127.0, 3.4]], "bn", "int8", beta=[0.0, 0.1], **given)
+    assert 3.4 + 0.1 == 3.5
+    assert found.codes.tolist() == [[127, 3]]
+
+
 def test_a_value_beyond_a_bound_is_the_bound():
     x = np.array([[127.0, *[1.0] * 7]])
     beta = np.array([0.0, -2.5, -2.5, -2.5, -9.0, 2.5, 2.5, 2.5])
@@ -351,7 +359,7 @@ def test_scales_of_more_than_a_row_are_found_tile_by_tile(name, per, norm, shape
     x = np.random.default_rng(8).standard_normal(shape).astype(np.float32)
     whole = quantize(x, norm, name, per=per, **options)
     monkeypatch.setattr(room, "TILE", 1000)
-    monkeypatch.setattr(blocks, "BLOCK", 500)
+    monkeypatch.setattr(tile_sinks, "BLOCK", 500)
     found = quantize(x, norm, name, per=per, threads=2, **options)
     assert (whole.exact.is_normalized, found.exact.is_normalized) == (True, False)
     assert found.losses == whole.losses

@@ -26,7 +26,8 @@ def quantize_norm(settings: Settings) -> None:
         As `normcli.quantizing.quantize.quantize`; if something is asked for that goes with no codes.
     """
     from normcli.answers.calculating.quantization import QuantizedAnswer
-    from normcli.quantizing.quantize import quantize_plan, read_quantization
+    from normcli.quantizing.formats import read_quantization
+    from normcli.quantizing.quantize import quantize_plan
 
     asked = read_quantization(*settings.quantizing)
     answer = settings.answer

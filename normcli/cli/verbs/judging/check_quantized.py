@@ -40,8 +40,9 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
         As `normcli.quantizing.quantize.quantize` and `judge_quantized`; if anything else is to be checked.
     """
     from normcli.answers.judging.quantized_verdict import QuantizedVerdict
+    from normcli.quantizing.formats import read_quantization
     from normcli.quantizing.judging import judge_quantized
-    from normcli.quantizing.quantize import quantize_plan, read_quantization
+    from normcli.quantizing.quantize import quantize_plan
 
     require_format(settings)
     asked = read_quantization(*settings.quantizing)
@@ -114,7 +115,7 @@ def identify_codes(
     """
     from normcli.answers.judging.quantized_verdict import QuantizedVerdict
     from normcli.identifying.usual_norm import guess_sharing, identify_quantized
-    from normcli.quantizing.quantize import read_quantization
+    from normcli.quantizing.formats import read_quantization
 
     require_format(settings)
     if actual_scale is None:
