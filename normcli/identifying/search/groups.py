@@ -13,6 +13,7 @@ import numpy as np
 from normcli.checking.check import calculate_rows
 from normcli.dtypes import is_half
 from normcli.engine.inputs import Selection
+from normcli.errors import DataError
 from normcli.identifying.search.affine_step import round_array
 from normcli.norms.grid import Grid, Split
 from normcli.norms.layout import Layout
@@ -149,6 +150,30 @@ def put_back(grid: Grid, rows: NDArray[Any]) -> NDArray[Any]:
 def _order_axes(grid: Grid) -> tuple[int, ...]:
     """Return the axes of the view with the kept ones first."""
     return (*grid.kept_view_axes, *grid.view_axes)
+
+
+MOST_ORDERS = 24
+"""Orders of the actual tensor's axes that are tried."""
+
+
+def find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the orders of the actual axes that give the shape, up to `MOST_ORDERS`, the given order first.
+
+    Raises
+    ------
+    DataError
+        If no order does.
+    """
+    if sorted(shape) != sorted(actual):
+        raise DataError(f"the actual tensor has the shape {actual}, which is {shape} in no order of axes")
+    every = itertools.permutations(range(len(shape)))
+    fitting = (order for order in every if tuple(actual[axis] for axis in order) == shape)
+    return [*itertools.islice(fitting, MOST_ORDERS)]
+
+
+def put_in_order(y: NDArray[Any], order: tuple[int, ...]) -> NDArray[Any]:
+    """Return a tensor with its axes in an order; the tensor itself if they are in that order already."""
+    return y if order == tuple(range(y.ndim)) else y.transpose(order)
 
 
 # -- what is compared, and what is supposed of it
