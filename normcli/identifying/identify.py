@@ -136,8 +136,9 @@ _MOST_UNRELATED = 1 << 16
 def _check_subject(question: Question, saved: str | None) -> Identification | None:
     """Return the identification of y as the requested norm with faults.
 
-    None if no norm was requested, if no fault explains y, or if no norm can be identified. Instead of faults
-    that another request cures, the matches of that request are returned.
+    None if no norm was requested, or nothing is found; with a gate behind the norm, and if x shows nothing of
+    the norm, an identification without claims. Instead of faults that another request cures, the matches of
+    that request are returned.
 
     Parameters
     ----------
