@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from normcli.auditing.record import record
     from normcli.errors import NormError
     from normcli.library.auditing import audit
-    from normcli.library.grouping import GroupedRows, normalize_by
+    from normcli.library.fit_tensors import GroupedRows, apply, fit, load, merge, normalize_by
     from normcli.library.judging import Judgement, check, identify
     from normcli.library.restoring import invert
-    from normcli.library.statistics import Statistics, apply, fit, load, merge
+    from normcli.library.statistics import Statistics
     from normcli.library.training import Tracked, track
     from normcli.norms.table import NORMS
     from normcli.quantizing.quantize import Quantized, quantize
@@ -35,10 +35,10 @@ _HOMES = {
         "normcli.auditing.record": ("record",),
         "normcli.errors": ("NormError",),
         "normcli.library.auditing": ("audit",),
-        "normcli.library.grouping": ("GroupedRows", "normalize_by"),
+        "normcli.library.fit_tensors": ("GroupedRows", "apply", "fit", "load", "merge", "normalize_by"),
         "normcli.library.judging": ("Judgement", "check", "identify"),
         "normcli.library.restoring": ("invert",),
-        "normcli.library.statistics": ("Statistics", "apply", "fit", "load", "merge"),
+        "normcli.library.statistics": ("Statistics",),
         "normcli.library.training": ("Tracked", "track"),
         "normcli.norms.table": ("NORMS",),
         "normcli.quantizing.quantize": ("Quantized", "quantize"),

@@ -20,7 +20,7 @@ except ImportError as _error:
     raise MissingExtraError.of("normcli.sklearn", "sklearn") from _error
 
 from normcli.fitting.statistics import find_moments
-from normcli.library.statistics import Statistics, fit
+from normcli.library.fit_tensors import fit
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import Centre
 from normcli.norms.table import find_norm
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from normcli.library.statistics import Statistics
     from normcli.norms.rules import EpsModeName, FrameworkName, NanName, NormName
 
 

@@ -19,8 +19,8 @@ from normcli.errors import DataError, UsageError
 from normcli.fitting.fit import fit
 from normcli.norms.layout import find_layout
 from normcli.tensors.files import load
-from normcli.tensors.formats.stored_array import Stored
-from normcli.tensors.formats.stores import choose_chunks, limit_threads, open_store
+from normcli.tensors.formats.stored_array import Stored, choose_chunks
+from normcli.tensors.formats.stores import limit_threads, open_store
 from normcli.tensors.held_files import StoreRules, Stores, StoreVersion
 from normcli.tensors.tensor import find_place, locate
 from normcli.tuples import NamedTuple

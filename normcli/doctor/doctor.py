@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +13,11 @@ from normcli.algorithms.summation_orders import add_up
 from normcli.checking.check import calculate_rows
 from normcli.checking.ulp import choose_tolerance, measure_distance
 from normcli.doctor.examination import CONDITIONS, Distances, Distribution, Examination, Finding, Lost, Overflow
-from normcli.engine.inputs import Inputs, TileSelection
-from normcli.engine.tiling.blocks import open_parameter, open_source
+from normcli.engine.inputs import Inputs
+from normcli.engine.passes import Passes
+from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import find_geometry
-from normcli.engine.walk import DEFAULT_EFFORT, Effort, Walk
+from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
@@ -116,24 +116,16 @@ def examine(
     return ward.total
 
 
-class _Ward:
+class _Ward(Passes):
     """The examination of a tensor tile by tile; `total` has the findings so far."""
 
     def __init__(
         self, plan: Plan, source: Source, inputs: Inputs, tolerance: Tolerance, effort: Effort
     ) -> None:
-        self.plan, self.source, self.tolerance = plan, source, tolerance
-        self.geometry, self.formula = find_geometry(plan), RowFormula.of(plan)
-        offset = plan.spec.gamma_offset
-        self.gamma = open_parameter(plan, self.geometry, inputs.gamma, offset)
-        self.beta = open_parameter(plan, self.geometry, inputs.beta)
-        self.selection = None
-        if inputs.selection is not None:
-            self.selection = TileSelection(inputs.selection, plan, self.geometry)
+        super().__init__(plan, find_geometry(plan), source, None, inputs, effort)
+        self.tolerance, self.formula = tolerance, RowFormula.of(plan)
         self.accumulations = list(list_accumulations(self.formula))
-        self.walk = Walk(self.geometry, source, effort, effort.block)
         self.total = self._start()
-        self._lock = threading.Lock()
 
     def _start(self) -> Examination:
         dtype, has_gamma = self.tolerance.dtype, self.gamma is not None
@@ -147,15 +139,16 @@ class _Ward:
 
     def examine_tile(self, tile: Slices, work: Workspace) -> None:
         """Add the errors of all computations in a tile of whole groups to `total`."""
-        order = self.geometry.kept_first
+        order = self.order
         numbers = self.geometry.number_groups(tile)
         read = np.ascontiguousarray(self.source.read(tile, order, work))
         raw = read.reshape(len(numbers), -1)
         affine = self._cut_affine(tile, order, raw.shape)
-        if self.selection is None:
+        found = self.select(read, tile, order)
+        if found is None:
             self._examine_values(numbers, raw, affine)
             return
-        selected = self.selection.select(read, tile, order).reshape(raw.shape)
+        selected = found.reshape(raw.shape)
         counts = np.count_nonzero(selected, axis=1)
         for count in np.unique(counts[counts > 0]).tolist():  # groups of as many values are tried together
             these = counts == count
@@ -179,7 +172,7 @@ class _Ward:
             if len(rows):
                 self._examine_rows(here, numbers, rows, affine)
         with self._lock:
-            self._merge(here)
+            self._add_findings(here)
 
     def _cut_affine(self, tile: Slices, order: tuple[int, ...], shape: tuple[int, ...]) -> Affine:
         lengths = [tile[run].stop - tile[run].start for run in order]
@@ -246,7 +239,7 @@ class _Ward:
         place = locate_overflow(accumulation, values[row : row + 1], self.formula)
         return Overflow(int(numbers[row]), place)
 
-    def _merge(self, here: Examination) -> None:
+    def _add_findings(self, here: Examination) -> None:
         total = self.total
         for mine, theirs in zip(total.findings, here.findings, strict=True):
             mine.merge(theirs)

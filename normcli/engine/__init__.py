@@ -11,7 +11,7 @@ any size of tiles and any order of memory. Other rooms call `run`, `backward`, `
 * `order`: the passes of norms of quantiles
 * `passes`: the passes of all other norms of groups
 * `run`: a tensor normalized, or measured alone
-* `single`: one group, normalized by itself
+* `single`: one group, normalized or differentiated by itself
 * `small`: a small tensor in one call of the compiled kernel
 * `sn`: spectral normalization
 * `tiling`: the tiles of a tensor

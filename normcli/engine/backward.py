@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RawGradients(NamedTuple):
-    """The derivatives of a loss by the tensor, by gamma and by beta; None of what the norm has not."""
+    """The derivatives of a loss with respect to tensor, gamma and beta; None for one that the norm has not."""
 
     dx: NDArray[Any]
     dgamma: NDArray[Any] | None
@@ -36,21 +36,22 @@ def run_backward(
     effort: Effort,
     downstream: Gated | None = None,
 ) -> RawGradients:
-    """Return dx, and the derivatives by gamma and beta; each is the exact one, rounded once.
+    """Return dx, and the derivatives with respect to gamma and beta; each is the exact one, rounded once.
 
     Parameters
     ----------
     plan : Plan
-        Of a norm that has a derivative.
+        The plan of a norm that has a derivative.
     values, dy : ndarray
-        The tensor, and the derivative of a loss by what it is normalized to: of one shape, maps of files too.
+        The tensor, and the derivative of a loss with respect to its normalized values: of one shape, in memory
+        or in files.
     inputs : Inputs
-        Its gate multiplies dy.
+        A gate in these multiplies dy before it is rounded.
     out : ndarray or None
-        Where dx goes, as in `run`.
+        The array that dx is written to, as in `run`; None for a new one.
     effort : Effort
     downstream : Gated or None
-        What multiplies dx before it is rounded.
+        A gate that multiplies dx before it is rounded.
 
     Raises
     ------
@@ -75,14 +76,15 @@ def run_backward(
 def sum_gate(
     plan: Plan, values: NDArray[Any], dy: NDArray[Any], inputs: Inputs, slope: Gated, effort: Effort
 ) -> NDArray[Any]:
-    """Return the derivative by a gate that is broadcast, of its shape and the dtype of the plan's output.
+    """Return the derivative with respect to a gate that is broadcast, in its shape and the output's dtype.
 
     Parameters
     ----------
     plan, values, dy, inputs, effort
-        As of `run_backward`, but the gate behind the norm has its slope, times dy.
+        As in `run_backward`; the gate in `inputs`, behind the norm, is a slope (`is_slope`), times dy.
     slope : Gated
-        That gate; or one before the norm, whose slope is multiplied by what entered it.
+        The slope of the gate: behind the norm, the gate in `inputs`; before the norm, the slope times the
+        tensor that the gate multiplied.
     """
     from normcli.engine.gradients.gate_sums import GateSumPasses
 
@@ -93,7 +95,7 @@ def sum_gate(
 
 
 def _choose_passes(plan: Plan) -> Any:
-    """Return the passes that differentiate a norm; those of one norm alone are imported on use."""
+    """Return the class of passes that differentiates a norm; it is imported on use."""
     if plan.norm.divisor.measurement is Measurement.WINDOW:
         from normcli.engine.lrn.gradients import WindowBackwardPasses
 

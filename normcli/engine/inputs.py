@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Places = tuple[NDArray[np.intp], ...]
 
 COUNT = "count"
-"""The key, among a group's statistics, of how many of its values count."""
+"""The key, among statistics by name, of how many values of each group count."""
 
 
 class Selection(NamedTuple):
@@ -38,7 +38,7 @@ class Selection(NamedTuple):
     Parameters
     ----------
     mask : ndarray of bool or None
-        True where one counts, as `Grid.fit_mask` returns it; None if there is no mask.
+        True where a value counts, as `Grid.fit_mask` returns it; None if there is no mask.
     omits_nan : bool
         Whether NaN does not count.
     fill : Fill
@@ -50,7 +50,7 @@ class Selection(NamedTuple):
     fill: Fill = Fill.PASS
 
     def select(self, values: NDArray[Any], index: Sequence[NDArray[np.intp]]) -> Selected:
-        """Return which of a tensor's values at some positions count.
+        """Return an array that is True where one of a tensor's values, at some positions, counts.
 
         Parameters
         ----------
@@ -79,7 +79,9 @@ class Selection(NamedTuple):
         return sum(int(np.count_nonzero(part & ~np.isnan(piece))) for piece, part in pieces)
 
     def find_reported(self, values: NDArray[Any], places: Places) -> Selected:
-        """Return which results that are not finite call for a warning: not those of values that do not count.
+        """Return an array that is True for each result, of those that are not finite, that calls for a warning.
+
+        It is False for values that do not count, if NaN fills them or they are not finite themselves.
 
         Parameters
         ----------
@@ -100,20 +102,21 @@ class Inputs(NamedTuple):
     Parameters
     ----------
     gamma, beta : ndarray or None
-        Of `ParameterShapes.shape`.
+        Scale and shift, of `ParameterShapes.shape`; None for 1 and 0.
     given : Given or None
-        Known statistics, one for each group of `Grid.running`, to normalize with instead of the groups' own.
+        Known mean and variance, one for each group of `Grid.running`, to normalize with instead of the groups'
+        own.
     selection : Selection or None
         Which values count; None if all do.
     measured : Moments, Lengths, Extremes, Quantiles, Solution or None
-        What was measured of the groups elsewhere (of many files), or solved, to normalize with instead of their
-        own.
+        Measurements of the groups that were made elsewhere (of many files), or their solution, to normalize
+        with instead of the groups' own statistics.
     gate : Gated or None
-        What multiplies the result before it is rounded; of the tensor's rank.
+        A gate, of the tensor's rank, that multiplies the result before it is rounded.
     clip : tuple of float or None
-        The bounds that the result is brought between, once it is rounded.
+        The lower and the upper bound that the rounded result is clipped to.
     gated_input : Gated or None
-        What was multiplied to the tensor, which was rounded then; its `times` are the tensor without it.
+        The gate that the tensor was already multiplied by, and rounded; its `times` are the tensor before that.
     """
 
     gamma: NDArray[Any] | None = None
@@ -127,19 +130,19 @@ class Inputs(NamedTuple):
 
     @property
     def parameters(self) -> dict[str, NDArray[Any]]:
-        """Gamma and beta by their names, those that are given."""
+        """Gamma and beta by name; one that is None is left out."""
         both = {"gamma": self.gamma, "beta": self.beta}
         return {name: array for name, array in both.items() if array is not None}
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The steps after x̂: gamma, beta, a gate, bounds."""
+        """The names of the given steps after x̂, in order: of gamma, beta, gate and clip."""
         around = {"gate": self.gate, "clip": self.clip}
         return (*self.parameters, *(name for name, given in around.items() if given is not None))
 
     @property
     def scales(self) -> bool:
-        """Whether the result is another than x̂."""
+        """Whether any step follows x̂."""
         return bool(self.steps)
 
 
@@ -155,18 +158,24 @@ class TileSelection:
 
     @property
     def hides(self) -> bool:
-        """Whether what is calculated of values that do not count is not seen."""
+        """Whether values that do not count are filled in the result: what is calculated of them is not seen."""
         return self._fill is not Fill.NORMALIZE
 
     def select(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Selected:
-        """Return which values of a tile count, of the shape of `x`: the tile, with its runs in an order."""
+        """Return an array, of the shape of `x`, that is True where a value counts.
+
+        `x` holds the values of a tile, with its runs in an order.
+        """
         if self._mask is None:
             return np.asarray(~np.isnan(x))
         selected = np.broadcast_to(self._mask.cut(tile, order), x.shape)
         return np.asarray(selected & ~np.isnan(x)) if self.omits_nan else selected
 
     def fill(self, out: NDArray[Any], raw: NDArray[Any], selected: Selected) -> None:
-        """Write the values that do not count to `out`; all three arrays have one shape."""
+        """Write to `out`, where a value does not count, the input, 0 or NaN, as the selection's `fill` says.
+
+        All three arrays have one shape. Nothing is written if such values are normalized like the others.
+        """
         if not self.hides or selected.all():
             return
         rest = ~selected
@@ -182,7 +191,7 @@ class TileSelection:
         bits += (_view_bits(kept) - bits) * rest  # as `copyto`, which looks at each value
 
     def fill_gradients(self, out: NDArray[Any], dy: Floats, selected: Selected) -> None:
-        """Write the gradients of values that do not count: those of what they are filled with."""
+        """Write dx where a value does not count: dy if the input was passed on, else 0."""
         others = np.empty(out.shape, out.dtype)
         store(others, dy if self._fill is Fill.PASS else np.zeros_like(dy))
         np.copyto(out, others, where=~selected)

@@ -1,4 +1,4 @@
-"""A normalization undone: x = (y − beta) / gamma · divisor + mean, and what the rounding of y has cost x."""
+"""A normalization undone: x = (y − beta) / gamma · divisor + mean, and what x lost by the rounding of y."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BLOCK = 1 << 14
 
 @dataclass(frozen=True)
 class Loss:
-    """What the rounding of normalized values may have taken from those that are restored of them.
+    """The accuracy that values restored from y may have lost, as y was rounded.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Loss:
     overflows: int = 0
 
     def add(self, other: Loss) -> Loss:
-        """Return the loss of the values of both."""
+        """Return the loss of the values of both: counts added, and the larger bound."""
         bound = max(self.bound, other.bound)
         return Loss(self.count + other.count, bound, self.overflows + other.overflows)
 
@@ -68,19 +68,19 @@ def invert(
     Parameters
     ----------
     plan : Plan
-        Of the tensor's shape.
+        The plan of the normalization, for the shape of `values`.
     values : ndarray
-        Normalized ones.
+        The normalized values, y.
     inputs : Inputs
-        Of which gamma, beta and what was measured of the groups are used; the latter is needed.
+        Gamma, beta and `measured`, the statistics of the groups, which has to be given; no others are used.
     out : ndarray or None
-        Where the result goes, as in `run`.
+        The array that the result is written to, as in `run`; None for a new one.
     effort : Effort
 
     Returns
     -------
     tuple of (ndarray, Loss)
-        The restored values, and what rounding may have cost them.
+        The restored values, and what they may have lost by rounding.
     """
     with open_run(plan, values, out) as (place, geometry, source, sink):
         if not values.size:
@@ -99,11 +99,16 @@ def invert_by(
     Parameters
     ----------
     fitted : Plan
-        Of the other tensor, whose groups are those of `plan`, of any size.
+        The plan of the other tensor, which has the groups of `plan`, of any size.
     of : ndarray
-        The other tensor, as it was before it was normalized.
+        The other tensor, before its normalization.
     plan, values, inputs, effort
-        As of `invert`; the inputs hold gamma and beta.
+        As in `invert`; of the inputs, gamma and beta are used.
+
+    Returns
+    -------
+    tuple of (ndarray, Loss)
+        The restored values, and what they may have lost by rounding.
     """
     there = find_geometry(fitted)
     with open_source(of, fitted, there) as other, open_run(plan, values, None) as opened:
@@ -130,7 +135,7 @@ class _InversePasses(Passes):
     """The pass that undoes a normalization."""
 
     def invert(self, solution: Solution) -> Loss:
-        """Write the restored values; return what rounding may have cost them."""
+        """Write the restored values; return what they may have lost by rounding."""
         losses: list[Loss] = []
 
         def restore(tile: Slices, work: Workspace) -> None:
@@ -157,17 +162,17 @@ class _InversePasses(Passes):
 
 
 def _measure_loss(y: Floats, dtype: np.dtype[Any], restored: NDArray[Any], step: Floats) -> Loss:
-    """Compare what the rounding of y may have changed, times a step, with half a ulp of x.
+    """Return the loss of restored values: where half a ulp of y, times a step, is more than half a ulp of x.
 
     Parameters
     ----------
     y : ndarray
     dtype : dtype
-        That y was rounded to.
+        The dtype that y was rounded to; if it is not of floats, only overflows are counted.
     restored : ndarray
         The values of x.
     step : ndarray
-        What a change of y is multiplied by: divisor / |gamma|.
+        What a change of y is multiplied by to be one of x: divisor / |gamma|.
     """
     x = restored.astype(np.float64)
     overflows = int((np.isinf(x) & np.isfinite(y)).sum())

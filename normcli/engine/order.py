@@ -1,7 +1,7 @@
-"""The passes of a norm that goes by two quantiles.
+"""The passes of a norm that is made of quantiles, such as a median or a range of two.
 
 Groups that lie within a tile are sorted. Of larger ones the keys of the quantiles are found
-digit by digit, with one pass for each digit: two for values of 32 bits, four for 64, more of many groups.
+digit by digit, with one pass for each digit: two for values of 32 bits, four for 64, more if groups are many.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SHORTEST_LINE = 4096
 
 
 class QuantilePasses(Passes):
-    """The passes of a norm that divides by the range of two quantiles."""
+    """The passes of a norm whose statistics are quantiles."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -70,7 +70,7 @@ class QuantilePasses(Passes):
         self._write_all(solve(self.plan, quantiles), quantiles.count)
 
     def add_values(self, search: RankSearch) -> None:
-        """Add every value to a search, in one pass."""
+        """Add every value that counts to a search, in one pass."""
         geometry = self.geometry
         order = geometry.kept_first
 
@@ -84,15 +84,15 @@ class QuantilePasses(Passes):
 
 
 class RankedValues(NamedTuple):
-    """Some of the values that quantiles are of.
+    """Some of the values whose quantiles are searched.
 
     Parameters
     ----------
     plan : Plan
-        Of the values, or of grouped rows.
+        The plan of the values; with `numbers`, one whose number of groups is theirs.
     values : ndarray
     numbers : ndarray of int or None
-        The number of each value's group, in C order; None where the plan says so.
+        The number of each value's group, in C order; None if the plan tells it.
     """
 
     plan: Plan
@@ -114,12 +114,13 @@ def find_quantiles(
         value: twice for float32, four times for float64, more often where groups are many.
     effort : Effort
     selection : Selection or None
-        Which values count: a mask, if there is one, broadcasts to every tensor.
+        Which values count; None for all. A mask broadcasts to every tensor. Of values that come with
+        `numbers`, the mask is not used.
 
     Raises
     ------
     DataError
-        If there is no tensor, or their groups or dtypes differ.
+        If there is no tensor, or tensors differ in the number of groups or the dtype of their keys.
 
     Notes
     -----
@@ -160,7 +161,7 @@ def _start_search(plan: Plan, dtype: np.dtype[Any]) -> RankSearch:
 
 
 def _choose_key_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the first of float32, float64 and its own that holds every value of a dtype."""
+    """Return the first of float32, float64 and `dtype` itself that holds every value of `dtype`."""
     if is_long_integer(dtype):
         return dtype.newbyteorder("=")
     return np.dtype(np.float32 if is_short_float(dtype) else np.float64)

@@ -42,13 +42,13 @@ BUFFER = 1 << 20
 Found = TypeVar("Found")
 
 _READ_AGAIN = 1 << 16
-"""Values of a group that are read again at once: exact sums take some twelve arrays of as many."""
+"""Values of a group that are read again at once: exact sums make some twelve arrays of that size."""
 
 _FEW = 16
-"""Groups of fewer values are read at once, wherever these lie."""
+"""Groups of fewer values are read in one piece, however far apart their values lie."""
 
 _SHORT_GROUP, _SMALL_BLOCK = 1 << 6, 1 << 17
-"""Groups of at most so many values make so many leaves that they are surveyed in tiles of fewer values."""
+"""Groups of at most the first have many leaves: they are surveyed in tiles of at most the second."""
 
 
 class Passes(Tiles):
@@ -106,7 +106,8 @@ class Passes(Tiles):
         Parameters
         ----------
         measure : callable
-            Called with leaves, shape (leaves, values), the numbers of their groups, and a workspace.
+            Called with leaves, shape (leaves, values), the numbers of their groups, a workspace, and the
+            keyword `need_sum`, which says whether means are subtracted.
         add : callable
             Called with what `measure` returns, in any order, by one thread at a time.
         """
@@ -187,7 +188,7 @@ class Passes(Tiles):
         self._write_all(solve(self.plan, measured), measured.count)
 
     def _write_all(self, solution: Solution, count: Any) -> None:
-        """Write every value with what was solved for all groups at once."""
+        """Keep the statistics of all groups, and normalize and write every value from their solution."""
         geometry, is_plain = self.geometry, solution.is_plain
 
         def write(tile: Slices, work: Workspace) -> None:
@@ -225,7 +226,7 @@ class TileBackwardPasses(Passes):
     def differentiate_tile(
         self, tile: Slices, order: tuple[int, ...], gradients: Source, work: Workspace
     ) -> None:
-        """Write dx of a tile, with its runs in an order."""
+        """Calculate and write dx of a tile; `order` is the order of runs for `differentiate_values`."""
         assert self.sink is not None
         _, x, counted = self._load_selected(tile, work, order)
         x = np.array(x)
@@ -239,9 +240,9 @@ class TileBackwardPasses(Passes):
         self.sink.put(tile, place, work)
 
     def differentiate_values(self, x: NDArray[Any], dy: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return dx of values, as many and in their order; what does not count is 0."""
+        """Return dx of values in a dtype, one for each in C order; values that do not count are 0 in both."""
         raise NotImplementedError
 
     def find_parameters(self) -> tuple[None, None]:
-        """Return nothing: there are none."""
+        """Return None twice: there is no gamma and no beta."""
         return None, None

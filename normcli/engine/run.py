@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _STATISTIC_BYTES = np.dtype(np.float64).itemsize
 _LEAST_COPIED = 1 << 20
-"""Bytes of the smallest tensor that is copied: memory for less is there already."""
+"""Bytes of the smallest tensor that is copied: of smaller ones, statistics are kept."""
 
 
 def run(
@@ -57,10 +57,11 @@ def run(
     inputs : Inputs
         Gamma, beta, known statistics, and which values count.
     out : ndarray or None
-        Where the result goes: C-contiguous, of the tensor's shape and of `choose_output_dtype`.
+        The array that the result is written to: C-contiguous, of the tensor's shape and the dtype that
+        `Plan.choose_output_dtype` returns. None for a new array.
     effort : Effort
     copy : ndarray or None
-        Where the tensor itself goes, as `make_copy` returns it.
+        An array that the tensor itself is copied to, as `make_copy` returns it; None for no copy.
 
     Returns
     -------
@@ -89,9 +90,10 @@ def run(
 
 
 def make_copy(plan: Plan, values: NDArray[Any], inputs: Inputs) -> NDArray[Any] | None:
-    """Return memory for a copy of a tensor whose statistics would take more; None if they are to be kept.
+    """Return an array for a copy of a tensor, from which it is measured again if its statistics are wanted.
 
-    A copy is for tensors in memory, and for groups that the compiled kernel measures, which is soon done again.
+    None if the statistics are to be kept instead: as they take less memory, the tensor is small or in a file,
+    there are inputs beside gamma and beta, or the compiled kernel does not measure its groups.
     """
     size = values.nbytes
     if (
@@ -110,7 +112,7 @@ def make_copy(plan: Plan, values: NDArray[Any], inputs: Inputs) -> NDArray[Any] 
 def open_run(
     plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, copy: NDArray[Any] | None = None
 ) -> Iterator[tuple[NDArray[Any], Geometry, Source, Sink]]:
-    """Open what a run reads and writes: the array of its result (`out` or a new one), and where tiles lie.
+    """Open the array of a run's result (`out` or a new one), the geometry, the source and the sink.
 
     The tensor itself goes to a copy, if there is one.
 
@@ -159,13 +161,16 @@ def run_into(
 def measure(
     plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS, effort: Effort = DEFAULT_EFFORT
 ) -> dict[str, Floats]:
-    """Return the statistics of a tensor's groups, of `Grid.stats_shape`; those given are not measured."""
+    """Return the statistics of a tensor's groups by name, of `Grid.stats_shape`.
+
+    Where the inputs have known statistics, those are returned, and the tensor is not measured.
+    """
     small = None if _has_no_values(plan) else run_small(plan, values, inputs, None, effort, writes=False)
     return run_into(plan, values, None, inputs, effort) if small is None else small[1]
 
 
 def _require_selection(plan: Plan, inputs: Inputs) -> None:
-    """Raise `UsageError` where statistics are to be over some places, by a caller that takes those of all."""
+    """Raise `UsageError` if the plan's statistics are over some places (`over`), and there is no selection."""
     if plan.request.over is not None and inputs.selection is None:
         raise UsageError("over is of the norm itself, check, backward and golden: leave it out here")
 
@@ -175,7 +180,7 @@ def _has_no_values(plan: Plan) -> bool:
 
 
 def _fill_statistics(plan: Plan, given: Given | None) -> dict[str, Floats]:
-    """Return the statistics of groups that are not measured: the known ones, or those of no values."""
+    """Return the statistics of groups that are not measured: the given ones, or 0 or NaN for no values."""
     if given is not None:
         with np.errstate(all="ignore"):
             return solve_given(plan, given).statistics
@@ -184,17 +189,17 @@ def _fill_statistics(plan: Plan, given: Given | None) -> dict[str, Floats]:
 
 
 def require_place(out: NDArray[Any] | None, plan: Plan, values: NDArray[Any], *others: NDArray[Any]) -> None:
-    """Raise `UsageError` if an array of the caller's is none that a result of `values` goes into.
+    """Raise `UsageError` if `out` cannot hold the result, or shares memory with `values` or the others.
 
     Parameters
     ----------
     out : ndarray or None
-        None is a new array, which fits.
+        It has to be writable, C-contiguous, and of the result's shape and dtype. None for a new array: it fits.
     plan : Plan
     values : ndarray
-        The tensor, whose dtype is that of the result if the plan does not choose one.
+        The tensor.
     *others : ndarray
-        What else is read while `out` is written.
+        Other arrays that are read while `out` is written.
     """
     if out is None:
         return
@@ -235,7 +240,7 @@ def run_source(
 
 
 def _choose_passes(plan: Plan) -> type[Passes]:
-    """Return the passes that measure a norm's groups; the rarer ones are imported on use."""
+    """Return the class of passes that measures a norm's groups; rare ones are imported on use."""
     match plan.norm.divisor.measurement:
         case Measurement.WINDOW:
             from normcli.engine.lrn.windows import WindowPasses

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from normcli.numerics.elements.gate import Gated
 
 _PAGE, _MOST_TOUCHED, _SHORTEST_BLOCK = 4096, 64 << 20, 1 << 14
-"""Bytes that are read of a file for one value; the most bytes, and the fewest values, of a tile."""
+"""Bytes that are read from a file for one value; the most bytes, and the fewest values, of a tile."""
 
 
 class SingleGroup(NamedTuple):
@@ -35,8 +35,8 @@ class SingleGroup(NamedTuple):
     Parameters
     ----------
     statistics : dict of str to float
-    values : ndarray, shape (asked for,)
-        The normalized values that were asked for, in the output's dtype.
+    values : ndarray, shape (wanted,)
+        The normalized values of the wanted places, in the output's dtype.
     """
 
     statistics: dict[str, float]
@@ -64,13 +64,14 @@ def normalize_group(
         Which values of the group to return: their numbers in C order over the reduced axes of the view. A
         window has one value, number 0.
     inputs : Inputs
-        Of which the selection is not used.
+        Gamma, beta, known statistics (`given`) and the gate are used; the selection, `measured` and the bounds
+        (`clip`) are not.
     effort : Effort
 
     Returns
     -------
     SingleGroup
-        The same to the bit as the whole tensor's.
+        Its numbers are, to the bit, those of a run of the whole tensor with these inputs.
     """
     part = _isolate(plan, group, inputs)
     place = tuple(0 for _ in plan.grid.kept_view_axes)
@@ -86,9 +87,9 @@ def normalize_group(
 def differentiate_group(
     plan: Plan, values: NDArray[Any], dy: NDArray[Any], group: int, inputs: Inputs = NO_INPUTS
 ) -> NDArray[Any]:
-    """Return dx of the values of one group, flat, in C order of the view: as `run_backward` has it.
+    """Return dx of the values of one group, flat, in C order of the view; to the bit as `run_backward` does.
 
-    Of a window, that of every value on its line along the axis.
+    If groups are windows, return dx of every value on the window's line along its axis.
 
     Parameters
     ----------
@@ -96,7 +97,9 @@ def differentiate_group(
     values, dy : ndarray
         The whole tensors.
     group : int
+        The group's number, in C order over the kept axes.
     inputs : Inputs
+        Gamma, beta, known statistics (`given`), gates and the selection are used.
     """
     from normcli.engine.backward import run_backward  # for those alone who ask for it
 
@@ -115,11 +118,11 @@ class GroupPart(NamedTuple):
     ----------
     plan : Plan
     inputs : Inputs
-        Gamma, beta and running statistics of the group.
+        Gamma, beta, known statistics and gates of the group.
     places : mapping of int to int
-        The axes of the view of which it holds one place, and which.
+        For each axis of the view along which the group has one position, that position.
     along : tuple of int or None
-        Of a window: its axis, and where on it the value lies that the window belongs to.
+        If groups are windows: their axis, and the position on it of the window's own value. None otherwise.
     """
 
     plan: Plan
@@ -128,7 +131,7 @@ class GroupPart(NamedTuple):
     along: tuple[int, int] | None
 
     def count_as(self, plan: Plan, selection: Selection | None) -> GroupPart:
-        """Return the part with which of its values count."""
+        """Return the part with the selection of its values; the part itself if the selection is None."""
         if selection is None:
             return self
         mask = selection.mask
@@ -167,7 +170,7 @@ def _isolate(plan: Plan, group: int, inputs: Inputs) -> GroupPart:
 
 
 def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:
-    """Return the part of a view at an index of some of its axes, of length 1 there; axes of 1 stay."""
+    """Return the part of a view at one position of some axes, which stay with length 1, as axes of 1 do."""
     part = tuple(
         slice(index[axis], index[axis] + 1) if axis in index and length > 1 else slice(None)
         for axis, length in enumerate(array.shape)
@@ -176,7 +179,10 @@ def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:
 
 
 def _choose_effort(values: NDArray[Any], geometry: Geometry, effort: Effort) -> Effort:
-    """Return tiles so short that they touch few pages of a mapped file, however far apart their values lie."""
+    """Return an effort with tiles so small that each reads little of a mapped file, however far its values lie.
+
+    An array in memory leaves the effort as it is.
+    """
     if not isinstance(values, np.memmap):
         return effort
     behind = math.prod(geometry.dims[geometry.reduced_runs[-1] + 1 :])

@@ -37,22 +37,22 @@ if TYPE_CHECKING:
     from normcli.numerics.elements.compiled_kernel import RowParameter, Rule
 
 MOST_VALUES = 1 << 14
-"""Of larger tensors, what a walk takes is little beside the arithmetic."""
+"""The most values of a small tensor: for larger ones, a walk takes little time beside the arithmetic."""
 
 
 class _Layout(NamedTuple):
-    """The arguments of the kernel that are alike for all tensors of a plan and a dtype, in C order.
+    """The arguments of the kernel that are the same for all C-contiguous tensors of a plan and a dtype.
 
     Parameters
     ----------
     rule : Rule
     dtype : dtype
-        Of the results.
+        The dtype of the results.
     names : tuple of str
-        Of the four statistics of the kernel, as `name_statistics` returns them.
+        The names of the kernel's four statistics, as `name_statistics` returns them.
     geometry : Geometry
     shape : tuple of int
-        Two axes of groups and two of their values.
+        (outer, inner, parts, values): two axes of groups and two of their values.
     """
 
     rule: Rule
@@ -62,12 +62,12 @@ class _Layout(NamedTuple):
     shape: tuple[int, ...]
 
     def lay(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return a view of an array in C order as groups."""
+        """Return a view, of the layout's shape, of a C-contiguous tensor."""
         geometry = self.geometry
         return values.reshape(geometry.dims).transpose(geometry.kept_first).reshape(self.shape)
 
     def lay_parameters(self, plan: Plan, inputs: Inputs) -> Iterator[RowParameter | None]:
-        """Yield gamma and beta for rows of groups."""
+        """Yield gamma, then beta, each for rows of groups; None for one that is not given."""
         ends = tuple([(0, length) for length in self.geometry.dims])
         for values, offset in ((inputs.gamma, plan.spec.gamma_offset), (inputs.beta, 0)):
             spread = open_parameter(plan, self.geometry, values, offset)
@@ -83,10 +83,18 @@ def run_small(
     *,
     writes: bool = True,
 ) -> tuple[Any, dict[str, Floats]] | None:
-    """Normalize a small tensor as `run` does; return None where tiles have to be walked over.
+    """Normalize a small tensor and return the result and the statistics, as `run` does; None if it cannot.
 
-    Parameters are those of `run`, and whether there is a result beside the statistics; the plan has groups, and
-    they have values.
+    None means that nothing is known of the result, and tiles have to be walked over: the tensor is too large,
+    is not contiguous or in a file, has inputs beside gamma and beta, or the compiled kernel does not serve it
+    or leaves a group. The plan must have groups, and these values.
+
+    Parameters
+    ----------
+    plan, values, inputs, out, effort
+        As in `run`.
+    writes : bool
+        Whether the tensor is normalized. If not, and `out` is None, the result returned is None.
     """
     if (
         values.size > min(MOST_VALUES, effort.block, effort.whole)
@@ -115,7 +123,10 @@ def run_small(
 
 @functools.lru_cache(maxsize=64)
 def _find_layout(plan: Plan, dtype: np.dtype[Any], is_affine: bool) -> _Layout | None:
-    """Return how tensors are given to the kernel, with gamma or beta or without; None if they cannot be."""
+    """Return the layout of a plan's tensors of a dtype; None if the kernel does not take them.
+
+    `is_affine` is True for tensors with gamma or beta.
+    """
     geometry, output = find_geometry(plan), plan.choose_output_dtype(dtype)
     if is_affine and plan.spec.rounds_before_gamma:
         return None

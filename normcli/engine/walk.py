@@ -41,18 +41,21 @@ class Observer(Protocol):
 
 
 class Effort(NamedTuple):
-    """Threads, sizes of tiles, an observer, and whether statistics are kept: no bit of a result depends on it.
+    """Settings of how a tensor is worked on, which change the speed and memory of a run, but no result.
 
     Parameters
     ----------
     threads : int or None
-        The most to use; by default as many as there are processors.
+        The most threads to use; None for as many as there are processors that the process may use.
     observer : Observer or None
-        Takes the progress of the run.
-    block, whole : int
-        The number of values in a tile, and in the largest group that is read only once.
+        Takes the progress of the run; None for no progress.
+    block : int
+        The most values in a tile, about.
+    whole : int
+        The most values in a group that is read only once; larger groups are first measured, then read again.
     keeps_statistics : bool
-        Whether statistics are kept. Of short groups, the memory for them takes longer than the arithmetic.
+        Whether the statistics of groups are returned; if not, there are none in what the run returns. For
+        short groups, their memory takes longer than the arithmetic.
     """
 
     threads: int | None = None
@@ -90,7 +93,7 @@ class _SharedTiles:
             return next(self._tiles)
 
     def stop(self) -> None:
-        """Hand out no more."""
+        """Hand out no more tiles."""
         self._stopped = True
 
 
@@ -113,7 +116,7 @@ class Walk:
         self._size = math.prod(geometry.dims)
 
     def expect(self, passes: int) -> None:
-        """Add so many walks to what the observer expects."""
+        """Add the bytes of so many walks over the tensor to what the observer expects, if there is one."""
         if self.effort.observer is not None:
             self.effort.observer.expect(passes * self._size * self._source.dtype.itemsize)
 
@@ -126,10 +129,25 @@ class Walk:
         within: Slices | None = None,
         at_once: int = 1,
     ) -> None:
-        """Work on every tile of about `most` values, of all or of those within a part that holds whole groups.
+        """Work on every tile of the view, or of a part of it that holds whole groups, in threads.
 
-        `whole` is as in `Geometry.tiles`; `at_once` is for what works on tiles part by part: how many times as
-        large they are.
+        Parameters
+        ----------
+        work_on : callable
+            Takes a tile and a workspace, which belongs to the thread.
+        whole : bool
+            Whether tiles hold whole groups, as in `Geometry.tiles`.
+        most : int
+            The most values in a tile, about; no more than the walk's `block`.
+        within : slices or None
+            The part; None for all of the view.
+        at_once : int
+            How many times as large tiles are, if `work_on` works on them part by part.
+
+        Raises
+        ------
+        BaseException
+            The first exception that `work_on` raised in a thread; no tile is begun after it.
         """
         block = min(self._block, most) * at_once
         tiles = self._geometry.tiles(whole, block, within)

@@ -11,18 +11,14 @@ from normcli.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import BinaryIO
 
 Outcome = TypeVar("Outcome")
 
 _NUMBER = 4
-"""Bytes of a number in the pipe from which all workers read; reads of so few bytes are never divided."""
+"""Bytes of a number in the file from which all workers read; reads of so few bytes are never divided."""
 
 _LENGTH = 8
 """Bytes of the length that stands before a worker's result."""
-
-_AHEAD = 2
-"""Numbers for each worker that are put into the pipe ahead, so that no worker waits for this process."""
 
 
 def can_fork() -> bool:
@@ -47,33 +43,22 @@ def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], wor
     DataError
         If all processes were ended from outside.
     """
-    queue, feed = os.pipe()
-    team = dict(_start(task, queue, feed) for _ in range(workers))
-    at_work, waiting, done = set(team), iter(numbers), dict[int, Outcome]()
+    queue = os.memfd_create("numbers")  # its copies in all workers have one position in it
+    os.write(queue, b"".join(number.to_bytes(_NUMBER, "little") for number in numbers))
+    os.lseek(queue, 0, os.SEEK_SET)
+    team = dict(_start(task, queue) for _ in range(workers))
+    at_work, done = set(team), dict[int, Outcome]()
     try:
-        with os.fdopen(feed, "wb", buffering=0) as stream:
-            _feed(stream, waiting, _AHEAD * workers)
-            for number in numbers:
-                while number not in done:
-                    found, outcome, error = _receive(at_work)
-                    if error is not None:
-                        raise error
-                    done[found] = outcome
-                    _feed(stream, waiting, 1)
-                yield done.pop(number)
+        for number in numbers:
+            while number not in done:
+                found, outcome, error = _receive(at_work)
+                if error is not None:
+                    raise error
+                done[found] = outcome
+            yield done.pop(number)
     finally:
         os.close(queue)
         _end(team)
-
-
-def _feed(stream: BinaryIO, waiting: Iterator[int], count: int) -> None:
-    """Write the next `count` numbers to the pipe; close it behind the last number, so that workers end."""
-    for _ in range(count):
-        number = next(waiting, None)
-        if number is None:
-            stream.close()
-            return
-        stream.write(number.to_bytes(_NUMBER, "little"))
 
 
 def _receive(at_work: set[int]) -> Any:
@@ -103,22 +88,21 @@ def _read(descriptor: int, count: int) -> bytes:
     return data
 
 
-def _start(task: Callable[[int], Any], queue: int, feed: int) -> tuple[int, int]:
-    """Start a worker that takes numbers from the pipe `queue`; return its result pipe and its process id."""
+def _start(task: Callable[[int], Any], queue: int) -> tuple[int, int]:
+    """Start a worker that takes numbers from the file `queue`; return its result pipe and its process id."""
     found, to = os.pipe()
     process = os.fork()
     if process:
         os.close(to)
         return found, process
     try:
-        os.close(feed)
         _work(task, queue, to)
     finally:
         os._exit(0)  # nothing of what this copy of the program would do at its end
 
 
 def _work(task: Callable[[int], Any], queue: int, to: int) -> None:
-    """Run the task for numbers from the pipe `queue` until it ends; write pickled results to the pipe `to`."""
+    """Run the task for numbers from the file `queue` until it ends; write pickled results to the pipe `to`."""
     import signal
 
     for ending in (signal.SIGINT, signal.SIGTERM):  # at once and silently: the parent reports it

@@ -5,7 +5,7 @@
 * `search`: norms that give y, tried on few values first
 * `models`: what may have divided a group, or maps without statistics, and how surely values show it
 * `faults`: what a kernel did wrong, joint by joint
-* `confirmation`: what fits a sample, held against all groups of a large tensor
+* `confirmation`: matches of a sample, tested on all groups of a large tensor
 * `grouped_check`: a table whose rows are normalized group by group, and what was done instead
 * `attempts`: candidates for the arithmetic of a kernel, scored
 * `usual_norm`: the norm by default that goes with a given gate, or with codes and scales

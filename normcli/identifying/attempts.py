@@ -1,4 +1,4 @@
-"""Candidates for the arithmetic of a kernel, run on some groups: how many values have y's bits."""
+"""Candidates for the arithmetic of a kernel, run on sampled groups and scored by the share of y's bits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from normcli.norms.request import Request
 
 LEAST_SHARE = 0.9
-"""The share of bits that a computation has to give to be named."""
+"""The least share of values whose bits a computation gives, for it to be named."""
 
 _THINNED = 4
 """First try one column in this many; if too many of its values differ, skip the rest."""
@@ -43,11 +43,11 @@ class Candidate(NamedTuple):
     Parameters
     ----------
     request : Request
-        With axes, groups and eps.
+        The norm, with its axes, groups and eps.
     way : str
-        How gamma and beta entered.
+        The way in which gamma and beta entered: one of `affine_step.WAYS`.
     order : tuple of int
-        The axes of the actual tensor, in the order of the input's.
+        The permutation of the actual tensor's axes that gives those of the input.
     """
 
     request: Request
@@ -56,14 +56,25 @@ class Candidate(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """A computation, and an eps; None of norms without."""
+    """A computation and an eps, which is None for norms without eps."""
 
     computation: Computation
     eps: float | None
 
 
 class Trial(NamedTuple):
-    """Some groups of x as rows, and the same rows of y."""
+    """Sampled groups of x and y.
+
+    Parameters
+    ----------
+    plan : Plan
+    chosen : ndarray of int
+        The indices of the groups, ascending.
+    rows, actual : ndarray, shape (groups, group_size)
+        The groups of x, and of y.
+    affine : tuple of ndarray or None
+        Scale and shift of each value, of the shape of the rows; None for 1 and for 0.
+    """
 
     plan: Plan
     chosen: NDArray[np.intp]
@@ -73,7 +84,7 @@ class Trial(NamedTuple):
 
     @classmethod
     def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> Trial:
-        """Return groups of about `most` values in all, spread over the tensor, also groups with NaN."""
+        """Return evenly spread groups of about `most` values in all, at least two groups if there are two."""
         grid = plan.grid
         chosen = choose_groups(grid.group_count, max(2, most // grid.group_size))
         return cls.choose(plan, x, y, step, chosen)
@@ -82,7 +93,7 @@ class Trial(NamedTuple):
     def choose(
         cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, chosen: NDArray[np.intp]
     ) -> Trial:
-        """Return groups by their numbers."""
+        """Return the groups with the indices `chosen`."""
         rows, actual = (take_groups(plan.grid, values, chosen) for values in (x, y))
         scale, shift = (
             None if p is None else take_groups(plan.grid, p, chosen) for p in (step.scale, step.shift)
@@ -91,13 +102,13 @@ class Trial(NamedTuple):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The result's."""
+        """The dtype of y, in native byte order."""
         return self.actual.dtype.newbyteorder("=")
 
     def score_all(self) -> Iterator[tuple[Attempt, float]]:
-        """Yield every computation with every usual eps, and the share of values whose bits it gives.
+        """Yield every computation with every usual eps, each with the share of values whose bits it gives.
 
-        Of a share that is too low to count, an upper bound.
+        A share that is too low to count is replaced by an upper bound of it.
         """
         formula, has_gamma = RowFormula.of(self.plan), self.affine[0] is not None
         every = (None,) if formula.eps is None else tuple(dict.fromkeys((formula.eps, *COMMON_EPS)))
@@ -117,7 +128,7 @@ class Trial(NamedTuple):
                     yield Attempt(computation, eps), scored[number]
 
     def _score(self, computation: Computation, given: RowElements, least: float) -> list[float]:
-        """Return the share of values whose bits a computation gives with each eps, or a bound below `least`."""
+        """Return, for each eps, the share of y's bits that a computation gives, or a bound below `least`."""
         thin = slice(None, None, _THINNED)
         few = self._replace(actual=self.actual[:, thin]).find_equal(computation.write(given.take(thin)))
         shares = (self.actual.size - np.count_nonzero(~few, axis=(1, 2))) / self.actual.size
@@ -128,14 +139,15 @@ class Trial(NamedTuple):
         return list(map(float, shares))
 
     def write(self, attempt: Attempt) -> Values:
-        """Return the rows that one candidate writes."""
+        """Return the result of a computation with an eps, of the shape and dtype of the rows of y."""
         formula = RowFormula.of(self.plan)._replace(eps=attempt.eps)
         return attempt.computation.run(self.rows, formula, self.dtype, self.affine)
 
     def count_told(self, computation: Computation) -> float:
-        """Return how many groups a computation does not give with the norm's own eps: each is evidence.
+        """Return the number of groups that a computation with the norm's default eps does not reproduce.
 
-        The values of one group are no evidence of their own: another rounding of its statistics moves them all.
+        Each is evidence for another eps. Single values are not counted, since another rounding of a group's
+        statistics changes all of them.
         """
         row = self.plan.norm
         formula = RowFormula.of(self.plan)._replace(eps=row.eps, eps_mode=row.eps_mode)
@@ -143,18 +155,18 @@ class Trial(NamedTuple):
         return float(np.count_nonzero(~self.find_equal(written).all(axis=1)))
 
     def find_equal(self, written: Values) -> Selected:
-        """Return which values of y have the bits of a candidate's; NaN equals NaN."""
+        """Return which values of y are equal to those of a candidate; NaN equals NaN."""
         same: Selected = (self.actual == written) | (np.isnan(self.actual) & np.isnan(written))
         return same
 
     def find_rough(self, eps: float | None) -> Selected:
-        """Return which values of y are neither the exact ones, rounded, nor beta, which shows no arithmetic."""
+        """Return which values of y show arithmetic: neither the rounded exact result nor beta alone."""
         rough: Selected = ~self.find_equal(round_array(self._calculate(eps), self.dtype))
         shift = self.affine[1]
         return rough if shift is None else rough & ~self.find_equal(round_array(shift, self.dtype))
 
     def describe(self, candidate: Candidate, attempt: Attempt, bits: float) -> Match:
-        """Return a norm as a match."""
+        """Return a candidate with a computation as a match, with distances from the exact result."""
         grid, spec, eps = self.plan.grid, self.plan.spec, attempt.eps or 0.0
         return Match.of(
             self.plan.norm.name,
@@ -182,7 +194,7 @@ class Trial(NamedTuple):
 
 
 def _list_all(formula: RowFormula) -> Iterator[Accumulation]:
-    """Yield every way to find statistics, the kernels of frameworks first."""
+    """Yield every way to compute a norm's statistics, the kernels of frameworks first."""
     for kernel in KERNELS:
         if formula.centres or kernel.squares:
             yield Accumulation(kernel, "float32")

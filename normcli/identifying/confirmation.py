@@ -1,7 +1,4 @@
-"""Matches of a sample, tested on all of a large tensor, in one pass for each.
-
-In the mean over a group, roundings of single values cancel; an error of its statistics does not.
-"""
+"""Tests of a sample's matches on all values of a large tensor, in one pass for each match."""
 
 from __future__ import annotations
 
@@ -51,14 +48,14 @@ if TYPE_CHECKING:
 
 
 _RARE, _FAR = 20, 8.0
-"""At most one value in so many is an exception; and by how many times what is allowed most of them are off."""
+"""At most one value in 20 may be an exception, and their median error is at least 8 rounding bounds."""
 
 _MOST_PASSES = 3
-"""Passes over a large tensor that confirm what fits a sample of it."""
+"""The most passes over a large tensor, and the most refits, to confirm the matches of a sample."""
 
 
 class Confirmation:
-    """Findings in a sample of a large tensor, compared with all of its values.
+    """A test of matches, found in a sample of a large tensor, on all of its values.
 
     Parameters
     ----------
@@ -69,10 +66,11 @@ class Confirmation:
         self.samples = samples
 
     def confirm(self, matches: Sequence[Match]) -> tuple[tuple[Match, ...], tuple[Claim, ...]]:
-        """Return the matches that hold for the whole tensor, the best first.
+        """Return the matches that hold for the whole tensor, the best first, and claims of exceptions.
 
-        If none does, return also that the best holds but for some values. Only the first few matches are
-        tried, and none whose eps is odder than the best's.
+        If no match holds, the best is fitted again with the groups that it does not explain. If that fails too,
+        the claim is returned that it holds but for some values; without exceptions, claims are empty. Only the
+        first few matches are tried, and none with an unusual eps if the best has a usual one.
         """
         matches = [match for match in matches if match.is_usual >= matches[0].is_usual]
         for _ in range(_MOST_PASSES):
@@ -87,7 +85,16 @@ class Confirmation:
         return (), self._claim_exceptions(best, numbers)
 
     def _claim_exceptions(self, match: Match, strange: NDArray[np.intp]) -> tuple[Claim, ...]:
-        """Return the claim that a match holds but for values of strange groups; none where they are many."""
+        """Return the claim that a match holds but for some values of strange groups.
+
+        Empty if these values are more than one in 20, or are not far off.
+
+        Parameters
+        ----------
+        match : Match
+        strange : ndarray of int
+            The indices of the groups that the match does not explain.
+        """
         h = match.hypothesis
         plan = try_plan(match.make_request(), self.samples.x.shape)
         if h is None or plan is None:
@@ -121,7 +128,7 @@ class Confirmation:
         return (Claim((fault,), plan, (cause,), misfit=0.0, bits=match.bits),)
 
     def _hold_against_all(self, matches: Sequence[Match]) -> tuple[list[Match], dict[Any, NDArray[np.intp]]]:
-        """Return the matches that explain all groups, and the groups that each hypothesis does not explain."""
+        """Return the matches that explain all groups, and the unexplained groups of each hypothesis, by key."""
         kept: list[Match] = []
         strange: dict[Any, NDArray[np.intp]] = {}
         for match in matches:
@@ -139,7 +146,10 @@ class Confirmation:
         return kept, strange
 
     def _fit_again(self, match: Match, strange: NDArray[np.intp]) -> list[Match]:
-        """Return what fits the sample of a match and strange groups with it: they may ask for another eps."""
+        """Return the certain matches of a usual eps for a match's sample together with strange groups.
+
+        Empty without such matches, and for a match without hypothesis or with a fitted gamma.
+        """
         h = match.hypothesis
         if h is None or match.affine == ESTIMATED:
             return []
@@ -155,7 +165,7 @@ class Confirmation:
         return []
 
     def _bears_out_window(self, match: Match) -> bool:
-        """Whether a window that was fitted to the first samples gives all."""
+        """Whether a match of a window, fitted to the first samples, explains the whole tensor."""
         assert match.window is not None
         level, count = self.samples.choose_loosest(match), max(1, self.samples.count_samples())
         for start in range(0, len(self.samples.x), count):
@@ -167,7 +177,7 @@ class Confirmation:
 
 
 PIECE = 1 << 14
-"""Values compared at once: the arrays that this takes stay in the cache."""
+"""The number of values compared at once, so that their arrays stay in the cache."""
 
 
 _EFFORT = Effort(block=1 << 18)
@@ -177,16 +187,16 @@ _EFFORT = Effort(block=1 << 18)
 def find_strange_groups(
     hypothesis: Hypothesis, eps: float, x: NDArray[Any], y: NDArray[Any], level: Level, dtype: np.dtype[Any]
 ) -> NDArray[np.intp]:
-    """Return the numbers of the groups with a value that a hypothesis does not explain.
+    """Return the indices of the groups with a value that a hypothesis does not explain, ascending.
 
     Parameters
     ----------
     hypothesis : Hypothesis
     eps : float
     x, y : ndarray
-        Of the shape of the hypothesis' grid.
+        The whole input and output, of one shape.
     level : Level
-        How far off a correct kernel may be.
+        The precision of the kernel, which bounds its errors.
     dtype : numpy.dtype
         The dtype in whose last place distances are counted.
     """
@@ -202,14 +212,14 @@ def find_strange_groups(
 
 
 def _spread(affine: AffineStep) -> AffineStep:
-    """Return an affine step whose scale and shift have one shape."""
+    """Return an affine step with its scale and shift broadcast to one shape."""
     given = [values.shape for values in (affine.scale, affine.shift) if values is not None]
     shape = np.broadcast_shapes(*given)
     return affine.map(lambda values: np.broadcast_to(values, shape))
 
 
 def plan_hypothesis(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan:
-    """Return the plan of the whole tensor, with gamma and beta where the hypothesis has them."""
+    """Return the plan of a hypothesis with an eps for a whole tensor, with gamma and beta along its axes."""
     grid, affine = hypothesis.sample.grid, _spread(hypothesis.affine)
     plan = hypothesis.model.make_plan(grid.axes, x, eps)
     shape = next((v.shape for v in (affine.scale, affine.shift) if v is not None), (1,) * x.ndim)
@@ -218,7 +228,7 @@ def plan_hypothesis(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan
 
 
 def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Level) -> Floats:
-    """Return how much excess each group may have: the noise of its mean, in units of the factor."""
+    """Return the largest excess (see `_ExcessSink`) that the error of each group's mean explains."""
     norm, unit = plan.norm, level.roundings * get_eps(np.dtype(find_type(level.precision)))
     if norm.centre is Centre.NOTHING or norm.divisor.spread is None:
         return np.full(plan.grid.stats_shape, unit)
@@ -231,7 +241,9 @@ def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Leve
 
 
 class _ExcessSink:
-    """Takes the exact tensor tile by tile, and keeps the largest error of another tensor in each group.
+    """A sink for the exact tensor, tile by tile, that keeps the largest excess of another tensor in each group.
+
+    The excess of a value is its error beyond the last rounding, relative to the size of its terms.
 
     Parameters
     ----------
@@ -239,9 +251,13 @@ class _ExcessSink:
     source : Source
         The other tensor.
     affine : AffineStep
+        Gamma and beta, whose sizes count among the terms.
     level : Level
+        The precision, whose `ulp` bounds the last rounding.
     dtype : numpy.dtype
+        The dtype in whose last place distances are counted.
     is_centred : bool
+        Whether the norm subtracts a centre.
     """
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
@@ -264,11 +280,11 @@ class _ExcessSink:
         self._lock = threading.Lock()
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return the buffer that a tile is to be written to."""
+        """Return a buffer of a tile's shape, for the exact values."""
         return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Compare the buffer with the other tensor, and overwrite it with the errors."""
+        """Compare a tile of exact values with the other tensor, and overwrite it with the excesses."""
         natural = tuple(range(len(tile)))
         actual, expected = self._source.read(tile, natural, work).reshape(-1), values.reshape(-1)
         for start in range(0, expected.size, PIECE):
@@ -283,7 +299,7 @@ class _ExcessSink:
         self._source.forget()
 
     def _measure(self, actual: Floats, expected: Floats) -> Floats:
-        """Return how far off values are beyond their last place, relative to their terms."""
+        """Return the excess of each value, at least 0; infinite where one value alone is finite."""
         size = np.abs(expected)
         error = np.abs(actual - expected)
         error -= self._ulp * measure_unit(expected, self._dtype)

@@ -1,8 +1,9 @@
-"""A table whose rows are normalized group by group, held against the exact one; what made it instead."""
+"""Checks of tables whose rows are normalized group by group, and the diagnosis of one that differs."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +15,15 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import NormError
 from normcli.fitting.by_column import RowGroups, find_groups, number_groups_of
 from normcli.fitting.fit import Policy, fit
-from normcli.fitting.statistics import find_few, find_varying, warn
+from normcli.fitting.statistics import find_few, find_varying, round_stats, warn
 from normcli.fitting.use import Use, use_stats
 from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.question import Diagnosis, Kind
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.plan import make_plan
+from normcli.norms.rules import Centre, EpsMode
 from normcli.printable import format_count
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from normcli.tensors.many import Named
@@ -28,29 +31,31 @@ from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from normcli.checking.ulp import Tolerance
     from normcli.engine.walk import Effort
     from normcli.fitting.statistics import Stats
+    from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.tensors.tensor import Tensor
 
 
 class GroupedCheck(NamedTuple):
-    """What came of a check of grouped rows.
+    """The result of a check of grouped rows.
 
     Parameters
     ----------
     stats : Stats
-        Of each group.
+        The exact statistics of each group and column.
     groups : RowGroups
+        The labels of the groups, and the group of each row.
     checked : Checked
-        Of which each group has a number for each column.
+        The comparison; its groups are counted row group by row group, with the columns of each in turn.
     warnings : tuple of str
-        What is degenerate, and how many groups are not judged, as frameworks agree on no variance of theirs.
+        Warnings on degenerate groups, and on groups that are not judged since they have no more rows than ddof.
     """
 
     stats: Stats
@@ -59,20 +64,47 @@ class GroupedCheck(NamedTuple):
     warnings: tuple[str, ...]
 
 
+_MOST_TRIED = 8
+"""The most groups that another request has to explain before the whole table is compared with it."""
+
+
+_MOST_ROWS, _NEAR = 1 << 20, 1e-6
+"""Rows in which one divisor of all groups is looked for, and how near a known one is to it, as a part of it."""
+
+
+def _list_other_requests(plan: Plan, request: Request) -> Iterator[tuple[str, Request]]:
+    """Yield the requests that a table may be of instead, the likeliest first, each with its options."""
+    ddof, eps, mode = plan.spec.ddof or 0, plan.spec.eps or 0.0, plan.spec.eps_mode or EpsMode.INSIDE
+    yield f"--ddof {1 - ddof}", request._replace(ddof=1 - ddof)
+    for like in list_frameworks(plan.norm.name):
+        yield f"--like {like}", request._replace(like=like, eps=None, ddof=None)
+    modes = EpsMode.INSIDE, EpsMode.OUTSIDE
+    for other_ddof, other_eps, other_mode in itertools.product((ddof, 1 - ddof), (0.0, *COMMON_EPS), modes):
+        changed = {
+            f"--eps {other_eps:g}": other_eps != eps,
+            f"--eps-mode {other_mode}": other_eps > 0.0 and other_mode is not mode,
+            f"--ddof {other_ddof}": other_ddof != ddof,
+        }
+        options = " ".join(option for option, is_other in changed.items() if is_other)
+        yield options, request._replace(eps=other_eps, eps_mode=other_mode, ddof=other_ddof)
+
+
 class GroupedTable(NamedTuple):
-    """A table and what somebody made of it, group by group.
+    """A table, and the actual table to check, normalized group by group.
 
     Parameters
     ----------
     tensor : Tensor
         The input, with the columns that group its rows.
     actual : Tensor
-        Of its shape; with the columns that group its rows, where it has them.
+        The actual table, of the input's shape, with the columns that group its rows if it has them.
     affine : mapping of str to ndarray or None
-        gamma and beta, as they are given.
+        Gamma and beta, as given.
     nan : {"propagate", "omit", "raise"}
-    tolerate, effort
-        As of `check`.
+    tolerate : callable
+        Returns the tolerance for values of a dtype.
+    effort : Effort
+        Threads and memory; the result does not depend on it.
     """
 
     tensor: Tensor
@@ -83,12 +115,12 @@ class GroupedTable(NamedTuple):
     effort: Effort
 
     def compare(self, request: Request) -> GroupedCheck:
-        """Compare the table with the exact one, in which the statistics of its group normalize each row.
+        """Compare the actual table with the exact one, whose rows are normalized by their group's statistics.
 
         Raises
         ------
         NormError
-            As `fit` and `tolerate`.
+            If `fit` cannot make statistics of the table, or `tolerate` refuses a dtype.
         """
         tensor, values, width = self.tensor, self.tensor.values, self.tensor.values.shape[1]
         stats = fit(request, [Named(tensor.source, lambda _: tensor)], Policy(self.nan), self.effort).stats
@@ -112,7 +144,10 @@ class GroupedTable(NamedTuple):
         return GroupedCheck(stats, groups, Checked({NORMALIZED: found}, {}, saved=saved), warnings)
 
     def diagnose(self, request: Request, found: GroupedCheck) -> Diagnosis | None:
-        """Return what made a table that differs: no groups, another convention, or a fault of a group."""
+        """Return the diagnosis of a table that differs; None without findings.
+
+        Tried are rows in another order, no groups, another ddof or framework, and the faults of a single group.
+        """
         norm = found.stats.subject.request.norm
         order = self._find_other_order(found)
         if order is not None:
@@ -122,23 +157,23 @@ class GroupedTable(NamedTuple):
             cause = f"{norm} differs: the rows of all groups were normalized together"
             remedy = "normalize the rows of each group by its own statistics"
             return Diagnosis(Kind.NORM, cause, remedy=remedy)
-        ddof = found.stats.subject.plan(1).spec.ddof
-        others = {f"--ddof {1 - (ddof or 0)}": request._replace(ddof=1 - (ddof or 0))}
-        likes = list_frameworks(norm)
-        others |= {f"--like {like}": request._replace(like=like, eps=None, ddof=None) for like in likes}
-        for option, other in others.items():
+        tally = found.checked.comparisons[NORMALIZED].groups
+        assert tally is not None
+        differing = [each.group for each in tally.find_worst(tally.count())]
+        varies = find_varying(found.stats.sums) & ~find_few(found.stats)
+        places, width = found.groups.places[fetch(found.groups.met)], self.tensor.values.shape[1]
+        tried = [places == group // width for group in differing[:_MOST_TRIED]]
+        for option, other in _list_other_requests(found.stats.subject.plan(1), request):
             with contextlib.suppress(NormError):
-                if self.compare(other).checked.ok:
+                if all(self._judge(other, some)[-1].ok for some in tried) and self.compare(other).checked.ok:
                     cause = f"{norm} differs: it is that of {option}"
                     evidence = ("every group agrees with that",)
                     return Diagnosis(Kind.NORM, cause, evidence, remedy=f"normcli {norm} … {option}")
-        tally = found.checked.comparisons[NORMALIZED].groups
-        assert tally is not None
-        differing = tally.find_worst(tally.count())
-        varies = find_varying(found.stats.sums) & ~find_few(found.stats)
-        worst = next((each.group for each in differing if varies[each.group]), differing[0].group)
-        places = found.groups.places[fetch(found.groups.met)]
-        told = diagnose_actual(*self._judge(request, places == worst // self.tensor.values.shape[1]))
+        common = self._find_common_divisor(found)
+        if common is not None:
+            return common
+        worst = next((group for group in differing if varies[group]), differing[0])
+        told = diagnose_actual(*self._judge(request, places == worst // width))
         name, count = found.stats.subject.name_group(worst), len(differing)
         rows = f"of the rows of {name}, counted by themselves"
         if told is None or count >= np.count_nonzero(varies):
@@ -149,8 +184,42 @@ class GroupedTable(NamedTuple):
         cause = f"{told.cause}; {where}"
         return told._replace(cause=cause, evidence=(rows, *told.evidence), remedy=None, next_step=None)
 
+    @np.errstate(all="ignore")
+    def _find_common_divisor(self, found: GroupedCheck) -> Diagnosis | None:
+        """Return the diagnosis of rows less their group's mean over one divisor of all rows, or None."""
+        norm, plan = found.stats.subject.request.norm, found.stats.subject.plan(1)
+        is_open = all(values is None for values in self.affine.values())
+        if not (is_open and plan.norm.divisor.divides and plan.norm.centre is Centre.MEAN):
+            return None
+        some = fetch(found.groups.met)[:_MOST_ROWS]
+        x, y = (
+            fetch(part[: len(some)]).astype(np.float64) for part in (self.tensor.values, self.actual.values)
+        )
+        means = round_stats(found.stats).fields["mean"].reshape(-1, x.shape[1])
+        centred = x - means[found.groups.places[some]]
+        divisors = (centred**2).sum(0) / (centred * y).sum(0)
+        compared = Comparison(self.tolerate(choose_counting_dtype(self.actual.values.dtype)))
+        compared.compare(y.reshape(-1), (centred / divisors).reshape(-1), 0)
+        if not compared.ok or np.allclose(divisors, 1.0, _NEAR):  # they are left as they are
+            return None
+        known = {
+            "it is the standard deviation of all rows": x.std(0),
+            "it is the standard deviation of all rows, with ddof 1": x.std(0, ddof=1),
+            "it is the standard deviation of all rows about the means of their groups": np.sqrt(
+                (centred**2).mean(0)
+            ),
+        }
+        shown = tuple(words for words, values in known.items() if np.allclose(values, divisors, _NEAR))
+        cause = f"{norm} differs: one divisor serves all groups, {divisors[0]:.6g}"
+        return Diagnosis(
+            Kind.FAULT, cause, shown, remedy="divide each group by its own", fault="stats-constant"
+        )
+
     def _find_other_order(self, found: GroupedCheck) -> str | None:
-        """Return the first row whose group is another one in the actual table, if groups are as large there."""
+        """Return a sentence on the first row whose group differs in the actual table.
+
+        None if no row's group differs, if the group sizes differ, or if the actual table has no group columns.
+        """
         if self.actual.by is None:
             return None
         mine, theirs = found.groups, find_groups(self.actual)
@@ -167,7 +236,7 @@ class GroupedTable(NamedTuple):
     def _judge(
         self, request: Request, some: NDArray[np.bool_] | None = None
     ) -> tuple[AskedNorm, NDArray[Any], NDArray[Any], Checked]:
-        """Return some rows, or all, as a table without groups: the norm, what it is of, how far it is off."""
+        """Return a check of some rows, or all, as a table without groups: norm, input, actual, comparison."""
         both = self.tensor.values, self.actual.values
         x, theirs = both if some is None else (fetch(part[some]) for part in both)
         plan = make_plan(request, x.shape, x.dtype, self.tensor.columns)

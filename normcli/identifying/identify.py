@@ -1,7 +1,7 @@
-"""The search for the norm, axes and eps that reproduce a tensor, over a lattice of hypotheses.
+"""The search for the norm, axes and eps that reproduce a tensor, for its faults, and for plain maps.
 
-The lattice is grouping × centred or not × affine step; what divides, with which ddof and eps, is solved for
-(see `evidence`). Hypotheses are tried on few groups first: most fail at once.
+Hypotheses combine a grouping, a centre and an affine step; the divisor, with ddof and eps, is solved for (see
+`evidence`). They are tried on few groups first, since most fail at once.
 """
 
 from __future__ import annotations
@@ -81,23 +81,23 @@ if TYPE_CHECKING:
 
 
 MOST_ORDERS = 24
-"""Orders of the actual tensor's axes that are tried."""
+"""The most orders of the actual tensor's axes that are tried."""
 
 
 def identify(question: Question, norm: str | None = None) -> Identification:
-    """Find what makes y of x.
+    """Identify the norm, the fault or the map that turns x into y.
 
     Parameters
     ----------
     question : Question
     norm : str or None
-        Look for this norm alone.
+        The only norm to look for; None for all.
 
     Raises
     ------
     DataError
-        If y is not of x's shape in any order of axes, or a parameter is of no shape that the axes have; if the
-        file of x or y has changed while it was read.
+        If y has the shape of x in no order of axes, if no axes have the shape of gamma or beta, or if the file
+        of x or y changed while it was read.
     """
     saved = find_saved_dtype(question.y)
     judged = question if saved is None else question._replace(y=fetch(question.y).astype(saved))
@@ -109,7 +109,7 @@ def identify(question: Question, norm: str | None = None) -> Identification:
 
 
 def _identify_any(question: Question, norm: str | None) -> Identification:
-    """Return which norm makes y, or which fault of one by default."""
+    """Return the identification of y as any norm, a norm with default options and a fault, or a map."""
     x, y, gamma, beta, layout, *_ = question
     dtype = choose_counting_dtype(y.dtype)
 
@@ -134,14 +134,24 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
 
 
 _MOST_OF_EACH = 1 << 14
-"""Values in which faults of each norm by default are looked for; more where two groups have more."""
+"""About how many values are searched for faults of each default norm; more if two groups have more."""
 
 _MOST_UNRELATED = 1 << 16
-"""In more values no order of rows is looked for, the one fault of a y that does not go with x."""
+"""Above this size, a y that is no function of x is not searched for rows in another order."""
 
 
 def _check_subject(question: Question, saved: str | None) -> Identification | None:
-    """Return the faults of the norm that was asked for; None where none was, or no fault of it explains y."""
+    """Return the identification of y as the requested norm with faults.
+
+    None if no norm was requested, if no fault explains y, or if no norm can be identified. Instead of faults
+    that another request cures, the matches of that request are returned.
+
+    Parameters
+    ----------
+    question : Question
+    saved : str or None
+        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
+    """
     x, y, subject = question.x, question.y, question.subject
     if subject is None or x.shape != y.shape:
         return None
@@ -172,7 +182,10 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
 def _find_faults(
     found: Identification, list_cases: Callable[[], Sequence[Case]], *, in_parts: bool = True
 ) -> Identification:
-    """Add the faults of default norms that explain y, if no request does."""
+    """Return an identification with the faults of norms that explain y, if nothing else explains it.
+
+    Faults are those of the default norms in `list_cases`; for a requested norm, its recovered statistics.
+    """
     x, y, *_, subject = found.question
     is_map = found.plain is not None and not found.plain.axes
     is_told = found.claims or found.matches or found.reason or found.known
@@ -198,7 +211,7 @@ def _find_faults(
 
 
 def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]:
-    """Return which part of a large tensor is wrong, if its first groups are right."""
+    """Return claims of wrong parts of a large tensor, whose first groups a case explains; empty without one."""
     plan = next((case.plan for case in cases if not case.differs.any()), None)
     if plan is None:
         return ()
@@ -251,7 +264,10 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
 
 
 def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
-    """Find explanations where no norm fits: one with a gamma and a beta that are fitted, or a plain map."""
+    """Return an identification as a norm with a fitted gamma and beta, or as a plain map, if no norm fits.
+
+    Otherwise with the count of values that are equal to x, if more than half are; or as it was.
+    """
     x, first = blank.question.x, samples[0]
     if any(match.bits >= CERTAIN for match in blank.doubtful):  # too odd or too rough, and not too few values
         return blank
@@ -271,7 +287,10 @@ def _find_others(blank: Identification, samples: Sequence[Samples], search: Sear
 
 
 def _tell_algorithm(found: Identification, list_cases: Callable[[], Sequence[Case]] = tuple) -> Identification:
-    """Add the algorithm that gives y's bits, if the exact result does not."""
+    """Return an identification with the algorithms that give y's bits, if the exact result does not.
+
+    A certain algorithm's norm becomes a match, ahead of others.
+    """
     x, y, gamma, beta, *_ = found.question
     matches = found.matches or found.doubtful
     ways = [step.way for step in enumerate_affine_steps(x.shape, gamma, beta)]
@@ -298,12 +317,15 @@ def _tell_algorithm(found: Identification, list_cases: Callable[[], Sequence[Cas
 
 
 def _order(y: NDArray[Any], order: tuple[int, ...]) -> NDArray[Any]:
-    """Return a tensor with its axes in an order; itself if they are, so that a file is read as it lies."""
+    """Return a tensor with its axes in an order; the tensor itself if they are in that order already."""
     return y if order == tuple(range(y.ndim)) else y.transpose(order)
 
 
 def _confirm(found: Identification, samples: Sequence[Samples]) -> Identification:
-    """Keep the findings in a sample that hold for the whole tensor; without a sample, keep all."""
+    """Return an identification with the matches of a sample that hold for the whole tensor.
+
+    Without a sample, it is unchanged; if no match holds, it may have a claim of exceptions.
+    """
     if found.sampled is None:
         return found
     order = found.matches[0].order
@@ -315,19 +337,19 @@ def _confirm(found: Identification, samples: Sequence[Samples]) -> Identificatio
 def _part(
     ranked: Sequence[Match], doubtful: Sequence[Match] = ()
 ) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
-    """Return the certain ones of ranked matches; and the doubtful ones, with the rest behind them."""
+    """Return the certain ones of ranked matches, and `doubtful` with the others behind."""
     others = (*doubtful, *(match for match in ranked if not match.is_certain))
     return tuple(match for match in ranked if match.is_certain), others
 
 
 def _is_known(plain: PlainMap, samples: Samples) -> bool:
-    """Whether a plain map is by constants of images, which are simpler than any norm."""
+    """Whether a plain map is one of the well-known image constants, which are simpler than any norm."""
     x, y = SampledBlock(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
     return any(True for _ in name_constants(plain, x, y, samples.scope.dtype))
 
 
 def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:
-    """Return readings of a plain map: known maps, stored statistics."""
+    """Return an identification as a plain map, with its well-known names and running statistics."""
     block = SampledBlock(samples.x, samples.y, MOST_SAMPLED)
     x, y = block.take(plain.axes)
     known = name_map(plain, x, y, samples.scope.dtype, is_whole=x.size == samples.x.size)
@@ -338,7 +360,7 @@ def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identific
 
 
 def _find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield the orders of the actual axes that give the shape, the given order first."""
+    """Yield the permutations of the actual tensor's axes that give a shape, the identity first if it does."""
     if sorted(shape) != sorted(actual):
         raise DataError(f"the actual tensor has the shape {actual}, which is {shape} in no order of axes")
     for order in itertools.permutations(range(len(shape))):

@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 
 class Question(NamedTuple):
-    """A question: the tensors, and the names of the axes.
+    """The question which norm, fault or map turns x into y.
 
     Parameters
     ----------
     x, y : ndarray
-        Of one shape, or y with its axes in another order.
+        Input and output, of one shape, or y with its axes in another order.
     gamma, beta : ndarray or None
-        If neither is given and nothing fits without, they are estimated.
+        Scale and shift; if both are None and nothing fits without them, they are estimated.
     layout : str or None
-        One letter an axis, which name the channel axis; without it, the second and the last may be.
+        One letter for each axis, C for the channel; if None, the second or the last axis may be the channel.
     start : Start or None
-        What power iterations may have started from, which estimate a singular value.
+        The vector from which power iterations may have started; None without one.
     subject : AskedNorm or None
-        What y should be: the norm that was asked for, with its own gamma, beta and running statistics.
+        The norm that y should be, with its inputs; None if no norm was requested.
     """
 
     x: NDArray[Any]
@@ -63,35 +63,35 @@ class Kind(StrEnum):
 
 
 class Identification(NamedTuple):
-    """What was found.
+    """The answer to a question: everything that explains y.
 
     Parameters
     ----------
     question : Question
     matches : tuple of Match
-        The best first.
+        The norms that reproduce y with enough evidence, the best first.
     sampled : int or None
-        About how many values each hypothesis was compared with, if not with all.
+        About how many values each hypothesis was compared with; None for all values.
     reason : str or None
-        Why no norm can be identified; None where one may be.
+        The reason why no norm can be identified; None if one can.
     plain : PlainMap or None
-        A map without statistics that explains the tensor as well as any norm does.
+        A map y = a · x + b that explains y as well as any norm does; None without one.
     known : tuple of str
-        What that map may be.
+        The well-known maps that `plain` may be.
     evaluation : Evaluation or None
-        The stored statistics that would make it.
+        The running statistics with which a norm in evaluation is `plain`; None without any.
     doubtful : tuple of Match
-        Hypotheses that fit, of which there is too little evidence.
+        Norms that reproduce y with too little evidence.
     unchanged : int or None
-        How many values are those of the input, where nothing fits and these are more than half.
+        The number of values that are equal to x, if nothing fits and these are more than half; else None.
     reproductions : tuple of Reproduction
-        Algorithms that give y's bits, where the exact result does not; the best first.
+        Algorithms that give y's bits, if the exact result does not; the best first.
     claims : tuple of Claim
-        What a kernel did wrong, the likeliest first.
+        The faults of a kernel that explain y, the likeliest first.
     rounded_to : str or None
-        The dtype of half precision whose numbers all values of y are, where it was saved as another.
+        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     nearest : NearNorm or None
-        The norm that y is but for small errors all over, where nothing explains them.
+        The norm that y is near to, with small errors that nothing explains; None without one.
     """
 
     question: Question
@@ -110,7 +110,7 @@ class Identification(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """What was found."""
+        """The kind of the answer: a match before a fault, a plain map, a doubtful match, nothing."""
         found = {
             Kind.NORM: self.matches,
             Kind.FAULT: self.claims,
@@ -123,7 +123,7 @@ class Identification(NamedTuple):
 NOT_FINITE = "the actual tensor holds no finite value"
 CONSTANT = "the input is constant: every norm makes the same of it"
 CONSTANT_GROUPS = ": ".join(("x is constant in every group", "it shows nothing of the norm"))
-"""Reasons why no norm can be identified; of the last two, another input helps."""
+"""Reasons why no norm can be identified; with the last two, another input would help."""
 
 ZEROS = ", as where ".join(
     (
@@ -131,11 +131,11 @@ ZEROS = ", as where ".join(
         "a sum of squares overflows to ∞ and divides, groups of one value are centred, or gamma is 0",
     )
 )
-"""The reason of zeros, of which a norm that was asked for may be told to have overflowed."""
+"""The reason for a y of zeros; a requested norm may still be found to have overflowed."""
 
 
 def find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
-    """Return why no norm can be identified of these tensors; None where one may be."""
+    """Return the reason why no norm can be identified from two tensors; None if one can."""
     if x.size < 2:
         return "the input has fewer than two values"
     if not any(np.isfinite(piece).any() for piece in iterate_pieces(y)):
@@ -173,7 +173,7 @@ MOST_WORDS = 15
 """Words of a cause; signs of operations are none."""
 
 _MOST_SHOWN = 3
-"""Alternatives that are shown to a reader."""
+"""The most alternatives that are shown to a reader."""
 
 
 class Diagnosis(NamedTuple):
@@ -212,14 +212,14 @@ class Diagnosis(NamedTuple):
         return (*shown, f"and {more} more") if more > 0 else shown
 
     def list_details(self) -> Iterator[tuple[str, str]]:
-        """Yield the lines below the cause, each with its label, or with none below another of its kind."""
+        """Yield the lines below the cause, as pairs of label and text; a repeated label is left empty."""
         for label, texts in self._label():
             for number, text in enumerate(texts):
                 yield ("" if number else label), text
 
     @property
     def sentence(self) -> str:
-        """All of it on one line, as JSON's `sentence` has it.
+        """The whole diagnosis on one line, as `sentence` of JSON.
 
         Examples
         --------

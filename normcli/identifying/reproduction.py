@@ -1,6 +1,6 @@
-"""The algorithm that gives a tensor's bits, where the exact result does not.
+"""The search for the algorithm that gives a tensor's bits, if the exact result does not.
 
-Each algorithm, dtype of sums and way to round is tried on a few groups first; what gives their bits, on more.
+Each algorithm, dtype of sums and order of roundings is tried on a few groups, and the best of them on more.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from normcli.identifying.search.match import Match
 
 FEW_VALUES, MOST_VALUES = 1 << 9, 1 << 14
-"""Values that a computation is tried on first, and then."""
+"""About how many values a computation is tried on first, and then."""
 
 LARGEST_GROUP = 1 << 12
-"""The largest groups for which an algorithm is looked for: some algorithms go from value to value."""
+"""The largest groups for which algorithms are tried: some of them add value by value."""
 
 MOST_SURVIVORS = 48
-"""Computations that give equally many bits of the few values are held against more, up to so many."""
+"""The most computations, all the best on a few values, that are tried on more values."""
 
 _COARSE = CASTS["statistics"]
-"""The cast that leaves of a group's mean and divisor what fits into the result's dtype."""
+"""The order of casts that rounds each group's mean and divisor to the result's dtype."""
 
 _MOST_HELD = 4
-"""Computations that a sample found are held against every value, up to so many: those that are named."""
+"""The most computations, found in a sample, that are compared with every value."""
 
 
 class Reproduction(NamedTuple):
@@ -56,20 +56,22 @@ class Reproduction(NamedTuple):
     Parameters
     ----------
     candidate : Candidate
-        The norm that it computes, with the eps that it computes it with.
+        The computed norm, with its eps.
     computation : Computation
+        The algorithm, the dtype of sums and the casts.
     equal : float
-        The share of values with its bits.
+        The share of values of y with the bits of the computation.
     compared : int
+        The number of compared values.
     bits : float
-        The evidence: of values that are not the exact ones, rounded, each that it gives shows one; so does one
-        of those that are equal, as zeros and NaN are.
+        The evidence in bits: the number of different values of y that the computation gives and the exact
+        result does not, less the choice of the computation and the values that it misses.
     match : Match
-        The norm as a match: its distances are those of y from the exact result.
+        The norm as a match, with the distances of y from the exact result.
     words : str
-        How a sentence says the computation.
+        The computation in words.
     step : AffineStep
-        What entered as gamma and beta.
+        The gamma and beta that entered.
     """
 
     candidate: Candidate
@@ -83,7 +85,7 @@ class Reproduction(NamedTuple):
 
     @property
     def is_certain(self) -> bool:
-        """Whether it gives every bit, and more of those that no exact result has than chance does."""
+        """Whether the computation gives every bit, with at least 20 bits of evidence."""
         return self.equal == 1.0 and self.bits >= CERTAIN and not self.match.takes_up_rounding
 
     @property
@@ -93,7 +95,7 @@ class Reproduction(NamedTuple):
         return is_one_pass and NORMS[self.match.norm].centre is Centre.MEAN
 
     def is_of(self, match: Match) -> bool:
-        """Whether it computes a match, with one of the eps that fit there."""
+        """Whether the computed norm is a match's, with an eps that fits both."""
         mine, theirs = ((m.axes, m.groups or 1, m.eps_mode, m.ddof, m.affine) for m in (self.match, match))
         (low, high), (least, most) = match.eps_range, self.match.eps_range
         return mine == theirs and low <= most and least <= high
@@ -105,9 +107,9 @@ def list_candidates(matches: Sequence[Match], ways: Sequence[str] = (NO_AFFINE.w
     Parameters
     ----------
     matches : sequence of Match
-        Norms that y is near to.
+        Norms whose results are near y, the likeliest first; the first 4 are taken, without `sn`.
     ways : sequence of str
-        How gamma and beta may have entered where no match says so.
+        The ways in which gamma and beta may have entered, for matches whose gamma was fitted.
     """
     for match in [match for match in matches if match.rows is None][:MOST_CANDIDATES]:
         usual = match.make_request()
@@ -119,7 +121,7 @@ def list_candidates(matches: Sequence[Match], ways: Sequence[str] = (NO_AFFINE.w
 
 
 MOST_CANDIDATES = 4
-"""Matches that are tried."""
+"""The most matches for which algorithms are tried."""
 
 
 def reproduce(
@@ -129,15 +131,18 @@ def reproduce(
     gamma: NDArray[Any] | None = None,
     beta: NDArray[Any] | None = None,
 ) -> tuple[Reproduction, ...]:
-    """Return the computations that give the bits of y, the best first; those that give fewer bits are left out.
+    """Return the computations that give the most bits of y, at least 90 %; empty without any.
+
+    Empty too if one of them has less than 20 bits of evidence.
 
     Parameters
     ----------
     x, y : ndarray
+        Input and output; y may have its axes in another order.
     candidates : sequence of Candidate
-        Norms that y is near to, the likeliest first.
+        Norms whose results are near y, the likeliest first.
     gamma, beta : ndarray or None
-        As in `Question`.
+        The given parameters; None if not given.
 
     Examples
     --------
@@ -176,7 +181,10 @@ def reproduce(
 
 
 def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
-    """Return what a norm calculates of which groups: other norms may calculate the same."""
+    """Return a key of a norm's groups and formula, equal for norms that calculate the same.
+
+    Empty if the norm refuses the shape of x.
+    """
     try:
         plan = make_plan(candidate.request, x.shape, x.dtype)
     except NormError:
@@ -185,7 +193,10 @@ def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
 
 
 def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
-    """Yield a norm with its eps at the usual places that it was not tried at."""
+    """Yield a candidate with its eps inside the root, or outside it, whichever the candidate has not.
+
+    Nothing for norms without eps.
+    """
     request = candidate.request
     row = NORMS[request.norm]
     if row.eps is not None:
@@ -197,14 +208,14 @@ def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
 def hold_against_all(
     told: Sequence[Reproduction], x: NDArray[Any], y: NDArray[Any]
 ) -> tuple[Reproduction, ...]:
-    """Return computations with the share of all values that they give, not of a sample; the best first.
+    """Return reproductions with the share of all values, not of a sample, that they give; the best first.
 
     Parameters
     ----------
     told : sequence of Reproduction
-        As `reproduce` returns them; of more than a few, the others are left out where there was a sample.
+        The result of `reproduce`; if it was found in a sample, only the first 4 are kept.
     x, y : ndarray
-        Of which they were found.
+        The tensors that were given to `reproduce`.
     """
     held = (
         told if all(one.compared == x.size for one in told) else [_hold(one, x, y) for one in told[:_MOST_HELD]]
@@ -227,7 +238,10 @@ def _hold(told: Reproduction, x: NDArray[Any], y: NDArray[Any]) -> Reproduction:
 def _try_candidate(
     x: NDArray[Any], y: NDArray[Any], candidate: Candidate, step: AffineStep
 ) -> Iterator[Reproduction]:
-    """Yield what a norm's computations give."""
+    """Yield the reproductions of y by a candidate norm, one for each computation that is best on few groups.
+
+    Nothing for norms without sums, groups of one value or more than 4,096, and if nearly all of y is exact.
+    """
     try:
         plan = make_plan(candidate.request, x.shape, x.dtype)
     except NormError:
@@ -264,9 +278,9 @@ def _try_candidate(
 
 
 def _join(alike: Sequence[Reproduction], sample: Trial) -> Reproduction:
-    """Return the first of what differs in eps alone and gives most bits, with the range of such eps.
+    """Return the best of reproductions that differ in eps alone, with the range of the equally good eps.
 
-    Its evidence is that of the eps with the least: any of them may be the true one.
+    Its evidence is the least among these, since any of these eps may be the true one.
     """
     most = max(one.equal for one in alike)
     best = [one for one in alike if one.equal == most]

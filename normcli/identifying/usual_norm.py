@@ -1,4 +1,4 @@
-"""Which norm, by default or with another usual eps, goes with a given gate, or with codes and scales."""
+"""The search for the default norm that makes a tensor with a given gate, or makes given codes and scales."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # -- a gate
 
 _MOST_TRIED = 1 << 14
-"""Values on which norms are tried; those that explain all of them are held against the whole tensor."""
+"""About how many values norms are tried on; those that explain all of these are tried on the whole tensor."""
 
 _LEAST_VALUES = 16
 """Fewer values do not tell norms apart."""
@@ -72,7 +72,7 @@ class GatedNorm(NamedTuple):
 
     @property
     def command(self) -> str:
-        """The command that calculates it."""
+        """The command that calculates the norm with its gate."""
         order, act = self.match.gate or ("", "")
         gate = f"--gate … --gate-act {act} --gate-order {order}"
         return f"normcli {self.name} --eps {self.match.eps:g} {gate}"
@@ -81,22 +81,22 @@ class GatedNorm(NamedTuple):
 def identify_gated(
     question: Question, gate: NDArray[Any], norm: str | None = None
 ) -> tuple[Identification, Diagnosis]:
-    """Find which norm by default makes y of x and a gate, in which order, with which activation.
+    """Return the default norm, the place of the gate and its activation that make y, with their diagnosis.
 
-    Where none does, faults of norms with `silu` are looked for, behind the norm and before it.
+    If there is none, faults of norms with a `silu` gate are looked for, behind the norm and before it.
 
     Parameters
     ----------
     question : Question
     gate : ndarray
-        Of a shape that broadcasts to x's.
+        The gate, before its activation, of a shape that broadcasts to that of x.
     norm : str or None
-        Look for this norm alone.
+        The only norm to look for; None for all.
 
     Raises
     ------
     DataError
-        If the gate's shape does not broadcast to x's, or y's is another.
+        If the gate's shape does not broadcast to that of x, or x and y differ in shape.
     """
     if question.y.shape != question.x.shape:
         raise DataError(f"the actual tensor has the shape {question.y.shape}; x has {question.x.shape}")
@@ -122,11 +122,11 @@ def identify_gated(
 
 
 _EXACT = 0.5
-"""Ulp by which a value that is rounded once is off at most."""
+"""The largest error, in ulp, of a value that is rounded once."""
 
 
 def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iterator[GatedNorm]:
-    """Yield the norms that make y with a gate, of the default eps or another in use, the likelier first."""
+    """Yield the norms that make y with a gate, with their own eps or another usual one, the likelier first."""
     x, y, dtype = question.x, question.y, choose_counting_dtype(question.y.dtype)
     for order, act in itertools.product(GateOrder, Activation):
         around = Surroundings(gate=gate, gate_act=act, gate_order=order)
@@ -152,7 +152,7 @@ def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iter
 def _list_gated(
     question: Question, around: Surroundings, norm: str | None
 ) -> Iterator[tuple[AskedNorm, NDArray[Any]]]:
-    """Yield each norm by default with what is around it, and the tensor that it is of."""
+    """Yield each default norm with its surroundings (gate, residual), and the tensor that it normalizes."""
     x, _, gamma, beta, layout, *_ = question
     for subject in list_subjects(x, gamma, beta, layout, norm):
         request, values = around.prepare(subject.plan.request, x)
@@ -162,7 +162,7 @@ def _list_gated(
 
 
 def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tuple[Claim, ...]:
-    """Return the faults of a gated norm that make y, the likeliest first."""
+    """Return the faults with which a default norm and its gate make y, the likeliest first."""
     dtype = choose_counting_dtype(question.y.dtype)
     for order in GateOrder:
         listed = [*_list_gated(question, Surroundings(gate=gate, gate_order=order), norm)]
@@ -175,13 +175,13 @@ def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tu
 
 
 def _list_eps(plan: Plan) -> tuple[float | None, ...]:
-    """Return the eps in use, the norm's own first; None alone of a norm without."""
+    """Return the plan's eps and the other usual ones; None alone for a norm without eps."""
     own = plan.spec.eps
     return (own,) if own is None else tuple(dict.fromkeys((own, *COMMON_EPS)))
 
 
 def _find_eps(case: Case) -> Iterator[float]:
-    """Yield the eps in use with which a norm explains each value that was taken."""
+    """Yield the plan's eps and the usual ones with which a norm explains every value of a case."""
     for eps in _list_eps(case.plan):
         if eps is not None and case.explains(case.predict(Variant(divisor=case.root(case.square, eps)))).all():
             yield eps
@@ -190,7 +190,7 @@ def _find_eps(case: Case) -> Iterator[float]:
 # -- codes and scales
 
 MOST_DIFFERENT = 0.5
-"""The part of the codes that differs from those of a norm that is named, at most."""
+"""A norm is named if at most this part of the codes (or of the scales) differs from its own."""
 
 
 class QuantizedNorm(NamedTuple):
@@ -199,11 +199,11 @@ class QuantizedNorm(NamedTuple):
     Parameters
     ----------
     found : Quantized
-        Its exact codes and scales.
+        The norm's exact codes and scales.
     parts : list of QuantizedPart
-        Those of somebody, compared with them.
+        The comparisons of the given codes and scales with the exact ones.
     also : tuple of Quantized
-        Norms whose codes and scales differ from somebody's in as few places.
+        Other norms whose codes and scales differ from the given ones in as few places.
     """
 
     found: Quantized
@@ -212,12 +212,12 @@ class QuantizedNorm(NamedTuple):
 
     @property
     def is_near(self) -> bool:
-        """Whether the norm explains codes at all, by its own scales or by others."""
+        """Whether at most half of the codes, or at most half of the scales, differ from the norm's."""
         return min(_count(self.parts)) <= MOST_DIFFERENT
 
 
 def guess_sharing(shape: tuple[int, ...], scales: NDArray[Any]) -> str:
-    """Return which values share a scale, as `--per` has it, by the shape of scales.
+    """Return the sharing of scales, as an argument of `--per`, that the shape of scales suggests.
 
     Examples
     --------
@@ -242,23 +242,29 @@ def identify_quantized(
     norm: str | None,
     effort: Effort,
 ) -> QuantizedNorm | None:
-    """Return the norm whose codes and scales differ least from somebody's; None where no group has two values.
+    """Return the default norm whose codes and scales differ least from the given ones.
+
+    None if x has fewer than two values, or no norm can be quantized.
 
     Parameters
     ----------
     question : Question
-        Whose y are the codes.
-    scales, tensor_scale : ndarray
-        As `judge_quantized` takes them.
+        The input x, and the given codes as y.
+    scales : ndarray
+        The given scales.
+    tensor_scale : ndarray or None
+        The given scale of the whole tensor; None for the exact one.
     asked : Quantization
+        The format, the sharing of scales and their rounding.
     norm : str or None
-        Try this norm alone.
+        The only norm to try; None for all.
     effort : Effort
+        Threads and memory; the result does not depend on it.
 
     Raises
     ------
     DataError
-        If codes or scales are of other shapes than the tensor has.
+        If the shapes of codes or scales do not fit the tensor.
     """
     given = question.y, scales, tensor_scale
 
@@ -285,6 +291,6 @@ def identify_quantized(
 
 
 def _count(parts: list[QuantizedPart]) -> tuple[float, float]:
-    """Return the part of the codes that differs, and that of the scales."""
+    """Return the share of the codes that differ, and the share of the scales that differ."""
     shares = {part.name: part.different / part.total for part in parts}
     return shares["codes"], shares["scales"]

@@ -1,7 +1,7 @@
 """Functions beside `normalize` and `backward`.
 
 * `auditing`: recorded runs of models, judged
-* `grouping`: rows normalized group by group
+* `fit_tensors`: statistics fitted, loaded, merged; rows normalized group by group
 * `intake`: callers' tensors and tables on their way to statistics
 * `judging`: verdicts on somebody's tensors
 * `notebook`: results as a notebook shows them

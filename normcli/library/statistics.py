@@ -14,11 +14,11 @@ from normcli.engine.walk import Effort
 from normcli.errors import MissingStatisticError, UsageError
 from normcli.fitting.shards import require_all
 from normcli.fitting.statistics import merge_stats, round_stats, warn
-from normcli.fitting.stats_file import describe_stats, read_stats, write_stats
+from normcli.fitting.stats_file import describe_stats, write_stats
 from normcli.fitting.use import Use, use_stats
 from normcli.library.intake import arrange_axes, find_places, fit_sums, group_rows, refuse_groups
 from normcli.norms.divisors import Measurement
-from normcli.norms.request import Choices, NanRule, Request
+from normcli.norms.request import NanRule
 from normcli.printable import format_count
 from normcli.results.arguments import name_output_dtype, read_numbers
 from normcli.results.arrays import find_lazy, take
@@ -27,21 +27,16 @@ from normcli.writers.table import write, write_html
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     from normcli.fitting.statistics import Rounded, Stats
-    from normcli.norms.layout import AxisSpec
     from normcli.norms.plan import Plan
-    from normcli.norms.rules import EpsModeName, FrameworkName, GroupOrderName, NanName, NormName
+    from normcli.norms.rules import NanName
 
 _RENAMED = {"norm": "norm_length"}
 """The name of a statistic → its name here, where `Statistics` has another attribute of that name."""
-
-
-_NO_OPTIONS = ("x", "norm", "nan", "by", "threads")
-"""The arguments of `fit` that are no options of the norm."""
 
 
 class Statistics:
@@ -255,13 +250,22 @@ class Statistics:
             If `x` has other groups, or other columns, or a row of a group without statistics; if shards are
             missing.
         """
-        affine = {"gamma": gamma, "beta": beta}
-        return self._use(x, by, affine, eps, dtype, threads, partial=partial, inverts=False)
+        options = {name: value for name, value in locals().items() if name not in ("self", "x")}
+        return self._use(x, inverts=False, **options)
 
-    def invert(
+    def invert(self, y: Any, **options: Any) -> Any:
+        """Undo `apply`: x = (y − beta) / gamma · divisor + mean, each rounded once.
+
+        Parameters, result and errors are those of `apply`; a gamma of 0 is a `UsageError`, for what it
+        multiplied is lost.
+        """
+        return self._use(y, inverts=True, **options)
+
+    def _use(
         self,
-        y: Any,
+        x: Any,
         *,
+        inverts: bool,
         by: Sequence[Any] | None = None,
         gamma: ArrayLike | None = None,
         beta: ArrayLike | None = None,
@@ -270,34 +274,16 @@ class Statistics:
         threads: int | None = None,
         partial: bool = False,
     ) -> Any:
-        """Undo `apply`: x = (y − beta) / gamma · divisor + mean, each rounded once.
-
-        Parameters, result and errors are those of `apply`; a gamma of 0 is a `UsageError`, for what it
-        multiplied is lost.
-        """
-        affine = {"gamma": gamma, "beta": beta}
-        return self._use(y, by, affine, eps, dtype, threads, partial=partial, inverts=True)
-
-    def _use(
-        self,
-        x: Any,
-        by: Sequence[Any] | None,
-        affine: Mapping[str, ArrayLike | None],
-        eps: float | None,
-        dtype: DTypeLike | None,
-        threads: int | None,
-        *,
-        partial: bool,
-        inverts: bool,
-    ) -> Any:
         if not partial:
             require_all(self._stats.shards, "use")
-        gamma, beta = (None if a is None else read_numbers(a, name) for name, a in affine.items())
+        affine = {"gamma": gamma, "beta": beta}
+        loaded = {name: None if a is None else read_numbers(a, name) for name, a in affine.items()}
         if (by is None) != (self._stats.subject.by is None):
             raise UsageError(
                 f"these statistics are of {'all rows: leave out' if by else 'groups of rows: give'} by"
             )
-        use = Use(self._stats, gamma, beta, eps, None if dtype is None else name_output_dtype(dtype))
+        output = None if dtype is None else name_output_dtype(dtype)
+        use = Use(self._stats, loaded["gamma"], loaded["beta"], eps, output)
         lazy = find_lazy(x)
         taken = take(x, "x") if lazy is None else lazy.taken
         taken = arrange_axes(taken, self._stats.subject.request.layout)
@@ -323,111 +309,3 @@ class Statistics:
             If writing fails; what stood there before still does.
         """
         write_stats(str(path), self._stats, self._round().fields)
-
-
-def fit(
-    x: Any,
-    norm: NormName = "bn",
-    *,
-    axes: AxisSpec | None = None,
-    keep: AxisSpec | None = None,
-    layout: str | None = None,
-    feature_axes: AxisSpec | None = None,
-    gamma_offset: int | None = None,
-    groups: int | None = None,
-    group_order: GroupOrderName | None = None,
-    eps: float | None = None,
-    eps_mode: EpsModeName | None = None,
-    ddof: int | None = None,
-    p: float | None = None,
-    range: tuple[float, float] | None = None,
-    quantiles: tuple[float, float] | None = None,
-    no_mean: bool | None = None,
-    no_scale: bool | None = None,
-    like: FrameworkName | None = None,
-    nan: NanName | None = None,
-    by: Sequence[Any] | None = None,
-    threads: int | None = None,
-) -> Statistics:
-    """Return the statistics of a norm over a tensor's samples, to be updated, merged, kept and used.
-
-    Parameters
-    ----------
-    x : array_like
-        As of `normalize`; a tensor of PyTorch or JAX, a table of pandas or polars, an xarray `DataArray` too.
-    norm : str
-        A name of the table `normcli.NORMS`, or an alias of one, whose statistics samples share.
-    axes, keep, layout, feature_axes, gamma_offset, groups, group_order, eps, eps_mode, ddof, p, like
-        As of `normalize`.
-    range, quantiles, no_mean, no_scale
-        As of `normalize`.
-    nan : {"propagate", "omit", "raise"}, optional
-        What becomes of NaN, as of `normalize`.
-    by : sequence, optional
-        The group of each row of a table, such as a column of pandas: each group has a row of statistics, in the
-        order of `Statistics.groups`.
-    threads : int, optional
-
-    Raises
-    ------
-    UsageError
-        If samples have statistics of their own (`ln`, `in`), or an option makes no sense.
-    DataError
-        If `x` holds no real numbers, or NaN that is refused.
-
-    Notes
-    -----
-    Sums are exact: each statistic is the exact value, rounded once to float64.
-
-    Examples
-    --------
-    >>> stats = fit([[1.0, 2.0], [3.0, 6.0]], "minmax")
-    >>> stats.min, stats.range
-    (array([1., 2.]), array([2., 4.]))
-    >>> shops = fit([[1.0], [5.0], [3.0]], "zscore", by=["north", "south", "north"])
-    >>> shops.groups, shops.mean.tolist(), shops.apply([[4.0], [6.0]], by=["north", "south"]).tolist()
-    (('north', 'south'), [[2.0], [5.0]], [[2.0], [1.0]])
-    """
-    options = {name: value for name, value in locals().items() if name not in _NO_OPTIONS}
-    request = Request.collect(norm, options)
-    rule = Choices(request).pick_nan_rule(nan)
-    return Statistics(fit_sums(x, request, rule, threads, None, by))
-
-
-def load(path: str | os.PathLike[str]) -> Statistics:
-    """Return the statistics of a stats file, which `Statistics.save` or `normcli fit` wrote.
-
-    Raises
-    ------
-    DataError
-        If there is no such file, or it is damaged, of another version, or no stats file.
-    """
-    return Statistics(read_stats(str(path)))
-
-
-def merge(first: Statistics, *others: Statistics, partial: bool = False) -> Statistics:
-    """Return the statistics over the data of all: the same, to the bit, in any order.
-
-    Parameters
-    ----------
-    first, *others : Statistics
-    partial : bool
-        Whether those of `normcli fit --shard I/N` may be fewer than N. Each counts once in any case.
-
-    Raises
-    ------
-    DataError
-        If they are not of the same norm, options, shape, columns and dtype; or hold quantiles; if shards are
-        missing, or would count twice.
-    """
-    merged = first
-    for other in others:
-        merged |= other
-    if not partial:
-        require_all(merged._stats.shards)
-    return merged
-
-
-def apply(stats: Statistics, x: Any, **options: Any) -> Any:
-    """Normalize a tensor with statistics: `stats.apply(x, **options)`."""
-    return stats.apply(x, **options)

@@ -41,6 +41,15 @@ def score(x, ddof=0, eps=0.0):
         pytest.param(lambda x: score(x, 1), (), "zscore differs: it is that of --ddof 1", id="ddof"),
         pytest.param(lambda x: score(x, 1, 1e-4), (), "zscore differs: it is that of --like trl", id="trl"),
         pytest.param(lambda x: score(x, 1, 1e-4), ("--like", "trl"), None, id="like trl"),
+        pytest.param(
+            lambda x: score(x, 1, 1e-6),
+            (),
+            "zscore differs: it is that of --eps 0.001 --eps-mode outside --ddof 1",
+            id="eps",
+        ),
+        pytest.param(
+            lambda x: score(x, 1), ("--like", "trl"), "zscore differs: it is that of --eps 0", id="no eps"
+        ),
         pytest.param(score, ("--ddof", "1"), "zscore differs: it is that of --ddof 0", id="population"),
         pytest.param(lambda x: 2 * score(x), (), "zscore differs: every value is multiplied by 2", id="factor"),
         pytest.param(
@@ -67,6 +76,25 @@ def test_rows_that_were_normalized_together_are_told(rewards, normcli, tmp_path)
     assert "Zscore differs" not in ran.out
     assert "zscore differs: the rows of all groups were normalized together" in ran.out
     assert "rows by prompt   6 groups" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("ddof", "evidence"),
+    [
+        (0, "it is the standard deviation of all rows"),
+        (1, "it is the standard deviation of all rows, with ddof 1"),
+        (None, "it is the standard deviation of all rows about the means of their groups"),
+    ],
+)
+def test_rows_that_share_one_divisor_are_told(ddof, evidence, rewards, normcli, tmp_path):
+    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)[:, 1:]
+    about = rewards("y.csv", lambda x: x - x.mean(0))
+    divisor = about.std(0) if ddof is None else whole.std(0, ddof=ddof)
+    rewards("y.csv", lambda x: (x - x.mean(0)) / divisor)
+    ran = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "-f", "json", "-q")
+    told = json.loads(ran.out)["diagnosis"]
+    assert told["cause"] == f"zscore differs: one divisor serves all groups, {divisor[0]:.6g}"
+    assert (told["evidence"], told["fault"]) == ([evidence], "stats-constant")
 
 
 def test_the_worst_value_and_the_groups_that_differ_are_named(rewards, normcli, tmp_path):

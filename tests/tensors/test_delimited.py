@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors.tables.delimited import Lines, find_delimiter, read_delimited
+from normcli.tensors.tables.delimited import Lines, read_delimited
 from normcli.tensors.tables.delimited_writing import write_delimited
+from normcli.tensors.tables.line_records import find_delimiter
 from normcli.tensors.tables.numerals import MISSING
 from normcli.tensors.tables.tables import TableOptions
 from tests.marks import sampled

@@ -65,7 +65,7 @@ class SourceOptions(NamedTuple):
 
     def table(self) -> TableOptions:
         """Return how a table is read."""
-        from normcli.tensors.tables.delimited import find_delimiter
+        from normcli.tensors.tables.line_records import find_delimiter
         from normcli.tensors.tables.tables import TableOptions
 
         return TableOptions(

@@ -1,4 +1,4 @@
-"""What groups are differentiated with: from their sums, by their plan's rules for what is 0 or counts as it."""
+"""The coefficients of the gradients of groups, from their sums and the plan's rules for divisors of 0."""
 
 from __future__ import annotations
 
@@ -40,29 +40,33 @@ if TYPE_CHECKING:
 
 
 class SolvedGroups(NamedTuple):
-    """What some groups are differentiated with, and what returns that for one of them, to so many bits."""
+    """The coefficients of the gradients of some groups, in pairs and exactly.
+
+    `recall` takes the place of a group among these and a number of bits; it returns the group's coefficients in
+    rationals, with roots and powers to so many bits.
+    """
 
     coefficients: Coefficients
     recall: Callable[[int, int], ExactCoefficients]
 
     def take(self, rows: Integers) -> SolvedGroups:
-        """Return that of some of the groups."""
+        """Return the coefficients of some of the groups, given by their places among these."""
         coefficients, recall = self
         return SolvedGroups(coefficients.map(lambda a: a[rows]), lambda row, bits: recall(int(rows[row]), bits))
 
 
 class CoefficientSolver:
-    """Makes what groups are differentiated with.
+    """Calculates the coefficients of the gradients of groups.
 
     Parameters
     ----------
     plan : Plan
     inputs : Inputs
     values : ndarray
-        The tensor: it is measured where groups of a small divisor count as constant.
+        The tensor. It is measured first if the plan has a rule by which groups count as constant.
     effort : Effort
     varies : bool
-        Whether gamma varies within groups, so that it is a part of gradients.
+        Whether gamma varies within groups, so that it is a factor of the derivatives with respect to x̂.
     """
 
     def __init__(
@@ -79,7 +83,7 @@ class CoefficientSolver:
             self.flat = find_flat(plan, statistics, count).reshape(-1)
 
     def solve(self, sums: GradientSums, numbers: Integers) -> SolvedGroups:
-        """Return it from the sums of the groups of some numbers."""
+        """Return the coefficients of groups from their sums; `numbers` are the numbers of these groups."""
         coefficients, empty = solve_coefficients(self.plan, sums), np.zeros(sums.count.shape, np.bool_)
         flat = empty if self.flat is None else self.flat[numbers]
         decimals = needs_decimals(sums.p)
@@ -100,13 +104,13 @@ class CoefficientSolver:
         return SolvedGroups(coefficients, recall)
 
     def _sum_powers(self, group: int, bits: int) -> Fraction | None:
-        """Return Σ|x|ᵖ of the values of a group that count, to so many bits."""
+        """Return Σ|x|ᵖ of the values of a group that count, to so many bits; None if it is infinite."""
         chosen = self._select(group)
         values = [abs(x) for x in self._list_values(group, chosen if chosen is not None else slice(None))]
         return sum_powers(values, find_p(self.plan), bits)
 
     def _select(self, group: int) -> Selected | None:
-        """Return which values of a group count; None if all do."""
+        """Return an array that is True where a value of a group counts; None if there is no selection."""
         grid, selection = self.plan.grid, self.selection
         if selection is None:
             return None
@@ -114,19 +118,19 @@ class CoefficientSolver:
         return np.asarray(grid.take_group(selection.select(self.values, every), group).reshape(-1))
 
     def _take(self, values: NDArray[Any], group: int) -> NDArray[Any]:
-        """Return the values of a group, of the tensor or of what broadcasts against it."""
+        """Return a group's values along one axis, of the tensor or of an array that broadcasts against it."""
         spread = (
             values if values.shape == self.plan.grid.shape else np.broadcast_to(values, self.plan.grid.shape)
         )
         return fetch(self.plan.grid.take_group(spread, group)).reshape(-1)
 
     def _list_values(self, group: int, chosen: Any) -> list[Fraction]:
-        """Return the chosen values of a group."""
+        """Return the chosen values of a group, exactly."""
         pairs = widen_to_pair(self._take(self.values, group)[chosen])
         return [Fraction(hi) + Fraction(lo) for hi, lo in zip(*(part.tolist() for part in pairs), strict=True)]
 
     def _sum_gated(self, gate: Gated, group: int, bits: int) -> GatedSums:
-        """Return the sums of a group's gradients, which a gate multiplies, to so many bits."""
+        """Return A and Σ g · (x − μ) of a group whose dy a gate multiplies, with the gate to so many bits."""
         grid, parameters, counted = self.plan.grid, self.plan.parameters, self._select(group)
         used: Any = slice(None)
         if counted is not None:
@@ -151,7 +155,7 @@ class CoefficientSolver:
         return GatedSums(mean, product, off, lost)
 
     def solve_given(self, var: Floats, centre: Floats) -> SolvedGroups:
-        """Return it of groups of given variances, whose means are as far from the shift as the centre is."""
+        """Return the coefficients of groups whose statistics are given: their variances, and mean − shift."""
 
         def recall(row: int, bits: int) -> ExactCoefficients:
             return solve_given_exactly(self.plan, float(var[row]), float(centre[row]), bits)

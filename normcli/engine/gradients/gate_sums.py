@@ -1,4 +1,4 @@
-"""The derivative by a gate that is broadcast: a sum over the values that each of its numbers multiplies."""
+"""The derivative with respect to a gate that is broadcast: for each of its numbers, a sum over many values."""
 
 from __future__ import annotations
 
@@ -28,23 +28,24 @@ if TYPE_CHECKING:
 
 
 class GateSumPasses(GroupBackwardPasses):
-    """The passes that add up what each value has of the derivative by a gate.
+    """The passes that add up the derivative with respect to a gate, to which each value contributes.
 
-    Behind the norm that is dy · act'(z) · (gamma · x̂ + beta), before it the derivative by x · act(z), times
-    x · act'(z), which is `downstream`. Sums of gamma are those of the gate.
+    Behind the norm, a value contributes dy · act'(z) · (gamma · x̂ + beta). Before the norm, it contributes the
+    derivative with respect to x · act(z), times x · act'(z); the latter factor is `downstream`. The sums for
+    the gate are kept as those of gamma, which is not differentiated here.
     """
 
     def add_up(self, gradients: Source, values: NDArray[Any], slope: Gated) -> NDArray[Any]:
-        """Return the derivative by the gate, in the dtype of the plan's output.
+        """Return the derivative with respect to the gate, in its shape and the dtype of the plan's output.
 
         Parameters
         ----------
         gradients : Source
-            Of dy.
+            What dy is read from.
         values : ndarray
             The norm's input.
         slope : Gated
-            The gate's slope, of the tensor's rank, which the inputs have too where it is behind the norm.
+            The gate's slope, of the tensor's rank. Behind the norm, it is the gate of the inputs, too.
         """
         plan, shape = self.plan, slope.values.shape
         if self.gates is None:
@@ -60,11 +61,11 @@ class GateSumPasses(GroupBackwardPasses):
             return self.round_parameters("gamma", exactly).reshape(shape)
 
     def choose_dtype(self, name: str) -> np.dtype[Any]:
-        """Return the dtype of the derivative by the gate."""
+        """Return the dtype of the derivative with respect to the gate: that of the plan's output."""
         return np.dtype(self.plan.choose_output_dtype(self.source.dtype))
 
     def prepare(self, read: ReadTile) -> Tile:
-        """Return a tile with beta; before the norm, what does not count has a part in the sum."""
+        """Return a tile with beta; before the norm, values that do not count contribute to the sum, too."""
         tile, raw = super().prepare(read), read.values.raw
         if self.downstream is not None:
             return tile._replace(used=None)
@@ -74,7 +75,7 @@ class GateSumPasses(GroupBackwardPasses):
         return tile._replace(beta=beta.reshape(read.dy.shape))
 
     def add_parameters(self, tile: Tile, solved: SolvedGroups) -> None:
-        """Add what the values of a tile have of the derivative."""
+        """Add what the values of a tile contribute to the derivative."""
         assert tile.places is not None
         for found in self._list_terms(tile, solved):
             self.exact_sums.add_shares(tile.places, found.keep(tile.used))
@@ -94,7 +95,7 @@ class GateSumPasses(GroupBackwardPasses):
     def list_shares(
         self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return what some values of a row add to the derivative."""
+        """Return what each of some values of a row contributes to the derivative, and a bound of its error."""
         if tile.downstream is not None:
             return self.find_dx_exactly(tile, solved, row, columns, bits)
         values, known = take_values(tile.rows, row, columns), solved.recall(row, bits)

@@ -68,7 +68,7 @@ MOST_WHOLE = 1 << 16
 
 
 class GradientTiles(Passes):
-    """Gradients of tiles, whose groups lie within them or in a band of which all is known."""
+    """Gradients of tiles, whose groups lie within them, or in a band whose coefficients are known."""
 
     dy: Source
     solver: CoefficientSolver
@@ -95,7 +95,10 @@ class GradientTiles(Passes):
         self.band: Band | None = None  # the one that is worked on, where groups do not lie within tiles
 
     def choose_dtype(self, name: str) -> np.dtype[Any]:
-        """Return the dtype of the derivative by `gamma` or `beta`; that of dx where these are not given."""
+        """Return the dtype of the derivative with respect to `gamma` or `beta`: that of the parameter.
+
+        It is the dtype of the plan's output if the parameter is not given, or is not of floats.
+        """
         given = self.inputs.parameters.get(name)
         if given is not None and is_float(given.dtype):
             return given.dtype
@@ -104,7 +107,7 @@ class GradientTiles(Passes):
     # -- in doubles
 
     def solve_in_doubles(self, read: ReadTile) -> DoubleGroups | None:
-        """Return the groups of a tile in doubles; None where these would decide little."""
+        """Return the groups of a tile in doubles; None where exact sums are needed, or x is not in doubles."""
         values, g = read.values, read.dy
         if self.sums is None or values.low is not None:
             return None
@@ -121,7 +124,7 @@ class GradientTiles(Passes):
         return shorten(known, values.x, None if shift is None else shift[:, None], g, off)
 
     def add_in_doubles(self, read: ReadTile, groups: DoubleGroups) -> None:
-        """Add what a tile has of the derivatives by gamma and beta."""
+        """Add what a tile contributes to the derivatives with respect to gamma and beta, in doubles."""
         sums = self.sums
         if sums is None or self.places is None or read.places is None:
             return
@@ -156,7 +159,7 @@ class GradientTiles(Passes):
         return TileValues(raw, x.reshape(shape), low, None if counted is None else counted.reshape(shape))
 
     def read_tile(self, index: Slices, work: Workspace) -> ReadTile:
-        """Return a tile with its gradient, gamma and the numbers of its parameters."""
+        """Return a tile with dy (times the gate behind the norm), gamma and the numbers of its parameters."""
         order, values = self.rows_first, self.read_values(index, work)
         dy, off = np.array(self.dy.read(index, order, work), np.float64).reshape(values.x.shape), None
 
@@ -171,7 +174,7 @@ class GradientTiles(Passes):
         return ReadTile(index, numbers, values, dy, gamma, places, off, *gates)
 
     def prepare(self, read: ReadTile) -> Tile:
-        """Return a tile; values that have no part in the normalized ones are 0, and so are their gradients."""
+        """Return a tile for exact sums, in which values that are not normalized are 0, and so is their dy."""
         _, numbers, values, dy, gamma, places, _, gate, downstream = read
         _, x, low, counted = values
         used = filled = upstream = None
@@ -194,7 +197,10 @@ class GradientTiles(Passes):
         return Tile(numbers, rows, filled, by, places, used, downstream)
 
     def find_shift(self, numbers: Integers, values: TileValues) -> Floats | None:
-        """Return what is subtracted from values so that they are small; no result depends on it."""
+        """Return what is subtracted from the values of each group so that they are small; None for nothing.
+
+        No result depends on it.
+        """
         if self.band is not None:
             return None if self.band.shift is None else self.band.shift[self.band.locate(numbers)]
         if self.plan.norm.centre is not Centre.MEAN:
@@ -202,7 +208,7 @@ class GradientTiles(Passes):
         return choose_shift(*values.add_up(), values.raw.dtype)
 
     def differentiate_tile(self, tile: Tile, solved: SolvedGroups, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return dx of a tile, one row for each group."""
+        """Return dx of a tile in a dtype, each value rounded once; one row for each group."""
         dx, undecided = round_known(self.find_dx(tile, solved), dtype)
         for row in np.flatnonzero(undecided.any(axis=-1)).tolist():
             chosen = np.flatnonzero(undecided[row])
@@ -222,7 +228,7 @@ class GradientTiles(Passes):
     def find_dx_exactly(
         self, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return dx of some values of a row, and how far off each may be."""
+        """Return dx of some values of a row, and a bound of the error of each; None in place of NaN."""
         by = Fraction(1) if tile.gamma is None else Fraction(float(tile.gamma[row]))
         values = take_values(self._take_rows(tile), row, columns)
         exact = solved.recall(row, bits).differentiate(values, by, bits)
@@ -235,14 +241,14 @@ class GradientTiles(Passes):
         return [dx and multiply_bounded(dx, factor) for dx, factor in zip(exact, factors, strict=True)]
 
     def _take_rows(self, tile: Tile) -> GradientRows:
-        """Return the rows that dx is of: it does not depend on x where statistics are given."""
+        """Return the rows that dx is made of; where statistics are given, with 0 for x, as dx is free of it."""
         rows = tile.rows
         if self.inputs.given is None:
             return rows
         return rows._replace(deviations=rows.deviations.map(np.zeros_like))
 
     def add_parameters(self, tile: Tile, solved: SolvedGroups) -> None:
-        """Add what a tile has of the derivatives by gamma and beta, exactly."""
+        """Add what a tile contributes to the derivatives with respect to gamma and beta, exactly."""
         if tile.places is None:
             return
         sums = self.exact_sums
@@ -254,7 +260,7 @@ class GradientTiles(Passes):
             sums.add_shares(tile.places[:, 0], share_by_groups(solved.coefficients))
 
     def solve(self, tile: Tile) -> SolvedGroups:
-        """Return what a tile's groups are differentiated with."""
+        """Return the coefficients of a tile's groups."""
         if self.band is not None:
             return self.band.take(tile.numbers)
         sums = GradientSums(len(tile.numbers), self.p)
@@ -263,7 +269,7 @@ class GradientTiles(Passes):
 
 
 def round_gate(gate: Gated) -> KnownDoubles:
-    """Return what a gate makes of what it is multiplied with, in doubles."""
+    """Return a gate's factors, times its `times`, in doubles with bounds of their errors."""
     value, off = gate.evaluate(QUICK).bound()
     return KnownDoubles(value.hi, off + U * np.abs(value.hi))
 
@@ -273,12 +279,12 @@ def _stand_array(values: Floats) -> Floats:
 
 
 def stand(coefficients: Coefficients) -> Coefficients:
-    """Return what is one for each group as columns, to be broadcast against rows."""
+    """Return coefficients with arrays of shape (groups, 1), to be broadcast against rows."""
     return coefficients.map(_stand_array)
 
 
 def share_by_groups(coefficients: Coefficients) -> KnownGradients:
-    """Return Σ dy · x̂ of each group, of which dy is the gradient."""
+    """Return Σ dy · x̂ of each group, from coefficients that were solved with dy as the gradient."""
     plain = coefficients.share.hi * coefficients.inverse.hi
     value = pair_multiply(coefficients.share, coefficients.inverse)
     finite = np.isfinite(coefficients.inverse.hi)
@@ -287,5 +293,5 @@ def share_by_groups(coefficients: Coefficients) -> KnownGradients:
 
 
 def take_values(rows: GradientRows, row: int, columns: Any) -> GradientRows:
-    """Return some values of one row."""
+    """Return some values of one row, along one axis."""
     return rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[row, columns])

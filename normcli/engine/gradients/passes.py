@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 MOST_IN_TILE = 1 << 14
-"""Values in a tile, of which some forty float64 arrays are made, or twenty."""
+"""Values in a tile: twenty to forty float64 arrays of its size are made."""
 
 MOST_GROUPS = 1 << 12
 """Groups in a band: some fifty float64 arrays are made of their number."""
@@ -49,7 +49,7 @@ class GroupBackwardPasses(GradientTiles):
     """The passes of a norm of groups."""
 
     def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
-        """Write dx, and add up what the derivatives by gamma and beta are made of."""
+        """Write dx, and add up the derivatives with respect to gamma and beta."""
         with np.errstate(all="ignore"):
             self.dy, self.solver = (
                 gradients,
@@ -58,7 +58,7 @@ class GroupBackwardPasses(GradientTiles):
             self.work_on_all(self._work_on)
 
     def work_on_all(self, work_on: Callable[[Slices, Workspace], None]) -> None:
-        """Work on the tiles of all bands, and add up what their groups have of the derivative by gamma."""
+        """Work on the tiles of all bands, and add the Σ dy · x̂ of their groups to the derivative of gamma."""
         for band in self._open_bands():
             if band is not None and self.by_groups and self.count:
                 shares = share_by_groups(band.take(band.numbers).coefficients)
@@ -66,12 +66,12 @@ class GroupBackwardPasses(GradientTiles):
             self._walk(work_on)
 
     def _walk(self, work_on: Callable[[Slices, Workspace], None]) -> None:
-        """Work on the tiles of the band, or on all where groups lie within them."""
+        """Work on the tiles of the current band, or on all tiles if groups lie within them."""
         within = None if self.band is None else self.band.within
         self.walk.each(work_on, whole=self.band is None, most=MOST_IN_TILE, within=within)
 
     def _work_on(self, index: Slices, work: Workspace) -> None:
-        """Write dx of a tile, and add up what it has of the derivatives by gamma and beta."""
+        """Write dx of a tile, and add what it contributes to the derivatives with respect to gamma and beta."""
         assert self.sink is not None
         place, read = self.sink.open(index, work), self.read_tile(index, work)
         groups = self.solve_in_doubles(read)
@@ -96,7 +96,7 @@ class GroupBackwardPasses(GradientTiles):
     # -- what groups are differentiated with
 
     def _open_bands(self) -> Iterator[Band | None]:
-        """Open one band after the other; None, once, where groups lie within tiles."""
+        """Yield each band in turn, with its coefficients; or None, once, if groups lie within tiles."""
         if self.whole and self.inputs.given is None:
             self.walk.expect(1)
             yield None
@@ -108,7 +108,7 @@ class GroupBackwardPasses(GradientTiles):
             yield self.band
 
     def _solve_band(self, band: Band) -> None:
-        """Make it the band that is worked on, and find what its groups are differentiated with."""
+        """Make a band the current one, and find the coefficients of its groups."""
         self.band = band
         if self.inputs.given is not None:
             mean, var = (
@@ -123,7 +123,7 @@ class GroupBackwardPasses(GradientTiles):
         self.band = self.band._replace(solved=solved)
 
     def _find_means(self, band: Band) -> Floats:
-        """Return about the mean of each group of a band."""
+        """Return about the mean of each group of a band, as `choose_shift` returns it."""
         totals, counts = np.zeros((2, len(band.numbers)))
 
         def add(index: Slices, work: Workspace) -> None:
@@ -154,7 +154,10 @@ class GroupBackwardPasses(GradientTiles):
     # -- gamma and beta
 
     def find_parameters(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-        """Return the derivatives by gamma and beta: Σ dy · x̂ and Σ dy over what each is broadcast along."""
+        """Return the derivatives with respect to gamma and beta: Σ dy · x̂ and Σ dy over each one's values.
+
+        None stands for a parameter that the norm does not have.
+        """
         if not self.plan.norm.parameter_names:
             return None, None
         with np.errstate(all="ignore"):
@@ -168,7 +171,10 @@ class GroupBackwardPasses(GradientTiles):
     def round_parameters(
         self, name: str, add_exactly: Callable[[list[int], int], list[Bounded]]
     ) -> NDArray[Any]:
-        """Return the derivatives by `gamma` or `beta`, along one axis; a callable calculates undecided ones."""
+        """Return the derivatives with respect to `gamma` or `beta` along one axis, each rounded once.
+
+        `add_exactly` calculates those that are not decided, from their places and a number of bits.
+        """
         dtype = self.choose_dtype(name)
         known_in_pairs = name == "gamma" and self.by_groups and self.band is not None
         doubles = None if known_in_pairs else self.sums
@@ -188,7 +194,7 @@ class GroupBackwardPasses(GradientTiles):
         return found
 
     def _add_betas(self, wanted: Selected) -> None:
-        """Add up exactly what some betas are multiplied by."""
+        """Add up exactly the dy of the values to which some betas are added: those where `wanted` is True."""
         assert self.places is not None
         places = self.places
 
@@ -210,12 +216,12 @@ class GroupBackwardPasses(GradientTiles):
         self.walk.each(add, whole=self.band is None, most=MOST_IN_TILE)
 
     def add_tile(self, index: Slices, work: Workspace) -> None:
-        """Add up exactly what a tile has of the derivatives by gamma and beta."""
+        """Add what a tile contributes to the derivatives with respect to gamma and beta, exactly."""
         tile = self.prepare(self.read_tile(index, work))
         self.add_parameters(tile, self.solve(tile))
 
     def _take_exactly(self, chosen: list[int], bits: int) -> list[Bounded]:
-        """Return the derivatives by some betas, which are sums of numbers: no bits of roots."""
+        """Return the derivatives with respect to some betas, from their exact sums; `bits` is not used."""
         return [(take_sum(self.exact_sums.beta, place), Fraction(0)) for place in chosen]
 
     def _locate_groups(self, band: Band) -> Integers:
@@ -225,7 +231,10 @@ class GroupBackwardPasses(GradientTiles):
         return np.broadcast_to(np.arange(self.count).reshape(shape), lengths).reshape(-1)[band.numbers]
 
     def add_exactly(self, name: str, chosen: list[int], bits: int) -> list[Bounded]:
-        """Return the derivatives by some gammas or betas, with everything calculated in rationals."""
+        """Return the derivatives with respect to some gammas or betas, calculated in rationals.
+
+        Each comes with a bound of its error; None in place of NaN.
+        """
         by_groups = self.by_groups and name == "gamma"
         totals: dict[int, Bounded] = dict.fromkeys(chosen, (Fraction(0), Fraction(0)))
 
@@ -267,7 +276,7 @@ class GroupBackwardPasses(GradientTiles):
     def list_shares(
         self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return what some values of a row add to the derivative by `gamma` or `beta`."""
+        """Return what each of some values of a row contributes to the derivative of `gamma` or `beta`."""
         values = take_values(tile.rows, row, columns)
         if name == "gamma":
             return solved.recall(row, bits).find_shares(values, bits)

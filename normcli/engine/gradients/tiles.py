@@ -35,9 +35,9 @@ class TileValues(NamedTuple):
         As they were read, kept runs first.
     x : ndarray of float64
     low : ndarray of float64 or None
-        What x leaves of long integers.
+        What is added to x where integers have more bits than float64; None if x is exact.
     counted : ndarray of bool or None
-        Which values the statistics are of; None for all.
+        True where a value counts; None for all.
     """
 
     raw: NDArray[Any]
@@ -46,7 +46,10 @@ class TileValues(NamedTuple):
     counted: Selected | None
 
     def add_up(self) -> tuple[Floats, Any]:
-        """Return about the sum of those of each row that count, and how many these are."""
+        """Return the sum of the values of each row that count, in doubles, and their number.
+
+        The number is an int if all count, or an array with one for each row.
+        """
         if self.counted is None:
             return np.add.reduce(self.x, axis=-1), self.x.shape[-1]
         chosen = np.where(self.counted, self.x, 0.0)
@@ -59,17 +62,20 @@ class ReadTile(NamedTuple):
     Parameters
     ----------
     place : slices
-        Where it lies.
+        Where the tile lies.
     numbers : ndarray of int, shape (groups,)
         The numbers of its groups.
     values : TileValues
-    dy, gamma, places : ndarray of the shape of the values
-        Of the gradient as float64; of what it is multiplied by, or None for 1; and of the numbers of
-        parameters, or None without parameters.
+    dy : ndarray of float64, of the values' shape
+        The derivative of the loss with respect to the norm's result: times the gate, if one follows the norm.
+    gamma : ndarray of the values' shape, or None
+        What dy is multiplied by; None for 1.
+    places : ndarray of int, of the values' shape, or None
+        The number of the parameter of each value; None if the norm has no parameters.
     off : ndarray or None
-        How far the gradient may be from the exact one, to which a gate is multiplied; None for not at all.
+        An upper bound of the error of dy, which a gate was multiplied to; None if dy is exact.
     upstream, downstream : Gated or None
-        What multiplies dy already, and what dx is to be multiplied with.
+        The gate that dy is multiplied by already, and the gate that dx is to be multiplied by.
     """
 
     place: Slices
@@ -83,13 +89,13 @@ class ReadTile(NamedTuple):
     downstream: Gated | None = None
 
     def take(self, rows: Integers) -> ReadTile:
-        """Return some of the rows, as if nothing else lay there."""
+        """Return some of the rows; `place` and `values.raw` stay those of the whole tile."""
         taken = map_arrays(self._replace(values=self.values._replace(raw=np.zeros(()))), lambda a: a[rows])
         return taken._replace(values=taken.values._replace(raw=self.values.raw))
 
 
 class Tile(NamedTuple):
-    """A tile with one row for each group.
+    """A tile whose values are ready for exact sums, with one row for each group.
 
     Parameters
     ----------
@@ -97,17 +103,17 @@ class Tile(NamedTuple):
         The numbers of its groups.
     rows : GradientRows
     filled : ndarray or None
-        dx of the values that do not count, without a gate before the norm; None where they are normalized.
-    gamma : ndarray or None
-        One for each group, where it does not vary within groups.
+        dx of the values that do not count, before `downstream` multiplies it; None if all are normalized.
+    gamma : ndarray, shape (groups,), or None
+        The gamma of each group; None for 1, and where gamma varies within groups (it is then in `rows`).
     places : ndarray of int or None
         The number of the parameter of each value, or of each group, shape (groups, 1); None without parameters.
     used : ndarray of bool or None
-        Which values have a part in normalized ones; None for all.
+        True where a value is normalized; None for all.
     downstream : Gated or None
-        What dx is to be multiplied with.
+        The gate that dx is to be multiplied by.
     beta : ndarray or None
-        Of the values' shape, for the derivative by a gate; None without one.
+        Beta of each value, for the derivative with respect to a gate; None if it is not needed.
     """
 
     numbers: Integers
@@ -128,11 +134,11 @@ class Band(NamedTuple):
     within : slices
         Where their values lie.
     numbers : ndarray of int, shape (groups,)
-        Their numbers, which rise.
-    shift : ndarray or None
-        What is subtracted from their values, one for each.
+        The numbers of the groups, which rise.
+    shift : ndarray, shape (groups,), or None
+        What is subtracted from the values of each group; None for nothing.
     solved : SolvedGroups or None
-        What they are differentiated with, once that is known.
+        The coefficients of the groups; None until they are known.
     """
 
     within: Slices
@@ -141,17 +147,17 @@ class Band(NamedTuple):
     solved: SolvedGroups | None = None
 
     def locate(self, numbers: Integers) -> Integers:
-        """Return the places in the band of groups of some numbers."""
+        """Return the places in the band of the groups with these numbers."""
         return np.searchsorted(self.numbers, numbers)
 
     def take(self, numbers: Integers) -> SolvedGroups:
-        """Return what groups of some numbers are differentiated with."""
+        """Return the coefficients of the groups with these numbers."""
         assert self.solved is not None  # from its second walk on
         return self.solved.take(self.locate(numbers))
 
 
 def choose_shift(totals: Floats, counts: Any, dtype: np.dtype[Any]) -> Floats:
-    """Return what is subtracted from values of groups: about their mean, of integers a whole number."""
+    """Return what is subtracted from each group's values: about their mean, a whole number for integers."""
     means = totals / counts
     means = keep_small(means)
     return np.rint(means) if dtype.kind in "iu" else means
@@ -162,7 +168,7 @@ _LARGEST_SHIFT = 2.0**960
 
 
 def keep_small(means: Floats) -> Floats:
-    """Return means, and 0 for those that may be too far from values for their difference to be a double."""
+    """Return means, and 0 in place of those that are not finite or not below `_LARGEST_SHIFT`."""
     return np.where(np.abs(means) < _LARGEST_SHIFT, means, 0.0)
 
 
@@ -181,7 +187,7 @@ class ParameterSums:
         self._lock = threading.Lock()
 
     def add_shares(self, places: Integers, found: KnownGradients) -> None:
-        """Add dy · x̂ to the parameters of some numbers, one for each value."""
+        """Add the dy · x̂ of each value to the sum of gamma at its place; a place may come several times."""
         hi, lo = found.value
         flat = np.broadcast_to(places, hi.shape).reshape(-1)
         usable = ~found.unclear & np.isfinite(hi)
@@ -195,7 +201,7 @@ class ParameterSums:
             _add_plainly(self.errors["gamma"], flat, error)
 
     def add_gradients(self, places: Integers, dy: Floats, upstream: Upstream | None = None) -> None:
-        """Add dy, likewise, with what it leaves of its product with a gate."""
+        """Add each value's dy to the sum of beta at its place, with the low part of its product with a gate."""
         finite, flat = np.isfinite(dy), np.broadcast_to(places, dy.shape).reshape(-1)
         with self._lock:
             _add_special(self.special_beta, flat, dy)
@@ -222,7 +228,7 @@ class ParameterSums:
 
 
 class DoubleSums:
-    """Sums of doubles and bounds of their errors, for results that are short floats; as `ParameterSums`."""
+    """Sums of doubles and bounds of their errors, for gradients of gamma and beta that are short floats."""
 
     def __init__(self, count: int) -> None:
         self.totals = {name: Pair(np.zeros(count), np.zeros(count)) for name in ("gamma", "beta")}
@@ -231,7 +237,7 @@ class DoubleSums:
         self._lock = threading.Lock()
 
     def add(self, name: str, places: Integers, found: KnownDoubles) -> None:
-        """Add numbers to `gamma` or to `beta`, one for each place; several may go to one."""
+        """Add one number for each place to the sums of `gamma` or of `beta`; a place may come several times."""
         first = int(places.min())
         numbers, part = places - first, slice(first, int(places.max()) + 1)
         width, total, error = part.stop - first, self.totals[name], self.errors[name]
@@ -246,12 +252,12 @@ class DoubleSums:
             error[part] += errors + U * steps * sizes
 
     def doubt(self, places: Integers) -> None:
-        """Note that nothing is known of the parameters of some numbers."""
+        """Note that the sums at some places are not known."""
         with self._lock:
             self.unclear[places.reshape(-1)] = True
 
     def round(self, name: str, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Selected]:
-        """Return the sums, rounded once, and which of them are not decided."""
+        """Return the sums of `gamma` or of `beta`, rounded once, and an array that is True where undecided."""
         value, error = two_sum(*self.totals[name]), SECOND_ORDER * self.errors[name]
         found, undecided = round_known(KnownGradients(value, error, self.unclear), dtype)
         is_zero = (found == 0.0) & (error != 0.0)  # whose sign is that of a small sum
@@ -259,21 +265,21 @@ class DoubleSums:
 
 
 def _add_plainly(totals: Floats, flat: Integers, values: Floats) -> None:
-    """Add values to the numbers at places."""
+    """Add values to `totals` at the places `flat`, in doubles."""
     first, stop = int(flat.min(initial=len(totals))), int(flat.max(initial=-1)) + 1
     if stop > first:
         totals[first:stop] += np.bincount(flat - first, values.reshape(-1), stop - first)
 
 
 def _add_special(totals: Floats, flat: Integers, values: Floats) -> None:
-    """Add what is not finite."""
+    """Add the values that are not finite to `totals` at the places `flat`."""
     finite = np.isfinite(values).reshape(-1)
     if not finite.all():
         _add_plainly(totals, flat[~finite], values.reshape(-1)[~finite])
 
 
 def _add_rows(fixed: Fixed, places: Integers, values: Floats) -> None:
-    """Add values to the numbers at places, one for each row or for each value."""
+    """Add values to the exact sums at places, of which there is one for each row, or one for each value."""
     if places.shape != values.shape:
         fixed.add(places.reshape(-1), values)
     else:

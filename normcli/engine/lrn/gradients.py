@@ -1,6 +1,6 @@
 """The derivative of local response normalization: each value is in the windows of its neighbours too.
 
-With U = k + α/divisor · Σx² over the window of a value, y = x · U^−β; of a loss with the derivative dy by y,
+With U = k + α/divisor · Σx² over the window of a value, y = x · U^−β; of a loss whose derivative by y is dy,
 
     dx = dy · U^−β − 2αβ/divisor · x · Σ dy · x · U^(−β − 1),
 
@@ -84,7 +84,10 @@ def _sum_along(values: Pair, before: int, after: int) -> Pair:
 
 
 def differentiate_line(window: Window, x: NDArray[Any], dy: NDArray[Any], place: int, bits: int) -> Bounded:
-    """Return dx of one value of a line, with powers of so many bits; None if not finite, or U not positive."""
+    """Return dx of the value at a place of a line, with powers to so many bits, and a bound of its error.
+
+    None if an x or dy within reach is not finite, or a U is not positive.
+    """
     first, last = max(0, place - window.after), min(len(x) - 1, place + window.before)
     reach = slice(max(0, first - window.before), last + window.after + 1)
     if not (np.isfinite(x[reach]).all() and np.isfinite(dy[first : last + 1]).all()):
@@ -107,7 +110,7 @@ def differentiate_line(window: Window, x: NDArray[Any], dy: NDArray[Any], place:
 
 
 def _to_fractions(x: NDArray[Any]) -> list[Fraction]:
-    """Return values as fractions; 0 for those that are not finite, which are out of reach."""
+    """Return values as fractions, with 0 in place of those that are not finite."""
     return [Fraction(value) for value in np.where(np.isfinite(x), x, 0.0).tolist()]
 
 
@@ -126,7 +129,7 @@ class WindowBackwardPasses(TileBackwardPasses):
         self.walk.each(work_on, whole=True, most=MOST_VALUES)
 
     def differentiate_values(self, x: NDArray[Any], dy: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return dx of lines along the first axis."""
+        """Return dx of lines along the first axis, in a dtype, each value rounded once; shape (n, lines)."""
         window = self.plan.spec.window
         assert window is not None  # of every norm that has such passes
         x, dy = (np.asarray(each, np.float64).reshape(len(each), -1) for each in (x, dy))

@@ -57,12 +57,15 @@ if TYPE_CHECKING:
 
 
 _LEAST, _LARGEST, _EXACT_RATIO = 2.0**-200, 2.0**200, 2.0**52
-"""Windows of other values than these and 0, and other constants, are calculated exactly.
+"""Windows are calculated exactly if a value, k or α is neither 0 nor of a size between the first two.
 
-Squares of 24 bits, of sizes whose squares are less than that apart, add up to pairs without any rounding."""
+Squares of float32 add up to pairs without rounding if, times the window's length, the largest is less than
+`_EXACT_RATIO` of the least."""
 
 _FURTHEST, _LARGEST_WHOLE = 5000, 64
-"""A value times a further power of two is infinite or 0; larger whole exponents make fractions too long."""
+"""A value times 2 to more than the first is infinite, to less than minus that 0, whatever the value.
+
+Whole exponents β up to the second are raised as fractions; larger ones make them too long."""
 
 
 class WindowSums(NamedTuple):
@@ -73,9 +76,9 @@ class WindowSums(NamedTuple):
     squares : Pair
         The sums, of the shape of the values; infinite or NaN where a value is.
     known : ndarray of bool
-        Where they are within `error` of themselves.
+        Where the relative error of a sum is at most `error`.
     exact : bool
-        Whether these are exact.
+        Whether all known sums are exact.
     padded : ndarray
         The values, with zeros before and behind them: the window of value i begins at place i.
     length : int
@@ -90,11 +93,11 @@ class WindowSums(NamedTuple):
 
     @property
     def error(self) -> float:
-        """An upper bound of the sums' errors, as a part of them: that of an addition is 2⁻¹⁰⁴."""
+        """An upper bound of the relative errors of the sums, of which an addition has 2⁻¹⁰⁴."""
         return 2.0**-100 + self.length * 2.0**-103
 
     def sum_exactly(self, place: Place) -> ExactSums:
-        """Return the exact sums of the members of one window."""
+        """Return the exact sums of the members of the window at a place: its index among the values."""
         first, *others = place
         return sum_exactly(self.padded[(slice(first, first + self.length), *others)])
 
@@ -106,20 +109,20 @@ def count_in_windows(selected: Selected, window: Window, axis: int) -> Floats:
 
 
 def _count_along(padded: Selected, length: int) -> Floats:
-    """Return how many of so many neighbours along the first axis are chosen."""
+    """Return how many of each `length` neighbours along the first axis are True."""
     counts = np.add.accumulate(padded, axis=0, dtype=np.float64)
     before = np.concatenate([np.zeros_like(counts[:1]), counts[:-length]])
     return np.asarray(counts[length - 1 :] - before)
 
 
 def pad(x: NDArray[Any], before: int, after: int) -> NDArray[Any]:
-    """Return values with zeros before and behind the first axis, at most as many as there are values."""
+    """Return values with so many zeros before and after, along the first axis; no more than it is long."""
     n = len(x)
     return np.pad(x, ((min(before, n), min(after, n)), *[(0, 0)] * (x.ndim - 1)))
 
 
 def sum_squares(x: NDArray[Any], window: Window) -> WindowSums:
-    """Return the sum of squares of each window along the first axis, of float64 or of integers of 64 bits."""
+    """Return the sum of squares of each window along the first axis; x is of float64 or integers."""
     padded = pad(x, window.before, window.after)
     length = len(padded) - len(x) + 1
     high, low = widen_exactly(padded)
@@ -139,7 +142,7 @@ def sum_squares(x: NDArray[Any], window: Window) -> WindowSums:
 
 
 def add_neighbours(parts: Pair, length: int) -> Pair:
-    """Return the sums of so many neighbours along the first axis, each of sums of 1, 2, 4 and so on of them."""
+    """Return the sum of each `length` neighbours along the first axis, made of sums of 1, 2, 4 and so on."""
     n = len(parts.hi) - length + 1
     total, start, width = parts.map(lambda part: np.zeros_like(part[:n])), 0, 1
     while True:
@@ -153,7 +156,7 @@ def add_neighbours(parts: Pair, length: int) -> Pair:
 
 
 def _list_lines(chosen: Selected) -> Iterator[Place]:
-    """Yield the indices of what is chosen, one line along the first axis behind the other."""
+    """Yield the index of each True, line after line along the first axis."""
     *others, first = np.nonzero(np.moveaxis(chosen, 0, -1))
     return zip(first.tolist(), *(index.tolist() for index in others), strict=True)
 
@@ -174,7 +177,7 @@ def _divide_by_size(sums: WindowSums, window: Window) -> Floats:
 
 
 def find_bases(sums: WindowSums, window: Window) -> tuple[Pair, Floats]:
-    """Return k + α · Σx²/divisor of each window, and an upper bound of its error as a part of it."""
+    """Return k + α · Σx²/divisor of each window, and a bound of its relative error, infinite where unknown."""
     zero = np.zeros_like(sums.squares.hi)
     product = pair_multiply(sums.squares, Pair(window.alpha, 0.0))
     finite = np.isfinite(sums.squares.hi)
@@ -187,7 +190,17 @@ def find_bases(sums: WindowSums, window: Window) -> tuple[Pair, Floats]:
 
 
 class WindowFactors(NamedTuple):
-    """One over the divisor: `value`, within `KNOWN` of itself if `known`; `plain` if it is not `ordinary`."""
+    """One over the divisor of each window.
+
+    Parameters
+    ----------
+    value : Scaled
+        Its relative error is at most `KNOWN` where `known` is True; elsewhere, nothing is known.
+    known : ndarray of bool
+    plain : ndarray
+        It in doubles, which is the result where `ordinary` is False: of 0, infinities and NaN.
+    ordinary : ndarray of bool
+    """
 
     value: Scaled
     known: Selected
@@ -207,14 +220,15 @@ def normalize_windows(
     x : ndarray
         Whole along the window's axis.
     axes : tuple of int
-        That axis.
+        The window's axis alone.
     precision : Precision
-        Of the dtype that the result is then rounded to.
+        The precision of the dtype that the result is rounded to.
 
     Returns
     -------
     tuple of (ndarray, dict)
-        The result as float64; `ms`, the mean square Σx²/size, and `rstd`, one over the divisor, of x's shape.
+        The rounded result as float64; `ms`, the mean square Σx²/size, and `rstd`, one over the divisor, each of
+        x's shape.
     """
     assert plan.spec.window is not None  # by the plan: every row that divides by a window has one
     window = plan.spec.window
@@ -248,7 +262,7 @@ def normalize_windows(
 
 
 def _find_factors(sums: WindowSums, window: Window) -> WindowFactors:
-    """Return (k + α · Σx²/divisor)^−exponent."""
+    """Return (k + α · Σx²/divisor)^−exponent of each window."""
     squares, (base, off) = sums.squares, find_bases(sums, window)
     plain = np.power(window.k + window.alpha * squares.hi, -window.exponent)  # of 0, infinities and NaN
     is_something = ((squares.hi != 0.0) & (window.alpha != 0.0)) | (window.k != 0.0)
@@ -267,12 +281,12 @@ def _find_factors(sums: WindowSums, window: Window) -> WindowFactors:
 
 
 def _find_sign_of_negative(exponent: float) -> float:
-    """Return the sign of a negative number's power; NaN where it has none."""
+    """Return the sign (1 or −1) of a negative number's power; NaN if the exponent is not whole."""
     return math.nan if exponent % 1.0 else 1.0 - 2.0 * (exponent % 2.0)
 
 
 def _multiply(x: Floats, factor: Scaled) -> Scaled:
-    """Return products; 0 of 0."""
+    """Return x times a factor; x itself where it is 0."""
     mantissa, exponent = np.frexp(x)
     product = two_prod(mantissa, factor.value.hi)
     total = quick_two_sum(product.hi, product.lo + mantissa * factor.value.lo)
@@ -280,11 +294,11 @@ def _multiply(x: Floats, factor: Scaled) -> Scaled:
 
 
 _PRODUCT_ERROR = 2.0**-76
-"""An upper bound of the error of a product with what is known of a factor, as a part of it."""
+"""An upper bound of the relative error of a value times a known factor."""
 
 
 def _round(number: Scaled, precision: Precision) -> tuple[Floats, Selected]:
-    """Return numbers that are within `_PRODUCT_ERROR` of themselves, and where they are not decided."""
+    """Return numbers rounded to a precision, and where errors of `_PRODUCT_ERROR` leave that undecided."""
     total, own = take_exponents(number.value)
     exponent = np.clip(own + number.exponent, -_FURTHEST, _FURTHEST)
     decided = is_decided(total, exponent, np.abs(total.hi) * _PRODUCT_ERROR, precision)
@@ -292,7 +306,7 @@ def _round(number: Scaled, precision: Precision) -> tuple[Floats, Selected]:
 
 
 def _multiply_exactly(x: float, base: Fraction, window: Window, rounding: Callable[[int, int], float]) -> float:
-    """Return a value times one over the divisor of its window, rounded once."""
+    """Return x · base^−exponent, rounded once; `base` is k + α · Σx²/divisor of its window, exactly."""
     sign = 1.0 if base >= 0 else _find_sign_of_negative(window.exponent)
     if not base or math.isnan(sign):
         return float(x * (math.nan if base else np.power(0.0, -window.exponent)))
@@ -308,7 +322,10 @@ def _multiply_exactly(x: float, base: Fraction, window: Window, rounding: Callab
 
 
 def _raise(base: Fraction, exponent: float, bits: int) -> tuple[Fraction, Fraction]:
-    """Return base^exponent, to so many bits, and a bound of its error; or a number that is as far from 1."""
+    """Return base^exponent to so many bits, and a bound of its error.
+
+    Of a power beyond 2^±`_FURTHEST`, return that power of two instead.
+    """
     if exponent.is_integer() and abs(exponent) <= _LARGEST_WHOLE:
         return base ** int(exponent), Fraction(0)
     logarithm = (math.log2(base.numerator) - math.log2(base.denominator)) * exponent
@@ -323,10 +340,10 @@ MOST_VALUES = 1 << 14
 
 
 class WindowPasses(Passes):
-    """The pass of a norm with a sliding window."""
+    """The pass over a tensor of a norm with a sliding window."""
 
     def measure(self) -> dict[str, Floats]:
-        """Apply the computation to every tile, write the results, and return the statistics."""
+        """Normalize every tile, write the results if there is a sink, and return the statistics by name."""
         self.walk.expect(1)
         self.walk.each(self._compute, whole=True, most=MOST_VALUES)
         return self.statistics

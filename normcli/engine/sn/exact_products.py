@@ -40,7 +40,7 @@ class ExactMatrix(NamedTuple):
         return ExactMatrix(self.values.T, self.exponent)
 
     def move(self, exponent: int) -> ExactMatrix:
-        """Return the numbers as multiples of 2^exponent, each rounded to within one of them."""
+        """Return the numbers as multiples of 2^exponent, each rounded to the nearest."""
         shift = exponent - self.exponent
         if shift <= 0:
             return ExactMatrix(self.values << -shift, exponent)
@@ -52,16 +52,16 @@ class ExactMatrix(NamedTuple):
         return ExactMatrix(self.move(exponent).values - other.move(exponent).values, exponent)
 
     def find_top(self) -> int:
-        """Return the e of the least 2^e that no number reaches, whatever its sign."""
+        """Return the least e for which all magnitudes are below 2^e; of zeros, the exponent."""
         return self.exponent + int(np.abs(self.values).max()).bit_length()
 
     def scale(self, exponent: int) -> Floats:
-        """Return the numbers times 2^−exponent as doubles: to 2⁻⁶⁰ of the largest, and rounded."""
+        """Return the numbers times 2^−exponent as doubles, to 60 bits of the largest and then rounded."""
         short = self.move(max(self.exponent, self.find_top() - 60))
         return np.ldexp(short.values.astype(np.float64), short.exponent - exponent)
 
     def find_size(self) -> int:
-        """Return the largest of the integers, without its sign."""
+        """Return the largest magnitude of the integers."""
         return int(np.abs(self.values).max())
 
     def sum_squares(self) -> int:
@@ -74,7 +74,7 @@ _MANTISSA, _MOST_EXPONENT = 53, 1024
 
 
 def fix(values: Floats | tuple[float, ...]) -> ExactMatrix:
-    """Return finite doubles in fixed point, exactly: a matrix, or of numbers along one axis a column."""
+    """Return finite doubles in fixed point, exactly; values along one axis become a matrix of one column."""
     doubles = np.asarray(values, np.float64)
     mantissas, exponents = np.frexp(doubles if doubles.ndim > 1 else doubles[:, None])
     whole = np.ldexp(mantissas, _MANTISSA).astype(np.int64)
@@ -84,14 +84,14 @@ def fix(values: Floats | tuple[float, ...]) -> ExactMatrix:
 
 
 class Plane(NamedTuple):
-    """Whole numbers in doubles, times 2^exponent."""
+    """A matrix of whole numbers in doubles, times 2^exponent."""
 
     digits: Floats
     exponent: int
 
 
 def choose_width(terms: int) -> int:
-    """Return how many bits a plane may have whose products are added up, so many at a time."""
+    """Return the most bits of planes for which doubles hold any sum of so many products of their digits."""
     return (53 - max(1, terms).bit_length()) // 2 + 1
 
 
@@ -132,9 +132,10 @@ def multiply(left: list[Plane], right: list[Plane], shape: tuple[int, int]) -> E
     Parameters
     ----------
     left, right : list of Plane
-        Of the width that `choose_width` gives for the length that they have in common, or less.
+        Planes of no more bits than `choose_width` returns for the columns of `left`, which are the rows of
+        `right`.
     shape : tuple of int
-        The product's.
+        The shape of the product.
     """
     sums: dict[int, NDArray[Any]] = {}
     for a in left:
@@ -161,7 +162,7 @@ UNIT = 2.0**-53
 
 
 class Approximation(NamedTuple):
-    """A symmetric matrix in doubles, times 2^exponent, and how far off it is at most, without that power."""
+    """A symmetric matrix: doubles times 2^exponent; and a bound of the doubles' error, as a matrix norm."""
 
     values: Floats
     exponent: int
@@ -174,17 +175,17 @@ class SymmetricOperator(Protocol):
     size: int
 
     def apply(self, vectors: ExactMatrix) -> ExactMatrix:
-        """Return its product with some columns."""
+        """Return the product of the matrix and some columns."""
 
     def approximate(self) -> Approximation:
-        """Return it in doubles."""
+        """Return the matrix in doubles."""
 
     def write(self) -> ExactMatrix:
-        """Return all of it."""
+        """Return the matrix, written out."""
 
 
 class GramOperator:
-    """WᵀW, of a matrix W that has as many rows as columns, or more."""
+    """WᵀW of a matrix W with at least as many rows as columns."""
 
     def __init__(self, matrix: NDArray[Any]) -> None:
         self.size = matrix.shape[1]
@@ -212,7 +213,7 @@ class GramOperator:
 
 
 class WrittenMatrix:
-    """A symmetric matrix all of whose numbers are there."""
+    """A symmetric matrix that is given by its numbers."""
 
     def __init__(self, whole: ExactMatrix) -> None:
         self.size, self._whole = len(whole.values), whole

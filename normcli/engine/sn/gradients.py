@@ -1,14 +1,14 @@
-"""The gradient of a loss by a matrix W that is divided by its largest singular value σ, or by an estimate.
+"""The gradient of a loss with respect to a matrix W that is divided by its largest singular value σ.
 
-Of a loss whose derivative by y = W/σ is g, and with the singular vectors u and v of length 1,
+For a loss whose derivative with respect to y = W/σ is g, and with the singular vectors u and v of length 1,
 
     dx = (g − ⟨g, y⟩ · u vᵀ) / σ,
 
-as ∂σ/∂W = u vᵀ. Power iterations have their own u and v, which frameworks take for constants: the formula is
-the same. Of a matrix of rank 1, u vᵀ = W/σ, and every result is the exact one, rounded once. Of others, vectors
-are taken to 160 bits of their lengths: results are right to some 2⁻¹⁵⁰ of the largest of σ · dx and dy, and are
-the exact ones, rounded once, as far as they are no smaller than 2⁻⁸⁰ of it. What cancels to less than 2⁻¹⁴⁰ of
-its terms is 0.
+as ∂σ/∂W = u vᵀ. Power iterations estimate σ by their own u and v, which frameworks take for constants: the
+formula is the same. For a matrix of rank 1, u vᵀ = W/σ, and every result is the exact one, rounded once. For
+others, vectors are taken to 160 bits of their lengths: results are right to some 2⁻¹⁵⁰ of the largest of σ · dx
+and dy, and are the exact ones, rounded once, if they are no smaller than 2⁻⁸⁰ of it. A sum that is smaller than
+2⁻¹⁴⁰ of its terms is taken as 0.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 _BITS = 160
-"""Of vectors and of σ."""
+"""Bits to which vectors and σ are calculated."""
 
 
 CANCELLED = 140
-"""Bits that cancel, of which nothing is left."""
+"""A sum counts as 0 if it is smaller than its terms by so many bits."""
 
 
 _MANTISSA = 53
@@ -59,9 +59,9 @@ class SigmaGradient(NamedTuple):
     ----------
     sigma : Fraction
     column, row : ExactMatrix
-        Along u and vᵀ.
+        Multiples of u, shape (rows, 1), and of vᵀ, shape (1, columns).
     lengths : tuple of Fraction
-        What they are divided by, so that they are u and vᵀ.
+        The two numbers that column and row are divided by to be u and vᵀ.
     """
 
     sigma: Fraction
@@ -82,17 +82,21 @@ class SigmaGradient(NamedTuple):
 def differentiate_matrix(
     matrix: NDArray[Any], dy: Floats, dtype: np.dtype[Any], iteration: Iteration | None
 ) -> NDArray[Any] | None:
-    """Return dx of a matrix; None where it has no derivative, as two singular values are equally large.
+    """Return dx of a matrix; None where it has no derivative.
+
+    That is so if two largest singular values are equal, or nearer than doubles tell, or if an estimate of σ
+    is 0.
 
     Parameters
     ----------
     matrix : ndarray, shape (rows, columns)
-        Finite, and not all 0.
-    dy : ndarray
-        Finite, of the same shape.
+        Finite values that are not all 0.
+    dy : ndarray, shape (rows, columns)
+        Finite values.
     dtype : dtype
-        Of dx.
+        The dtype of dx.
     iteration : Iteration or None
+        Power iterations that estimate σ; None for the largest singular value.
     """
     gradient, values = _lay_exactly(dy), _lay_exactly(matrix)
     is_simple = (iteration is None or iteration.steps > 0) and _is_of_rank_1(values)
@@ -146,7 +150,7 @@ def _differentiate_simple(matrix: ExactMatrix, gradient: ExactMatrix, dtype: np.
 
 
 def _add(a: int, b: int) -> int:
-    """Return a sum; 0 where only what was cut off is left of it."""
+    """Return a + b; 0 if that is no larger than 2^−`CANCELLED` of b, where nothing but rounding is left."""
     total = a + b
     return total if abs(total) << CANCELLED > abs(b) else 0
 
@@ -155,7 +159,8 @@ def _round_integers(values: list[int], exponent: int, dtype: np.dtype[Any]) -> N
     """Return integers times 2^exponent in a dtype, rounded once.
 
     Each is cut to bits that an int64 or a double holds, the last of which is 1 if anything was cut off: that
-    leaves every later rounding what it was (Boldo & Melquiond 2008). Fractions have the subnormal ones.
+    leaves every later rounding what it was (Boldo & Melquiond 2008). Results that are subnormal or infinite as
+    doubles are rounded from fractions.
     """
     kept = _MANTISSA if is_short_float(dtype) else _MOST_KEPT
     cuts = [max(0, value.bit_length() - kept) for value in values]
@@ -173,7 +178,10 @@ def _round_integers(values: list[int], exponent: int, dtype: np.dtype[Any]) -> N
 
 
 def find_sigma_gradient(matrix: NDArray[Any], iteration: Iteration | None) -> SigmaGradient | None:
-    """Return how σ changes with a matrix that is finite and not all 0; None where it has no derivative."""
+    """Return σ and ∂σ/∂W of a matrix that is finite and not all 0; None where σ has no derivative.
+
+    That is so if two largest singular values are equal, or nearer than doubles tell, or if an estimate is 0.
+    """
     if iteration is None:
         return _find_largest(matrix)
     sigma = SingularValue(matrix, choose_enclosure(iteration)).find(_BITS)

@@ -1,4 +1,4 @@
-"""Passes of norms whose groups are matrices, forward and back: each is read as a whole, however large it is."""
+"""Passes of norms whose groups are matrices, forward and back; a matrix is read whole, however large it is."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class MatrixPasses(Passes):
-    """The passes of a norm that divides by the largest singular value of a matrix; what does not count is 0."""
+    """The passes of a norm that divides by a matrix's largest singular value; uncounted values are 0."""
 
     def measure(self) -> dict[str, Floats]:
         """Measure, and normalize if there is a sink; return the statistics in the shape of the kept runs."""
@@ -44,7 +44,7 @@ class MatrixPasses(Passes):
         return self.statistics
 
     def list_groups(self) -> Iterator[Slices]:
-        """Yield where each group lies, in order."""
+        """Yield the tile of each group, in C order over the kept runs."""
         geometry = self.geometry
         for index in np.ndindex(geometry.kept_shape):
             place = dict(zip(geometry.kept_runs, index, strict=True))
@@ -54,7 +54,7 @@ class MatrixPasses(Passes):
             )
 
     def load_matrix(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return a group, whose values come in the order of its axes, as a matrix; what does not count is 0."""
+        """Return the group of a tile as a matrix, with 0 for values that do not count."""
         geometry = self.geometry
         values = self._load_selected(tile, work, geometry.kept_first)[1]
         return lay_matrix(self.plan, values)
@@ -80,7 +80,10 @@ class MatrixBackwardPasses(MatrixPasses, TileBackwardPasses):
             self.differentiate_tile(tile, order, gradients, work)
 
     def differentiate_values(self, x: NDArray[Any], dy: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return dx of a group's values, in their order; NaN where there is no derivative."""
+        """Return dx of a group's values in a dtype, flat, or NaN for all where there is no derivative.
+
+        There is none if a value or a dy is not finite, all values are 0, or σ has none.
+        """
         nowhere = np.full(x.shape, np.nan, dtype)
         if not (np.isfinite(x.astype(np.float64)).all() and np.isfinite(dy).all() and x.astype(np.bool_).any()):
             return nowhere
@@ -95,7 +98,7 @@ class MatrixBackwardPasses(MatrixPasses, TileBackwardPasses):
 
 
 def lay_matrix(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
-    """Return the values of a group, in the order of its axes, as the matrix of a plan's rows."""
+    """Return a group's values, in C order of its axes, as a matrix: the plan's `rows` by the other axes."""
     grid, rows = plan.grid, plan.spec.rows
     assert rows is not None  # of every norm that has matrices
     axes = grid.view_axes
@@ -106,7 +109,7 @@ def lay_matrix(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def iterate_matrices(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -> Iterator[NDArray[Any]]:
-    """Yield the matrix of each group; what does not count is 0."""
+    """Yield the matrix of each group, with 0 for values that do not count."""
     geometry = find_geometry(plan)
     with open_source(values, plan, geometry) as source:
         run = MatrixPasses(plan, geometry, source, None, inputs)
@@ -116,14 +119,14 @@ def iterate_matrices(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUT
 
 
 def find_vectors(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -> tuple[Floats, Floats]:
-    """Return u and v of each group's σ = uᵀXv, of length 1, rounded once; as they were given if both were.
+    """Return u and v of each group's σ = uᵀXv, of length 1, rounded once; u and v as given without iterations.
 
     Returns
     -------
     tuple of ndarray
-        (*stats_shape, rows) and (*stats_shape, columns). Of singular vectors, whose sign is open, the largest
-        number of v is positive. NaN where there are none: of a matrix that is 0, is not finite, or has two
-        largest singular values, or whose iterations start at a right angle to it.
+        u, shape (*stats_shape, rows), and v, shape (*stats_shape, columns). Of singular vectors, whose sign is
+        open, the largest number of v is positive. NaN for a matrix that is 0, is not finite, or has two largest
+        singular values, and where an estimate of σ is 0.
     """
     grid, rows = plan.grid, plan.spec.rows or ()
     height = math.prod(grid.view_shape[axis] for axis in rows)
@@ -144,7 +147,10 @@ def find_vectors(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -
 
 
 def find_largest(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -> Floats:
-    """Return the largest singular value of each group, of `Grid.stats_shape`, rounded once."""
+    """Return the largest singular value of each group, rounded once, without the plan's power iterations.
+
+    The array is of `Grid.stats_shape`.
+    """
     found = [SingularValue(matrix) for matrix in iterate_matrices(plan, values, inputs)]
     rounded = [round_once(each.find()) if each.known is None else each.known for each in found]
     return np.array(rounded, np.float64).reshape(plan.grid.stats_shape)

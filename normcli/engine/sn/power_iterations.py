@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 
 _FEW = 16
-"""Iterations, at most, of which a rough bound of errors costs less than a close one."""
+"""The most iterations for which a rough bound of errors costs less than a close one."""
 
 _UNIT_BITS = 80
-"""Of vectors that are shown in doubles."""
+"""Bits to which vectors are known that are shown in doubles."""
 
 _MARGIN = 2.0**-12
 """What bounds that are calculated in doubles are enlarged by: ample for matrices of 2¹⁶ rows and columns."""
@@ -58,16 +58,16 @@ class FixedColumn(NamedTuple):
     Parameters
     ----------
     whole : ExactMatrix
-        Of one column.
+        The vector, as a matrix of one column.
     error : int
-        The length of what it is off is no larger than so many units, of 2^exponent each; 0 where it is exact.
+        An upper bound of the length of the vector's error, in units of 2^exponent; 0 where it is exact.
     """
 
     whole: ExactMatrix
     error: int
 
     def cut(self, bits: int) -> FixedColumn:
-        """Return it with so many bits of its largest number, rounded."""
+        """Return the vector, rounded to so many bits of its largest number; itself if it has no more."""
         exponent = self.whole.find_top() - bits
         shift = exponent - self.whole.exponent
         if shift <= 0:
@@ -84,21 +84,21 @@ class FixedColumn(NamedTuple):
         return Enclosure(low, scale(Fraction(square + off + self.error**2), unit))
 
     def make_unit(self) -> Floats:
-        """Return its numbers over its length."""
+        """Return the vector divided by its length, in doubles, of one axis."""
         values = self.whole.scale(self.whole.find_top())[:, 0]
         unit: Floats = values / np.linalg.norm(values)
         return unit
 
 
 class Vectors(NamedTuple):
-    """The result of iterations: columns along v and u, not divided by their lengths."""
+    """The v and the u that iterations end with, as columns that are not divided by their lengths."""
 
     v: FixedColumn
     u: FixedColumn
 
 
 class PowerIterations:
-    """Some power iterations, of any matrix that they fit.
+    """Some power iterations, for any matrix whose shape fits the vector they start with.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class PowerIterations:
         self._iteration = iteration
 
     def enclose_square(self, matrix: NDArray[Any], bits: int) -> Enclosure | None:
-        """Enclose the square of uᵀWv, to 2^−bits of itself; None where it is 0.
+        """Enclose the square of uᵀWv, to a relative width of 2^−bits; return None where it is 0.
 
         Parameters
         ----------
@@ -139,10 +139,18 @@ class PowerIterations:
             precision *= 2
 
     def find_vectors(self, matrix: NDArray[Any], precision: int, stretch: Fraction) -> Vectors | None:
-        """Return columns along v and u, of so many bits; None where the start is at a right angle to all of W.
+        """Return the v and the u that the iterations end with, not divided by their lengths.
 
-        The first product is 0 then. No later one is: WWᵀu is 0 only where Wᵀu is. No column becomes longer than
-        `stretch` times.
+        None if the first product is 0, as the start is at a right angle to all of W. No later product is: WWᵀu
+        is 0 only where Wᵀu is.
+
+        Parameters
+        ----------
+        matrix : ndarray, shape (rows, columns)
+        precision : int
+            The bits that the largest number of each product is cut to.
+        stretch : Fraction
+            An upper bound of the largest singular value.
         """
         start = self._iteration.u or self._iteration.v
         assert start is not None  # as there are iterations
@@ -158,14 +166,17 @@ class PowerIterations:
         return Vectors(*((before, column) if self._iteration.u is not None else (column, before)))
 
     def find_units(self, matrix: NDArray[Any]) -> tuple[Floats, Floats] | None:
-        """Return v and u, of length 1, as doubles; None where the start is at a right angle to all."""
+        """Return v and u, divided by their lengths, as doubles; None if the matrix or first product is 0."""
         if not matrix.astype(np.bool_).any():
             return None
         found = self.find_directions(matrix, _UNIT_BITS)
         return None if found is None else (found.v.make_unit(), found.u.make_unit())
 
     def find_directions(self, matrix: NDArray[Any], bits: int) -> Vectors | None:
-        """Return columns along v and u, to so many bits of their lengths; None as `find_vectors`."""
+        """Return the v and the u that the iterations end with, not divided by their lengths.
+
+        Each is off by at most 2^−bits of its largest number. None if the first product (Wᵀu or Wv) is 0.
+        """
         precision = bits + 32 + self._iteration.steps * max(matrix.shape).bit_length()
         stretch = _bound_stretch(matrix, closely=False)
         while (found := self.find_vectors(matrix, precision, stretch)) is not None:
@@ -175,12 +186,12 @@ class PowerIterations:
         return found
 
     def _order(self, found: Vectors) -> tuple[FixedColumn, FixedColumn]:
-        """Return the last two columns, in the order in which they were made."""
+        """Return v and u in the order in which the iterations make them: u last if they start with u."""
         return (found.v, found.u) if self._iteration.u is not None else (found.u, found.v)
 
 
 def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
-    """Return what the largest singular value is at most: ‖W‖; or, closely, ‖(WᵀW)⁴‖^(1/8), of all values."""
+    """Return an upper bound of the largest singular value: √Σw², or a closer one, from √Σ of (WᵀW)⁴."""
     values = matrix.astype(np.float64)
     exponent = math.frexp(float(np.max(np.abs(values))))[1]
     values = np.ldexp(values, -exponent)
@@ -194,7 +205,10 @@ def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
 
 
 def _multiply(planes: list[Plane], column: FixedColumn, stretch: Fraction, width: int) -> FixedColumn:
-    """Return the product of a matrix and a column, whose error is stretched at most so many times."""
+    """Return the product of a matrix, given by its planes, and a column, with a bound of its error.
+
+    `stretch` is an upper bound of the matrix's largest singular value, which an error may grow by.
+    """
     shape = len(planes[0].digits), 1
     product = multiply(planes, cut_whole(column.whole, width), shape)
     error = math.ceil(scale(stretch * column.error, column.whole.exponent - product.exponent))
@@ -202,7 +216,13 @@ def _multiply(planes: list[Plane], column: FixedColumn, stretch: Fraction, width
 
 
 def _multiply_given(matrix: NDArray[Any], iteration: Iteration) -> Enclosure | None:
-    """Return the square of uᵀWv of u and v as they are, exactly; None where it is 0."""
+    """Return the square of uᵀWv of the given u and v, exactly; None where it is 0.
+
+    Raises
+    ------
+    DataError
+        If uᵀWv is negative.
+    """
     assert iteration.u is not None  # as there are no iterations
     assert iteration.v is not None
     width = choose_width(max(matrix.shape))

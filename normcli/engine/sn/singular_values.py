@@ -44,7 +44,10 @@ def _enclose_largest(matrix: NDArray[Any], bits: int) -> Enclosure:
 
 
 def choose_enclosure(iteration: Iteration | None) -> EncloseSquare:
-    """Return what encloses the square of σ: the largest singular value, or what iterations make of it."""
+    """Return a callable that takes a matrix and bits, and encloses the square of σ to so many bits.
+
+    σ is the largest singular value, or what power iterations estimate, if there are any.
+    """
     if iteration is None:
         return _enclose_largest
     from normcli.engine.sn.power_iterations import PowerIterations
@@ -53,15 +56,20 @@ def choose_enclosure(iteration: Iteration | None) -> EncloseSquare:
 
 
 class SingularValue:
-    """The largest singular value of a matrix, or an estimate of it, to as many bits as are asked for.
+    """The largest singular value of a matrix, or an estimate of it, to any number of bits.
 
     Parameters
     ----------
     matrix : ndarray, shape (rows, columns)
-        Of any real dtype; no result changes when it does later: it is copied.
+        Values of any real dtype, which are copied.
     enclose_square : callable
-        Returns two numbers between which the square of the value lies, no further apart than 2^−bits of it;
-        None where it is 0.
+        Takes the matrix and a number of bits; returns two numbers between which the square of the singular
+        value lies, no further apart than 2^−bits of it, or None where it is 0.
+
+    Attributes
+    ----------
+    known : float or None
+        The value if it is NaN, infinite or 0 by the matrix alone; None otherwise.
     """
 
     def __init__(self, matrix: NDArray[Any], enclose_square: EncloseSquare = _enclose_largest) -> None:
@@ -71,14 +79,14 @@ class SingularValue:
         self._find = functools.lru_cache(maxsize=4)(self._calculate)
 
     def find(self, bits: int = 0) -> Fraction:
-        """Return it, where `known` is None, to so many bits at least, or to half of `_BITS`.
+        """Return the value to so many bits at least, of 0 to half of `_BITS`; for use where `known` is None.
 
-        A number of so many bits that lies within what is known of it is taken for it: a root that is exact.
+        If a number of so many bits lies within the enclosure, it is returned: an exact root comes out exact.
         """
         return self._find(2 * bits or _BITS)
 
     def _calculate(self, bits: int) -> Fraction:
-        """Return it, whose square is taken to so many bits; or the number of half as many that it is."""
+        """Return the value, from its square to so many bits; 0 if `enclose_square` returns None."""
         enclosure = self._enclose_square(self._matrix, bits)
         if enclosure is None:
             return Fraction(0)
@@ -89,7 +97,7 @@ class SingularValue:
 
 
 def _round(value: SingularValue, found: Fraction) -> float:
-    """Return a singular value, rounded once; it is found to `_BITS`, or taken for a number of half as many."""
+    """Return a singular value as the nearest double; `found` is what `value.find()` returned."""
     error = scale(found, 2 - _BITS)
     if round_once(found - error) == round_once(found + error):
         return round_once(found)
@@ -102,7 +110,7 @@ def _round(value: SingularValue, found: Fraction) -> float:
 
 
 def _find_plain(matrix: NDArray[Any]) -> float | None:
-    """Return the value where it takes no arithmetic: NaN, infinite, or 0; None elsewhere."""
+    """Return NaN or ∞ for a matrix that holds NaN or else ∞, and 0 for one of zeros or none; else None."""
     sizes = np.abs(matrix.astype(np.float64))
     if np.isnan(sizes).any():
         return math.nan
@@ -111,7 +119,7 @@ def _find_plain(matrix: NDArray[Any]) -> float | None:
 
 
 def approximate_largest(matrix: NDArray[Any]) -> float:
-    """Return the largest singular value to ten digits, in a part of the time; LAPACKs differ in later ones."""
+    """Return the largest singular value to ten digits, faster than `SingularValue`; LAPACKs differ in more."""
     plain = _find_plain(matrix)
     if plain is not None:
         return plain
@@ -136,7 +144,7 @@ class SingularValues:
         sizes = np.array([1.0 if value.known is None else value.known for value in values])
 
         def replace(value: SingularValue) -> Fraction | None:
-            """Return what replaces a σ of 0: of an estimate, values that are not 0 are infinite over it."""
+            """Return the divisor for a σ of 0: None for NaN; 0 for an estimate: values over it are infinite."""
             if value.known is None and plan.spec.zero_rule is ZeroRule.NAN:
                 return Fraction(0)
             return replace_zero(Fraction(0), plan.spec.zero_rule)

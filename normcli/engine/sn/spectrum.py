@@ -1,4 +1,4 @@
-"""The largest singular value of a matrix, enclosed as closely as anybody asks.
+"""The largest singular value of a matrix, enclosed to any number of bits.
 
 It starts with LAPACK's eigenvectors of A = WᵀW, in doubles. They are refined in fixed point, and what A makes
 of them is calculated exactly. For a basis V of some of them, with H = VᵀAV and R = AV − VH, the largest
@@ -95,14 +95,14 @@ class Leading(NamedTuple):
 
 
 def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
-    """Return the largest singular value of a matrix with its vectors, of a single decomposition.
+    """Return the largest singular value of a matrix with its vectors.
 
     None where the largest eigenvalues of WᵀW are equal, or nearer to each other than doubles tell.
 
     Parameters
     ----------
     matrix : ndarray, shape (rows, columns)
-        As of `enclose_square`.
+        Finite values of any real dtype, of which one at least is not 0.
     bits : int
         No number of the shorter vector is further off than 2^−bits, and the square is known to twice as many.
     """
@@ -118,7 +118,7 @@ def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
 
 
 def _find_eigenvector(operator: SymmetricOperator, bits: int) -> tuple[Enclosure, ExactMatrix] | None:
-    """Return the largest eigenvalue and its vector, nearly of length 1; None where there are several."""
+    """Return the largest eigenvalue and its vector, nearly of length 1; None where others are too near."""
     if operator.size == 1:
         return _read_only_number(operator), ExactMatrix(np.array([[1]], dtype=object), 0)
     exponent = operator.approximate().exponent
@@ -141,14 +141,14 @@ def _enclose(operator: SymmetricOperator, tolerance: int) -> Enclosure:
 
 
 def _read_only_number(operator: SymmetricOperator) -> Enclosure:
-    """Return the eigenvalue of a single number."""
+    """Return the eigenvalue of a matrix of one row and one column."""
     number = operator.write()
     value = scale(Fraction(int(number.values[0, 0])), number.exponent)
     return Enclosure(value, value)
 
 
 def _enclose_near_identity(matrix: ExactMatrix, tolerance: int) -> Enclosure:
-    """Enclose the largest eigenvalue by what a matrix leaves of a multiple of the identity."""
+    """Enclose the largest eigenvalue of a matrix from its difference to a multiple of the identity."""
     size = len(matrix.values)
     middle = sum(np.diagonal(matrix.values).tolist()) // size
     rest = ExactMatrix(matrix.values - middle * np.eye(size, dtype=object), matrix.exponent)
@@ -188,7 +188,7 @@ class _Refined(NamedTuple):
     lost: Fraction
 
     def widen(self) -> Fraction:
-        """Return by how much the eigenvalue of A may be larger."""
+        """Return by how much the largest eigenvalue of A may be larger than that of VᵀAV."""
         return self.rest / self.gap
 
     def enclose_one(self) -> Enclosure:
@@ -209,7 +209,7 @@ class _Basis:
     ----------
     operator : SymmetricOperator
     tolerance : int
-        The exponent of what the enclosure may be wide.
+        The enclosure is to be no wider than 2^tolerance.
     """
 
     def __init__(self, operator: SymmetricOperator, tolerance: int) -> None:
@@ -244,7 +244,7 @@ class _Basis:
         return int(gaps[0]) + 1 if gaps.size else len(values)
 
     def isolate_first(self) -> bool:
-        """Take the first eigenvector alone, if its eigenvalue is the only one that doubles see there."""
+        """Take the first eigenvector alone; return whether doubles tell its eigenvalue from the others."""
         values = self._values
         self.count = 1
         return bool(values[0] - values[1] >= 64.0 * (self._error + self._skew * self._largest))

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 _SMALL = 1 << 16
-"""Of tensors of so many values it is remembered where gamma and beta lie."""
+"""The most values of a tensor whose places of gamma and beta are cached."""
 
 
 class Source(Protocol):
-    """A source of tiles; `copies` says whether tiles are buffers of their own."""
+    """A source of tiles; `copies` is True if `read` returns a buffer, not a part of the source itself."""
 
     dtype: np.dtype[Any]
     copies: bool
@@ -58,16 +58,16 @@ class Sink(Protocol):
         """Return the place that a tile is to be written to."""
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Take the values of a tile, from the place that `open` returned; that may be used again afterwards."""
+        """Write a tile, from the array that `open` returned; that array may be used again afterwards."""
 
 
 class _Places:
-    """The place, along the runs of a view, of values that broadcast against it.
+    """Flat indices, along the runs of a view, into values that broadcast against the view.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the values, of the view's rank.
+        The shape of the values, of the view's rank.
     view_shape : tuple of int
     geometry : Geometry
     """
@@ -84,7 +84,7 @@ class _Places:
             self.index.append(np.broadcast_to(number, [view_shape[a] for a in run]).reshape(-1))
 
     def number(self, runs: tuple[int, ...], tile: Slices | dict[int, slice]) -> NDArray[np.int64]:
-        """Return the places among all values of those along some runs, in C order."""
+        """Return the flat index of each position of a tile along some runs, in C order; other runs add 0."""
         places = np.zeros(1, np.int64)
         for run in runs:
             part, index = tile[run], self.index[run]
@@ -97,7 +97,10 @@ class _Places:
 
     @functools.lru_cache(maxsize=8)  # noqa: B019  # of the latest runs: mostly the same in all of their tiles
     def find_span(self, along: tuple[int, ...], ends: Ends) -> tuple[int, int] | None:
-        """Return the first place of a row, and how many neighbours share one; None if they lie otherwise."""
+        """Return (first, span): flat indices along some runs begin at first and rise by 1 every span positions.
+
+        None if the indices are not of this form. `ends` are the start and stop of each run.
+        """
         parts = dict(zip(along, (slice(*pair) for pair in ends), strict=True))
         places = self.number(along, parts)
         first, count = int(places[0]), len(places)
@@ -107,9 +110,10 @@ class _Places:
     def find_rows(
         self, along: tuple[int, ...], ends: Ends
     ) -> tuple[NDArray[np.int64], int, NDArray[np.int64] | None]:
-        """Return where the rows of a tile begin, how many neighbours share a value, and where the values are.
+        """Return `starts` and `span` of a tile's `RowParameter`, and the flat indices of its values.
 
-        Rows lie along some runs. The last is None where rows begin among all values, as they lie.
+        A row lies along the runs `along`; there is one for each position along the others. The indices are None
+        where `starts` are places among all values, so that none have to be copied.
         """
         tile = tuple(slice(*pair) for pair in ends)
         starts = self.number(tuple([run for run in self.runs if run not in along]), tile)
@@ -132,7 +136,7 @@ class Spread:
     Parameters
     ----------
     values : ndarray
-        Of the view's rank.
+        Values of the view's rank.
     view_shape : tuple of int
     geometry : Geometry
     """
@@ -161,7 +165,10 @@ class Spread:
         return isinstance(self._values, Mapped) and self._values.lies_in_file
 
     def lay_rows(self, ends: Ends, along: tuple[int, ...]) -> RowParameter:
-        """Return the values for rows of a tile with such ends: one for each place along its other runs."""
+        """Return the values for the rows of a tile whose runs have these ends (start, stop).
+
+        A row lies along the runs `along`; there is one for each position along the others.
+        """
         starts, span, index = self._find_rows(self._places, along, ends)
         if self._flat is None:  # of several threads, each may find the same
             # The compiled kernel takes neither a byte order that is named nor what is not aligned.
@@ -170,7 +177,7 @@ class Spread:
 
 
 class ArraySource:
-    """An array in memory (or mapped), of any strides, as the runs of a geometry; float64 of longer floats."""
+    """An array in memory (or mapped), of any strides; floats longer than float64 are read as float64."""
 
     copies = False
 
@@ -213,9 +220,9 @@ class ArraySource:
 
 
 def _collapse(view: NDArray[Any], geometry: Geometry) -> NDArray[Any] | None:
-    """Return a view with an axis for each run, or None if the axes of one do not lie behind each other.
+    """Return a view with one axis for each run; None if the axes of a run cannot be joined without a copy.
 
-    NumPy's own ways copy the array to find that out.
+    NumPy's own `reshape` would make that copy.
     """
     if view.flags.c_contiguous:
         return view.reshape(geometry.dims)
@@ -308,7 +315,7 @@ def _open_map(values: np.memmap[Any, Any], plan: Plan, geometry: Geometry) -> It
 def open_parameter(
     plan: Plan, geometry: Geometry, values: NDArray[Any] | None, offset: int = 0
 ) -> Spread | None:
-    """Return gamma or beta, of `ParameterShapes.shape`, plus an offset, ready to be cut to tiles."""
+    """Return gamma or beta, of `ParameterShapes.shape`, plus an offset, to be cut to tiles; None for None."""
     if values is None:
         return None
     values = np.asarray(values)
@@ -321,7 +328,7 @@ def open_parameter(
 
 
 def open_full(plan: Plan, geometry: Geometry, values: NDArray[Any]) -> Spread:
-    """Return values that broadcast against the tensor, of its rank, ready to be cut to tiles."""
+    """Return values of the tensor's rank, which broadcast against it, ready to be cut to tiles."""
     grid = plan.grid
     return Spread(values.reshape(grid.split_shape(values.shape)), grid.view_shape, geometry)
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class CompiledTiles:
-    """Works on the tiles of a run.
+    """The compiled kernel, measuring and normalizing the tiles of a run.
 
     Parameters
     ----------
@@ -61,13 +61,16 @@ class CompiledTiles:
         self._kept, self._reduced = geometry.kept_runs, geometry.reduced_runs
         hides = run.selection is None or run.selection.hides
         self.measures = hides and is_plan_served(run.plan, geometry.count)
-        """Whether groups are measured and solved, too."""
+        """Whether the kernel measures and solves groups, too; otherwise it only applies a solution."""
         if self.measures:
             self._rule = make_rule(run.plan, geometry.count, exact=run.exact)
             self._names = name_statistics(run.plan)
 
     def work_on(self, tile: Slices, work: Workspace) -> bool:
-        """Measure and normalize a tile of whole groups, and keep their statistics; False if NumPy has to."""
+        """Measure and normalize a tile of whole groups, and keep their statistics; then return True.
+
+        Return False, with nothing done, if the kernel does not read the dtype of the tile.
+        """
         run = self._run
         order = self._kept + self._reduced
         raw = self._read(tile, order, work)
@@ -103,7 +106,7 @@ class CompiledTiles:
     ) -> None:
         """Normalize groups of shape (outer, inner, parts, values), and write their statistics.
 
-        `selected` says which values count, in a row for each group; the others are 0.
+        `selected`, shape (groups, values of a group), is True where a value counts; the others are 0 in `x`.
         """
         run = self._run
         groups = Groups(x, out, *self._lay_parameters(tile, self._reduced))
@@ -126,7 +129,7 @@ class CompiledTiles:
         self._normalize_left(left, groups, solution.take(lambda a: a[:, None]))
 
     def _normalize_left(self, left: Integers, groups: Groups, solution: Solution) -> None:
-        """Normalize some groups by NumPy, with what was solved for them."""
+        """Normalize by NumPy, from their solution, the groups that the kernel left, given by their numbers."""
         x, out, *parameters = groups
         if out is None:
             return
@@ -150,7 +153,7 @@ class CompiledTiles:
     # -- in passes
 
     def measure(self, tile: Slices, work: Workspace) -> LeafRecords:
-        """Return a record for what a tile holds of each group, of shape (groups, 1)."""
+        """Return one record for the part of each group that lies in a tile; shape (groups, 1)."""
         run, order = self._run, self._kept + self._reduced
         raw = self._read(tile, order, work)
         selected = run.select(raw, tile, order)
@@ -172,7 +175,7 @@ class CompiledTiles:
         return found
 
     def write(self, tile: Slices, solution: Solution, work: Workspace) -> None:
-        """Normalize a tile with what was solved for all groups, which is plain."""
+        """Normalize a tile and write it to the sink; `solution` is of all groups, and plain (`is_plain`)."""
         along = self._reduced[-1:]
         others = tuple(i for i in self._run.geometry.runs if i not in along)
         raw = self._read(tile, others + along, work)
@@ -182,7 +185,10 @@ class CompiledTiles:
         self._write(raw, tile, (others, along), numbers, solution, work)
 
     def write_groups(self, raw: NDArray[Any], tile: Slices, solution: Solution, work: Workspace) -> None:
-        """Normalize a tile of whole groups, which is in the order of the run, with what was solved for them."""
+        """Normalize a tile of whole groups, kept runs first, and write it; `solution` is of the tile's groups.
+
+        Do nothing if there is no sink.
+        """
         if self._run.sink is None:
             return
         raw = _widen_integers(raw, work)
@@ -198,7 +204,11 @@ class CompiledTiles:
         solution: Solution,
         work: Workspace,
     ) -> None:
-        """Normalize the rows of a tile, each with the group of a number; `order` has other runs, and theirs."""
+        """Normalize the rows of a tile, and write them to the sink.
+
+        `order` holds two tuples of runs, in which `raw` lies: there is a row for each position along the first,
+        and a row lies along the second. Row i is normalized with group `numbers[i]` of the solution.
+        """
         run, (before, along) = self._run, order
         assert run.sink is not None
         place = run.sink.open(tile, work)
@@ -220,7 +230,7 @@ class CompiledTiles:
 
 
 def _widen_integers(values: NDArray[Any], work: Workspace) -> NDArray[Any]:
-    """Return integers of 64 bits as float64 if that holds all of them; other values as they are."""
+    """Return integers as float64 if that holds each of them exactly; other values as they are."""
     if values.dtype.kind not in "iu":
         return values
     wide, rest = widen_exactly(values, work, "integers")
@@ -228,13 +238,17 @@ def _widen_integers(values: NDArray[Any], work: Workspace) -> NDArray[Any]:
 
 
 def _return(out: NDArray[Any], place: NDArray[Any]) -> None:
-    """Copy results to their place, if they do not lie there."""
+    """Copy results to their place, if they do not share its memory."""
     if not np.may_share_memory(out, place):
         place[...] = out.reshape(place.shape)
 
 
 def _lay(raw: NDArray[Any], out: NDArray[Any] | None, kept: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return a tile, and the place of its results, as groups of two axes, parts and values; or copies."""
+    """Return a tile and the array of its results, both of shape (outer, inner, parts, values).
+
+    The first `kept` axes of a tile number its groups. Where views of that shape are not possible, the tile is
+    copied and the results get a new array. The second is None where `out` is.
+    """
     arrays = [raw] if out is None else [raw, out]
     views = _join(arrays, kept) if all(a.flags.aligned for a in arrays) else None
     if views is None:
@@ -245,7 +259,7 @@ def _lay(raw: NDArray[Any], out: NDArray[Any] | None, kept: int) -> tuple[NDArra
 
 
 def _join(arrays: list[NDArray[Any]], kept: int) -> list[NDArray[Any]] | None:
-    """Return views of arrays of one shape with two axes of groups and two of values; None if they do not do."""
+    """Return views, of shape (outer, inner, parts, values), of arrays; None if these would need copies."""
     if all(a.flags.c_contiguous for a in arrays):
         return [a.reshape(1, -1, 1, math.prod(a.shape[kept:])) for a in arrays]
     shape = find_shape(arrays[0].shape, tuple([a.strides for a in arrays]), kept)
@@ -255,7 +269,7 @@ def _join(arrays: list[NDArray[Any]], kept: int) -> list[NDArray[Any]] | None:
 
 @functools.lru_cache(maxsize=64)
 def find_shape(shape: Shape, strides: tuple[Shape, ...], kept: int) -> Shape | None:
-    """Return the shape of two axes of groups and two of values that arrays can take; None if there is none."""
+    """Return the shape (outer, inner, parts, values) that arrays take without a copy; None if there is none."""
     groups: list[Shape] = []
     values: list[Shape] = []
     for axis, (length, *steps) in enumerate(zip(shape, *strides, strict=True)):
@@ -272,7 +286,11 @@ def find_shape(shape: Shape, strides: tuple[Shape, ...], kept: int) -> Shape | N
 
 
 def open_compiled(run: Tiles) -> CompiledTiles | None:
-    """Return what works on a run's tiles; None if NumPy has to."""
+    """Return the compiled kernel for a run's tiles; None if NumPy has to work on them.
+
+    That is so without a kernel, with dtypes that it does not read or write, with a gate or bounds (`clip`),
+    with gamma or beta in a file, and where x̂ is rounded before gamma or beta.
+    """
     kernel = find_kernel()
     parameters = [values for values in (run.gamma, run.beta) if values is not None]
     if (

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def lies_in_file(array: NDArray[Any]) -> TypeGuard[np.memmap[Any, Any]]:
-    """Whether an array is a memory map, whole and in C order, so that a file's positions are its own."""
+    """Whether an array is a whole memory map in C order: a value's index then tells its place in the file."""
     return (
         isinstance(array, np.memmap)
         and array.flags.c_contiguous
@@ -41,7 +41,7 @@ def lies_in_file(array: NDArray[Any]) -> TypeGuard[np.memmap[Any, Any]]:
 
 
 def _locate(array: np.memmap[Any, Any]) -> Any:
-    """Return the descriptor or else the name of the file that an array lies in; None if it has neither."""
+    """Return the descriptor or else the name of the file that an array lies in; None if there is neither."""
     return array.descriptor if isinstance(array, Mapped) else array.filename
 
 
@@ -130,7 +130,7 @@ class FileSink(_TileFile):
 def _find_pieces(
     dims: tuple[int, ...], tile: Slices, buffer: NDArray[Any]
 ) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield the parts of a tile's buffer that are contiguous in the file, each with its position in values."""
+    """Yield the index of the first value, and the buffer, of each part of a tile that the file has in a row."""
     strides = [math.prod(dims[i + 1 :]) for i in range(len(dims))]
     depth = len(dims) - 1
     while depth > 0 and tile[depth].stop - tile[depth].start == dims[depth]:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     Fold = Callable[[Any], Any]
 
 SHORTEST_PART = 64
-"""Of shorter parts of a group, records would have more numbers than values."""
+"""The least values in a part of a group: the record of a shorter part would have more numbers than values."""
 
 MOST_RECORDS = 16
-"""The most records of a group that are kept; further ones are folded into one."""
+"""As soon as a group has so many records, they are folded into one."""
 
 
 Slices = tuple[slice, ...]
@@ -83,12 +83,12 @@ class Geometry:
 
     @functools.cached_property
     def kept_runs(self) -> tuple[int, ...]:
-        """The runs over which there is one group each."""
+        """The numbers of the runs of kept axes: there is one group for each position along them."""
         return tuple(i for i, kind in enumerate(self.reduced) if not kind)
 
     @functools.cached_property
     def reduced_runs(self) -> tuple[int, ...]:
-        """The runs that a group extends over."""
+        """The numbers of the runs of reduced axes, which each group extends over."""
         return tuple(i for i, kind in enumerate(self.reduced) if kind)
 
     @functools.cached_property
@@ -109,8 +109,9 @@ class Geometry:
     def tiles(self, whole: bool, block: int, within: Slices | None = None) -> Iterator[Slices]:
         """Cut the view, or what lies within a part of it that holds whole groups, into tiles.
 
-        They have about `block` values, and hold whole groups, or parts of groups.
-        A tile grows from the innermost run outwards, so that it is as contiguous as it can be.
+        Tiles have about `block` values. If `whole` is True, they hold whole groups, however large; else a group
+        may be cut into parts. A tile grows from the innermost run outwards, so that it is as contiguous as it
+        can be.
         """
         within = self.everything if within is None else within
         dims = find_lengths(within)
@@ -144,7 +145,7 @@ class Geometry:
         return np.asarray(np.ravel_multi_index(index, self.kept_shape)).reshape(-1)
 
     def spread_groups(self, values: NDArray[Any], tile: Slices) -> NDArray[Any]:
-        """Return those of one value for each group that a tile needs, to be broadcast against it."""
+        """Return, of an array with one value for each group, those of a tile, which broadcast against it."""
         lengths = [1 if kind else n for n, kind in zip(self.dims, self.reduced, strict=True)]
         index = tuple(part if n > 1 else slice(None) for part, n in zip(tile, lengths, strict=True))
         return values.reshape(lengths)[index]
@@ -156,15 +157,15 @@ def find_geometry(plan: Plan) -> Geometry:
 
 
 class Totals:
-    """Records of groups, of shape kept_shape; tiles put one for each of theirs, in any order, from any thread.
+    """Records of groups, collected from tiles in any order, from any thread.
 
     Parameters
     ----------
     geometry : Geometry
     fold : callable
-        Makes one record of those of shape (groups, records).
+        Takes records of shape (groups, records), and returns one for each group.
     kind : type
-        Of the records.
+        The class of the records.
     """
 
     def __init__(self, geometry: Geometry, fold: Fold, kind: type[LeafRecords]) -> None:
@@ -173,7 +174,7 @@ class Totals:
         self._lock = threading.Lock()
 
     def put(self, tile: Slices, found: LeafRecords) -> None:
-        """Add records of shape (groups, 1)."""
+        """Add a tile's records, one for each of its groups, of shape (groups, 1)."""
         key = tuple((part.start, part.stop) for part in self._geometry.cut_groups(tile))
         with self._lock:
             parts = self._parts.setdefault(key, [])
@@ -183,7 +184,7 @@ class Totals:
 
     @property
     def records(self) -> LeafRecords:
-        """The records of all groups, once every tile was put."""
+        """The records of all groups, of shape kept_shape; complete once every tile was put."""
         records = self._kind.empty(self._geometry.kept_shape)
         for key, parts in self._parts.items():
             kept = tuple(slice(*ends) for ends in key)

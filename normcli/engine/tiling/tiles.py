@@ -55,11 +55,11 @@ class Tiles:
     geometry : Geometry
         How the tiles lie in the plan's view.
     source : Source
-        Of the tensor.
+        What the tensor is read from.
     sink : Sink or None
         Takes the normalized tiles; None if nothing is to be written.
     inputs : Inputs
-        Of which gamma, beta and the selection are used; known statistics are given to `apply`.
+        Gamma, beta, the gate, the bounds and the selection are used; known statistics are given to `apply`.
     effort : Effort
     """
 
@@ -90,14 +90,14 @@ class Tiles:
     def _load(
         self, tile: Slices, work: Workspace, order: tuple[int, ...], dtype: np.dtype[Any] | None = None
     ) -> NDArray[Any]:
-        """Return a tile, contiguous, with its runs in an order; it may be the source itself.
+        """Return a contiguous tile with its runs in an order, of `dtype`, by default `self.native`.
 
-        Its dtype is the native one by default.
+        It may share memory with the source.
         """
         return self.load(self.source.read(tile, order, work), work, dtype)
 
     def load(self, raw: NDArray[Any], work: Workspace, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
-        """Return values, contiguous, of the native dtype by default; they may be the same array."""
+        """Return values as a contiguous array of `dtype`, by default `self.native`: if it is one, `raw`."""
         dtype = dtype or self.native
         if raw.flags.c_contiguous and raw.dtype == dtype and raw.flags.aligned:
             return raw
@@ -109,13 +109,13 @@ class Tiles:
         return math.prod(find_lengths(self.geometry.cut_groups(tile)))
 
     def select(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Selected | None:
-        """Return which values of a tile count; None if all do."""
+        """Return an array that is True where a value of a tile counts; None if there is no selection."""
         return None if self.selection is None else self.selection.select(x, tile, order)
 
     def _load_selected(
         self, tile: Slices, work: Workspace, order: tuple[int, ...]
     ) -> tuple[NDArray[Any], NDArray[Any], Selected | None]:
-        """Return a tile, the same with 0 for values that do not count, and which do (None if all do)."""
+        """Return a tile as it is, the tile with 0 for values that do not count, and what `select` returns."""
         raw = self._load(tile, work, order)
         selected = self.select(raw, tile, order)
         return raw, zero_unselected(raw, selected), selected
@@ -123,14 +123,14 @@ class Tiles:
     def _lay_rows(
         self, tile: Slices, x: NDArray[Any], selected: Selected | None
     ) -> tuple[NDArray[Any], Selected | None]:
-        """Return a tile, and which of its values count, with one row for each group."""
+        """Return a tile, and the array of its values that count (or None), with one row for each group."""
         groups = self._count_groups(tile)
         return x.reshape(groups, -1), None if selected is None else selected.reshape(groups, -1)
 
     def _write(
         self, raw: NDArray[Any], tile: Slices, solution: Solution, order: tuple[int, ...], work: Workspace
     ) -> None:
-        """Write a tile with what was solved for it, which broadcasts against the tile."""
+        """Normalize a tile, from a solution that broadcasts against it, and write it if there is a sink."""
         if self.sink is None:
             return
         place = self.sink.open(tile, work)
@@ -147,7 +147,7 @@ class Tiles:
         self.sink.put(tile, place, work)
 
     def fill_unselected(self, out: NDArray[Any], raw: NDArray[Any], selected: Selected | None) -> None:
-        """Write the values of a tile that do not count to its results; None if all count."""
+        """Write to `out` what stands for values that do not count; nothing if `selected` is None."""
         if self.selection is not None and selected is not None:
             self.selection.fill(out, raw, selected)
 
@@ -158,7 +158,7 @@ class Tiles:
         solution: Solution,
         parameters: Parameters,
     ) -> None:
-        """Write normalized values to `out`, of the sink's dtype, with what broadcasts against them."""
+        """Normalize values, and write them to `out`; solution and parameters broadcast against them."""
         if self.plan.spec.rounds_before_gamma and any(values is not None for values in parameters):
             dtype = self.plan.choose_output_dtype(self.source.dtype)  # a sink may take more digits
             rounded = np.empty(out.shape, dtype)
@@ -183,9 +183,9 @@ class Tiles:
     def measure_rows(
         self, rows: NDArray[Any], work: Workspace, selected: Selected | None = None
     ) -> LeafRecords:
-        """Return the leaves of groups that are rows, of shape (groups, leaves).
+        """Return a record of each leaf of groups that are rows; shape (groups, leaves).
 
-        `selected` says which values of the rows count; the others are 0.
+        `selected`, of the rows' shape, is True where a value counts; the others have to be 0. None for all.
         """
         chosen = itertools.repeat(None) if selected is None else cut_leaves(selected)
         parts: list[LeafRecords] = []
@@ -196,25 +196,28 @@ class Tiles:
         return parts[0] if len(parts) == 1 else join(parts)
 
     def _merge(self, records: LeafRecords, read: Read) -> Any:
-        """Merge records of shape (groups, records)."""
+        """Merge records of shape (groups, records) to what `solve` takes; `read` is as in `Method.merge`."""
         count = self.geometry.count if self.selection is None else np.add.reduce(records.count, axis=-1)
         return self.method.merge(records, count, read)
 
     def _solve_tile(
         self, x: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
     ) -> tuple[Solution, Any]:
-        """Measure a tile of whole groups; return what it is normalized with, and how many values count."""
+        """Measure a tile of whole groups; return their solution, and how many values count.
+
+        The number is one for all groups, or an array with one for each.
+        """
         rows, chosen = self._lay_rows(tile, x, selected)
         measured = self.measure_groups(rows, work, chosen)
         return solve(self.plan, measured), measured.count
 
     def measure_groups(self, rows: NDArray[Any], work: Workspace, selected: Selected | None = None) -> Any:
-        """Measure groups that are rows."""
+        """Measure groups that are rows, and return what `solve` takes; `selected` is as in `measure_rows`."""
         records = self.measure_rows(rows, work, selected)
         return self._merge(records, lambda row: _pick(rows, selected, row))
 
     def _keep_solution(self, tile: Slices, solution: Solution, count: Any) -> None:
-        """Keep the statistics of a tile's groups, and how many values count where that is known."""
+        """Keep the statistics of a tile's groups, and with a selection, how many values of each count."""
         if self.selection is not None and count is not None:
             counts = np.broadcast_to(count, (self._count_groups(tile),))
             solution.statistics[COUNT] = counts.astype(np.float64)
@@ -224,7 +227,10 @@ class Tiles:
         self.keep(found, groups, self.geometry.kept_shape)
 
     def keep(self, statistics: dict[str, Floats], index: Slices, shape: tuple[int, ...]) -> None:
-        """Keep the statistics of some groups, at an index of arrays of a shape, if they are to be kept."""
+        """Write the statistics of some groups at `index` of `self.statistics`, arrays of `shape`.
+
+        Do nothing if statistics are not to be kept (`Effort.keeps_statistics`).
+        """
         if not self._keeps:
             return
         self._allocate_statistics(statistics, shape)
@@ -239,9 +245,9 @@ class Tiles:
                     self.statistics[name] = self.source.make_array(shape, np.dtype(np.float64))
 
     def open_statistics(self, tile: Slices) -> contextlib.AbstractContextManager[dict[str, Floats]]:
-        """Give arrays of one axis for a tile's statistics, by their names; then keep what is in them.
+        """Open a block with arrays of one axis, by name, for a tile's statistics; at its end, keep them.
 
-        None are given if none are to be kept.
+        The dictionary is empty if statistics are not to be kept.
         """
         if not self._keeps:
             return contextlib.nullcontext({})
@@ -268,7 +274,7 @@ def _settle(
     solution: Solution,
     parameters: Parameters,
 ) -> None:
-    """Write results at undecided places by exact arithmetic; None for no place."""
+    """Calculate the results at undecided places exactly, and write them; do nothing if `undecided` is None."""
     if undecided is not None:
         from normcli.numerics.elements.in_fractions import settle  # on use: few values need this
 
@@ -276,7 +282,7 @@ def _settle(
 
 
 def _pick(rows: NDArray[Any], selected: Selected | None, row: int) -> list[NDArray[Any]]:
-    """Return the values of a row that count, in one piece."""
+    """Return the values of a row that count, as a list of one array."""
     return [rows[row] if selected is None else rows[row][selected[row]]]
 
 
@@ -289,15 +295,15 @@ class Method(NamedTuple):
     Parameters
     ----------
     records : type
-        What is measured of leaves.
+        The class of the records that are made of leaves.
     measure : callable
-        Takes leaves, shape (leaves, n), a workspace, and which values are selected (None for all; the others
-        have to be 0), and returns records.
+        Takes leaves, shape (leaves, n), a workspace, and an array that is True where a value counts (None for
+        all; the others have to be 0); returns one record for each leaf.
     fold : callable
         Makes one record of all records along the last axis.
     merge : callable
-        Takes the records of groups, shape (groups, records), how many values are selected, and what yields the
-        values of a group, by its number, that count; returns what `solve` takes.
+        Takes the records of groups, shape (groups, records), how many values count, and a callable that takes
+        the number of a group and yields its values that count; returns what `solve` takes.
     """
 
     records: type[LeafRecords]

@@ -1,8 +1,8 @@
-"""Bounds of a kernel's errors, and the factors that lead from standardized groups to y within them.
+"""Bounds of a kernel's errors, and the factors that lead from standardized groups to y within these bounds.
 
-A kernel subtracts one mean from all values of a group, and multiplies them by one factor: what it has lost of
-the mean shifts all of them alike, and only what it rounds value by value makes them differ. Where values lie so
-close together that the mean's last places are as large as their differences, that tells noise from the rest.
+A kernel subtracts one mean from all values of a group and multiplies them by one factor. The mean's error
+shifts all values alike; only roundings of single values change their differences. If the values are so close
+together that the mean's error is as large as their differences, only the differences show the factor.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 class Noise(NamedTuple):
-    """Errors of standardized values, before the group's factor multiplies them.
+    """Bounds on the errors of standardized values, before the group's factor multiplies them.
 
     Parameters
     ----------
     whole : ndarray, shape (groups, group_size)
-        The whole error of each value.
+        The bound on the whole error of each value.
     own : ndarray, shape (groups, group_size)
-        The part of it that values of a group do not share.
+        The bound on the part of the error that the group's values do not share.
     of_factor : ndarray, shape (groups, 1)
         The relative error of the factor.
     most : ndarray, shape (groups, 1)
-        The largest factor that leaves anything to be seen.
+        The largest factor by which errors are multiplied.
     """
 
     whole: Floats
@@ -42,36 +42,42 @@ class Noise(NamedTuple):
     most: Floats
 
     def limit(self, factors: Floats, values: Floats) -> Floats:
-        """Return how far values that were multiplied by their groups' factors may be off."""
+        """Return the bounds on the errors of values that were multiplied by their groups' factors.
+
+        They are at most 1/16 of 1 + |value|.
+
+        Parameters
+        ----------
+        factors : ndarray, shape (groups, 1)
+        values : ndarray, shape (groups, group_size)
+            The values after the multiplication.
+        """
         return np.minimum(self.whole * np.minimum(factors, self.most), MOST * (1.0 + np.abs(values)))
 
 
 MOST = 2.0**-4
-"""No value is explained that is further off than this part of a deviation or of itself."""
+"""The largest error that is explained by rounding, as a part of 1 + |x̂|."""
 
 _LEAST = 2.0**-1000
 
 LARGEST_RSTD = 1e3
-"""The noise of a constant group's mean is multiplied by at most this, as with an eps of 1e-6.
+"""The largest factor on the mean's error in a constant group, that of an eps of 1e-6.
 
-With a smaller eps any number may stand there, and none can be called wrong.
+With a smaller eps, such a group may have any values.
 """
 
 
 def measure_lost(standard: Standard, level: Level) -> Floats:
-    """Return how far off each group's mean may be, as a part of its deviation; of a constant one, as it is.
+    """Return the bound on the error of each group's mean, as a part of the group's deviation, shape (groups,).
 
-    The sum of a few values loses no more than a few places of their mean, however careless.
+    For constant groups it is the error itself. Groups of fewer values than the level's roundings lose less.
     """
     return level._replace(roundings=min(level.roundings, float(standard.group_size))).measure(standard.offset)
 
 
 @functools.lru_cache(maxsize=2)  # of a sample, many affine steps are tried in turn
 def measure_noise(standard: Standard, level: Level) -> Noise:
-    """Return how far off the standardized values may be at a level, but for their last rounding.
-
-    Each value by itself loses one place of x · factor, where the mean is subtracted behind it.
-    """
+    """Return the bounds on the errors of standardized values at a level, without their last rounding."""
     centred, size = float(standard.centred), np.abs(standard.values)
     offset, lost = standard.offset[:, None], measure_lost(standard, level)[:, None]
     place = min(level.roundings, 1.0) * get_eps(np.dtype(find_type(level.precision)))
@@ -84,21 +90,24 @@ def measure_noise(standard: Standard, level: Level) -> Noise:
 def bound_factors(
     standard: Standard, targets: Floats, slack: Floats, noise: Noise
 ) -> tuple[Floats, Floats] | None:
-    """Return the least and the largest factor that lead from each group to its targets; None if none does.
+    """Return the least and the largest factor that lead from each group to its targets, shape (groups,).
+
+    None if some group has no such factor.
 
     Parameters
     ----------
     standard : Standard
-    targets : ndarray
-        The values to reach, of the shape of the standardized values.
-    slack : ndarray
-        The error of each value behind the factor.
+        The standardized groups.
+    targets : ndarray, shape (groups, group_size)
+        The values to reach.
+    slack : ndarray, shape (groups, group_size)
+        The bound on each value's error after the multiplication.
     noise : Noise
-        The error of each value before the factor.
+        The bounds on errors before the multiplication.
 
     Notes
     -----
-    Of a constant group, the factor is that of what is left of its mean: 1 / √eps. It has no largest.
+    The values of a constant group are only the error of its mean, times 1 / √eps: its factor has no largest.
     """
     is_constant, most = standard.size == 0.0, noise.most[:, 0]
     with np.errstate(all="ignore"):
@@ -120,7 +129,7 @@ def bound_factors(
 
 
 def _are_bounds(least: Floats, largest: Floats, most: Floats) -> bool:
-    """Whether every group has a factor between its bounds; none has where something is NaN."""
+    """Whether every group has a factor between its bounds, positive and at most `most`; False with NaN."""
     return bool(np.all((least <= largest) & (least <= most) & (largest > 0.0)))
 
 
@@ -128,7 +137,11 @@ def _are_bounds(least: Floats, largest: Floats, most: Floats) -> bool:
 def bound_each(
     values: Floats, targets: Floats, slack: Floats, noise: Floats | float = 0.0
 ) -> tuple[Floats, Floats]:
-    """Return the bounds of each row's r in |target − r · value| ≤ slack + r · noise; NaN where a target is."""
+    """Return the least and the largest r of each row with |target − r · value| ≤ slack + r · noise throughout.
+
+    Both have the shape (rows,); the least is larger than the largest if there is no r, and NaN stands for rows
+    with a NaN target.
+    """
     size, signed = np.abs(values), np.where(values < 0.0, -targets, targets)
     near, far, least, most = size - noise, size + noise, signed - slack, signed + slack
     low = np.where(far > 0.0, least / far, np.where(least <= 0.0, -np.inf, np.inf))
@@ -142,7 +155,7 @@ def bound_each(
 def _bound_shapes(
     values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the bounds from differences within a group, which no common shift changes."""
+    """Return the bounds of factors from values less their group's average, which no common shift changes."""
     weight = np.isfinite(slack) / np.maximum(slack, _LEAST)
     total = weight.sum(axis=1, keepdims=True)
     weight = np.where(total > 0.0, weight / np.where(total > 0.0, total, 1.0), 0.0)
@@ -161,22 +174,22 @@ def _bound_shapes(
 def _bound_closely(
     values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the bounds beyond which nothing is explained, however noisy."""
+    """Return the bounds of factors with the largest error that rounding explains, 1/16 of 1 + |target|."""
     del own, of_factor
     return bound_each(values, targets, slack + MOST * (1.0 + np.abs(targets)))
 
 
 class Level(NamedTuple):
-    """The precision of a calculation.
+    """The precision of a calculation, with the bounds of its errors.
 
     Parameters
     ----------
     precision : str
         The dtype of the calculation.
     ulp : float
-        How many units in the result's last place each value may be off.
+        The error of each value, in units in the last place of the result's dtype.
     roundings : float
-        How many units of the calculation's last place, at values of the size of its terms, on top.
+        A further error, in machine epsilons of `precision`, relative to the size of the terms.
     """
 
     precision: str
@@ -184,27 +197,28 @@ class Level(NamedTuple):
     roundings: float
 
     def measure(self, terms: Floats | float) -> Floats:
-        """Return how far off a calculation with such terms may be."""
+        """Return the bound on a calculation's error before the last rounding, given the size of its terms."""
         return np.multiply(self.roundings * get_eps(np.dtype(find_type(self.precision))), terms)
 
     def allow(self, values: Floats, dtype: np.dtype[Any], terms: Floats | float) -> Floats:
-        """Return how far off each value may be for a calculation of this level, rounded to a dtype."""
+        """Return the bound on the error of each value, rounded to a dtype, given the size of its terms."""
         return self.ulp * measure_unit(values, dtype) + self.measure(terms)
 
 
 _CALCULATED = "float32"
-"""The dtype in which kernels calculate half precision, and some kernels float64."""
+"""The dtype in which kernels calculate results of half precision, and some kernels results of float64."""
 
 _OF_SHORTER = (4.0, 32.0)
-"""The roundings of float32 that a result of float64 may be off."""
+"""`Level.roundings` of results of float64 that were calculated in float32."""
 
 
 def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
-    """Return the levels for results of a dtype: from rounded once to as careless as a correct kernel may be.
+    """Return the levels for results of a dtype, from rounded once to the errors of careless but right kernels.
 
-    Half precision has levels for float32 sums only, however values are rounded on the way: errors of float16
-    sums grow with their length. Results of float64 may have been calculated in float32, as by Keras and some
-    operators of ONNX. The first level at which anything fits is the one that counts.
+    Half precision has levels of arithmetic in float32 and, last, two of arithmetic in half precision, of few
+    roundings: the errors of sums in half precision grow with their length. Results of float64 may have been
+    calculated in float32, as by Keras and some operators of ONNX. The first level at which anything fits
+    counts.
     """
     name, careless = dtype.name, [2.0**k for k in range(6)]
     if is_half(dtype):
@@ -216,6 +230,6 @@ def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
 
 
 def choose_careless(dtype: np.dtype[Any]) -> Level:
-    """Return the most careless of the levels that calculate in the precision of the first."""
+    """Return the level with the largest errors among those with the precision of the first level."""
     first, *others = list_levels(dtype)
     return [level for level in others if level.precision == first.precision][-1]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _OWN_ROUNDINGS = 2.0**-50
-"""The relative error of the bounds themselves, in units of the variance or the deviation."""
+"""The error of the bounds themselves, as a part of the variance or the deviation."""
 
 _MOST_DIGITS = 16
 """The most digits of a rounded number: with one digit more, every number fits."""
@@ -46,19 +46,20 @@ class Model(NamedTuple):
     eps_mode : EpsMode
     ddof : int
     p : float or None
-        Of an ℓp length.
+        The exponent of an ℓp length; None for other divisors.
     low, high : float
         The least and the largest eps that fit.
     floor : float
-        The least divisor: a floor up to it changes nothing, where no eps fits too.
+        The least divisor of a group without eps: if an eps of 0 fits, so does every floor up to this.
     square : float
-        The largest eps under the root of an ℓ2 length that fits.
+        For an ℓ2 length, the largest eps under the root that fits; else 0.
     bits : float
-        The evidence for it; see `weight`.
+        The evidence in bits; see `weight`.
     fine : float
-        Of half precision, the bits that tell its statistics from some that were rounded to it; see `weight`.
+        The bits by which y of half precision shows that statistics were not rounded to it; see `weight`.
+        Infinite for longer dtypes.
     is_odd : bool
-        Whether the eps is none in use and not small beside the variances.
+        Whether the eps is not a common one and not small beside the variances.
     """
 
     divisor: Divisor
@@ -74,7 +75,7 @@ class Model(NamedTuple):
     is_odd: bool = False
 
     def make_plan(self, axes: tuple[int, ...], x: NDArray[Any], eps: float) -> Plan:
-        """Return the plan of groups of a tensor that are divided so, in float64."""
+        """Return the plan that reduces axes of a tensor with this model's divisor and an eps, in float64."""
         row = ROWS[self.divisor]
         plan = make_plan(Request(row.name, axes=axes, dtype="float64"), x.shape, x.dtype)
         return plan.change_spec(
@@ -83,12 +84,22 @@ class Model(NamedTuple):
 
     @property
     def is_likely(self) -> bool:
-        """Whether there is evidence enough for it."""
+        """Whether there are at least 20 bits of evidence, and the eps is not odd."""
         return self.bits >= CERTAIN and not self.is_odd
 
 
 def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[Model]:
-    """Yield the divisors that agree with the factors of all groups, which have two values at least."""
+    """Yield the models (divisor, ddof, p, range of eps) that agree with the factors of all groups.
+
+    Nothing if every group is constant or has no largest factor.
+
+    Parameters
+    ----------
+    standard : Standard
+        The groups of x, with at least two values each, divided without eps.
+    least, largest : ndarray, shape (groups,)
+        The bounds of the factor with which each group of x̂ gives y.
+    """
     informative = (standard.size > 0.0) & np.isfinite(largest)
     if not informative.any():
         return
@@ -126,14 +137,17 @@ _MODES = EpsMode.INSIDE, EpsMode.OUTSIDE
 def _fit_eps(
     model: Model, modes: Iterable[EpsMode], size: Floats, low: Floats, high: Floats
 ) -> Iterator[Model]:
-    """Yield a model with each place of eps and the eps that all groups allow there, if there are any.
+    """Yield the model with each place of eps, and the range of eps that all groups allow there, if any.
 
     Parameters
     ----------
     model : Model
     modes : iterable of EpsMode
-    size, low, high : ndarray, shape (groups,)
-        What divides the groups without eps, and the bounds of what did.
+        Inside the root, outside it, or both.
+    size : ndarray, shape (groups,)
+        The divisor of each group without eps.
+    low, high : ndarray, shape (groups,)
+        The bounds of the divisor that y shows.
     """
     for mode in modes:
         power = 2.0 if mode is EpsMode.INSIDE else 1.0
@@ -145,7 +159,7 @@ def _fit_eps(
 
 
 def _weigh(model: Model, seen: Seen, numbers: int = 0) -> Model:
-    """Return a model with its evidence; `numbers` of its numbers were fitted, beside eps."""
+    """Return a model with its evidence; `numbers` is the count of numbers fitted besides eps."""
     eps = 0.0 if model.low == 0.0 else choose_eps(model.low, model.high)
     is_fitted = eps not in COMMON_EPS
     is_odd = is_fitted and is_odd_eps(eps, seen.size if model.eps_mode is EpsMode.OUTSIDE else seen.size**2)
@@ -154,11 +168,11 @@ def _weigh(model: Model, seen: Seen, numbers: int = 0) -> Model:
 
 
 COMMON_EPS = (1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 0.0, 1e-9, 1e-4, 1e-2, 1e-10, 2.0**-23, 2.0**-52, 1e-1)
-"""Eps in use, the likelier ones first: defaults of frameworks."""
+"""The usual eps, defaults of frameworks and 0, the likelier ones first."""
 
 
 _LONGEST_ROUNDED = 4
-"""Bytes of a float that does not show whether its eps was rounded to float32, as attributes of ONNX are."""
+"""Floats of at most this many bytes do not show whether eps was rounded to float32, as ONNX attributes are."""
 
 
 def list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
@@ -169,11 +183,13 @@ def list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
 
 
 LENGTH_EPS = 1e-12
-"""The default of the frameworks' ℓp norms."""
+"""The default eps of ℓp norms in frameworks."""
 
 
 def choose_eps(low: float, high: float, preferred: float | None = None) -> float:
-    """Return the simplest eps between bounds: a common one, or the one with the fewest digits.
+    """Return the simplest eps between bounds: `preferred`, a common one, or the one with the fewest digits.
+
+    If no number of up to 16 digits lies between them, `low`.
 
     Examples
     --------
@@ -186,7 +202,10 @@ def choose_eps(low: float, high: float, preferred: float | None = None) -> float
 
 
 def round_between(low: float, high: float) -> float | None:
-    """Return the middle between bounds, to as few digits as leave it there; None where it takes too many."""
+    """Return the middle between bounds, rounded to as few digits as leave it between them.
+
+    If `high` is infinite, `low` takes the place of the middle. None if it takes more than 16 digits.
+    """
     middle = low if math.isinf(high) else (low + high) / 2.0
     rounded = (float(f"{middle:.{digits}g}") for digits in range(1, _MOST_DIGITS + 1))
     return next((number for number in rounded if low <= number <= high), None)
@@ -195,36 +214,36 @@ def round_between(low: float, high: float) -> float | None:
 _EUCLIDEAN = 2.0
 
 USUAL_P = (1.0, _EUCLIDEAN, math.inf)
-"""The p that are tried with every eps; any other is solved for, without."""
+"""The p that are tried with every eps; any other p is solved for with an eps of 0."""
 
 _LEAST_P, _LARGEST_P = 2.0**-4, 2.0**6
-"""p is looked for between these: beyond, every length is about that of the largest value or overflows."""
+"""The range in which p is looked for: beyond it, a length overflows or is about the largest |value|."""
 
 _MOST_VALUES = 1 << 15
-"""Groups of more values are divided by no length of an unusual p: solving for it would take long."""
+"""No unusual p is solved for if groups have more values than this, since it would take long."""
 
 _GROUPS = 4
-"""Groups that p is solved for; all are held against it."""
+"""The most groups from which p is solved; the result is compared with all groups."""
 
 _STEPS = 48
-"""Halvings of the interval of p, down to the precision of a double."""
+"""The number of halvings of the interval of log p, enough for float64."""
 
 
 def _fit_lengths(
     standard: Standard, chosen: Selected, low: Floats, high: Floats, *, solves: bool
 ) -> Iterator[tuple[Model, Floats]]:
-    """Yield the lengths that lie between the bounds of what groups were divided by, each with those lengths.
+    """Yield each model with an ℓp length between the bounds of the divisors, and the lengths of the groups.
 
     Parameters
     ----------
     standard : Standard
-        Of groups that were not centred.
+        Groups that were not centred.
     chosen : ndarray of bool
-        The groups that say something.
+        The groups that are not constant and have a largest factor.
     low, high : ndarray
-        The bounds of the chosen groups.
+        The bounds of the divisor of each chosen group.
     solves : bool
-        Whether p is solved for where no usual one fits.
+        Whether p is solved for if no usual p fits.
     """
     found = False
     for p in USUAL_P:
@@ -245,7 +264,7 @@ def _fit_lengths(
 
 
 def _fit_floor(model: Model, length: Floats, low: Floats, high: Floats) -> list[Model]:
-    """Return a model with every floor below the least length, if groups were divided by their lengths."""
+    """Return the model with floors up to the least length, in a list; empty if a length is out of bounds."""
     doubt = _OWN_ROUNDINGS * length
     if not (np.all(low - doubt <= length) and np.all(length <= high + doubt)):
         return []
@@ -255,9 +274,10 @@ def _fit_floor(model: Model, length: Floats, low: Floats, high: Floats) -> list[
 
 
 def solve_p(rows: NDArray[Any], low: Floats, high: Floats) -> float | None:
-    """Return the p with the fewest digits whose lengths of groups lie between bounds; None if none does.
+    """Return the p with the fewest digits for which each group's ℓp length is between its bounds.
 
-    Lengths fall as p grows, so that the bounds of each group's length are bounds of p.
+    Lengths fall as p grows, so that the bounds of a length are bounds of p. None without such a p, or with
+    fewer than two groups that are not 0.
 
     Examples
     --------
@@ -277,13 +297,18 @@ def solve_p(rows: NDArray[Any], low: Floats, high: Floats) -> float | None:
 
 
 _LEAST_GROUPS = 2
-"""The fewest groups that show p: one group fits some p with any divisor."""
+"""The fewest groups from which p is solved: one group fits some p with any divisor."""
 
 
 def _bisect(parts: Floats, longest: Floats, shortest: Floats) -> tuple[float, float] | None:
-    """Return the bounds of p for which each row (its largest value is 1) has a length within bounds.
+    """Return the least and the largest p for which each row has an ℓp length within its bounds; None if no p.
 
-    None if there is no such p.
+    Parameters
+    ----------
+    parts : ndarray, shape (rows, values)
+        Sizes of values, the largest of each row being 1.
+    longest, shortest : ndarray, shape (rows,)
+        The bounds of each row's length.
     """
     logarithms = np.log(np.stack((longest, shortest)))
     low, high = (np.full(logarithms.shape, bound) for bound in (_LEAST_P, _LARGEST_P))
@@ -298,10 +323,20 @@ def _bisect(parts: Floats, longest: Floats, shortest: Floats) -> tuple[float, fl
 
 
 def count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
-    """Return how many numbers of the groups' statistics y shows, less the numbers that are fitted.
+    """Return the count of the groups' statistics that y shows, less the count of fitted numbers.
 
-    Every group shows a factor, and where its 0 lies. Gamma and beta, of each group or of all, take as many
-    away, and eps takes one. Groups of one value with one gamma show only their values.
+    Every group shows its divisor, and if centred its mean. The fitted gamma and beta take away as many as they
+    have numbers, and eps takes one. 0 for centred groups of two values, which show only their order; it may be
+    negative.
+
+    Parameters
+    ----------
+    grid : Grid
+    axes : tuple of int
+        The axes along which gamma and beta vary.
+    divisor : Divisor
+    shifts : bool
+        Whether a beta is fitted.
     """
     if is_centred(divisor) and grid.group_size == 2:  # −1 and 1 are the order of two values, no more
         return 0

@@ -1,7 +1,7 @@
-"""Plain maps that people use: constants of images, scalers of other kinds, a weight by its spectral norm.
+"""Well-known plain maps y = a · x + b: image constants, other scalers, division by a spectral norm.
 
-They are named as possibilities: the values fit, but so does any other map with these a and b. Among them is the
-evaluation of a norm, with the stored statistics that give the map.
+They are named as possibilities, since any other map with these a and b fits as well. So is the evaluation of a
+norm, with the running statistics that would give the map.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ class Constants(NamedTuple):
     Parameters
     ----------
     words : str
+        The name of the map, as a diagnosis prints it.
     mean, std : tuple of float
+        One number for each channel, or one for all.
     unit : float
-        What values are divided by first.
+        The number by which x is divided first.
     source : str
+        A place where the constants are defined.
     """
 
     words: str
@@ -43,14 +46,16 @@ class Constants(NamedTuple):
 
 
 class KnownScaler(NamedTuple):
-    """a and b of each group of values, from all of them.
+    """A scaler y = a · x + b whose a and b are computed from each group of values.
 
     Parameters
     ----------
     words : str
+        The name of the scaler, as a diagnosis prints it.
     fit : callable
         Takes groups, shape (groups, group_size), and returns a and b, shape (groups,).
     source : str
+        A place where the scaler is defined.
     """
 
     words: str
@@ -81,7 +86,7 @@ CONSTANTS = (
 """Constants of images, each with a place where they stand."""
 
 UNTRAINED_EPS = sorted({row.eps for row in CONVENTIONS if row.running and isinstance(row.eps, float)})
-"""The eps of each framework's layers whose statistics may never have been updated."""
+"""The default eps of frameworks' layers with running statistics, ascending."""
 
 UNTRAINED = "evaluation before any training"
 
@@ -92,7 +97,7 @@ _UNTRAINED = tuple(
     )
     for eps in UNTRAINED_EPS
 )  # fmt: skip
-"""The words for a layer whose running statistics were never updated."""
+"""The maps of layers whose running statistics were never updated, one for each eps."""
 
 _SKLEARN = "scikit-learn 1.9, preprocessing/_data.py"
 
@@ -139,16 +144,19 @@ SPECTRAL = "sn, w divided by its spectral norm, the largest singular value"
 """Of matrices; Miyato et al. 2018, torch.nn.utils.spectral_norm, which finds it by iteration."""
 
 _ITERATED = 2.0**12
-"""Roundings that a singular value found by iteration may be off."""
+"""The error of a singular value found by iteration, in machine epsilons."""
 
 _ROUNDINGS = 8.0
 
 MOST_VALUES = 1 << 20
-"""Scalers are not fitted to larger tensors."""
+"""Scalers are not fitted to tensors with more values than this."""
 
 
 def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) -> Iterator[str]:
-    """Yield the constants of images that give y too; see `name_map`."""
+    """Yield the names of the image constants, and untrained layers, that explain y within rounding.
+
+    The arguments are described at `name_map`.
+    """
     level = Level(dtype.name, 1.0, _ROUNDINGS)
     for constants in (*CONSTANTS, *_UNTRAINED):
         if any(made.explains(x, y, dtype, level) for made in _place(constants, x.shape, found.axes)):
@@ -156,18 +164,18 @@ def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) 
 
 
 def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_whole: bool) -> Iterator[str]:
-    """Yield the known maps that give y too.
+    """Yield the names of the well-known maps that explain y within rounding.
 
     Parameters
     ----------
     found : PlainMap
-        The one that explains y.
+        The fitted map that explains y.
     x, y : ndarray
-        Of one shape.
+        Input and output, or a sample of them, of one shape.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     is_whole : bool
-        Whether x and y are all values: scalers are fitted to all.
+        Whether x and y are whole tensors: scalers are not fitted to a sample.
     """
     yield from name_constants(found, x, y, dtype)
     careless, iterated = (Level(dtype.name, 1.0, roundings) for roundings in (_ROUNDINGS, _ITERATED))
@@ -191,7 +199,16 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
 
 
 def _place(constants: Constants, shape: tuple[int, ...], axes: Sequence[int]) -> Iterator[PlainMap]:
-    """Yield the maps with the channels along one of the axes that a and b differ along; or with one pair."""
+    """Yield constants as plain maps: one map if they are one pair, else one along each axis of their length.
+
+    Parameters
+    ----------
+    constants : Constants
+    shape : tuple of int
+        The shape of the tensor.
+    axes : sequence of int
+        The axes along which a and b may vary.
+    """
     mean, std = np.array(constants.mean), np.array(constants.std)
     a, b = 1.0 / (constants.unit * std), -mean / std
     if len(mean) == 1:
@@ -209,11 +226,11 @@ class Evaluation(NamedTuple):
     Parameters
     ----------
     mean : ndarray
-        Of the shape of the map's a and b: the running mean.
+        The running mean, of the shape of the map's a and b.
     square : ndarray
-        The running variance and its eps together.
+        The running variance plus eps, of that shape.
     affine : AffineStep
-        How gamma and beta entered.
+        The way in which gamma and beta entered.
     """
 
     mean: Floats
@@ -222,20 +239,18 @@ class Evaluation(NamedTuple):
 
 
 def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluation | None:
-    """Return the stored statistics that make a plain map with the first of some affine steps that can be.
-
-    Steps that leave out a given gamma or beta come last: it is likelier that 1 + gamma multiplies.
+    """Return the running statistics that, with the first possible affine step, give a plain map.
 
     Parameters
     ----------
     found : PlainMap
     affines : iterable of AffineStep
-        The likelier ones first.
+        The steps to try, the likelier ones first; those without gamma or beta are tried last.
 
     Returns
     -------
     Evaluation or None
-        None where every step would need a deviation that is negative or no number.
+        None if every step would need a variance that is not positive and finite, or has other shapes.
     """
     shape = found.scale.shape
     for step in sorted(affines, key=lambda step: (step.scale is None) + (step.shift is None)):
@@ -253,9 +268,9 @@ def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluatio
 
 
 def find_untrained_eps(found: Evaluation) -> float | None:
-    """Return the eps in use with which stored statistics are those before training; None where they are not.
+    """Return the usual eps with which running statistics are untrained: mean 0 and variance 1 everywhere.
 
-    The mean is 0 and the variance 1 of every index, and eps is seen: otherwise y may not be normalized at all.
+    None if they are not, or if the variance does not show the eps: y may then not be normalized at all.
     """
     if np.any(np.abs(found.mean) > _NO_MEAN):
         return None
@@ -264,7 +279,7 @@ def find_untrained_eps(found: Evaluation) -> float | None:
 
 
 _NO_MEAN, _SEEN = 1e-4, 0.25
-"""The largest mean that is 0, of a deviation of 1, and the part of eps that the variance may be off."""
+"""The largest |mean| that counts as 0, and the error of variance − 1 as a part of eps."""
 
 
 def _fits(values: Floats | None, shape: tuple[int, ...]) -> bool:

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 _SIMPLE = 2
-"""A pair of numbers with no more digits than this is simpler than any norm: 0.5 · x, 2 · x − 1."""
+"""A map whose a and b together have at most this many digits is simpler than any norm: 0.5 · x, 2 · x − 1."""
 
 
 _LEAST = 2.0**-60
-"""The least number by which weights are taken, of numbers up to 1."""
+"""The smallest unit of error that least squares divide by, for values scaled to at most 1."""
 
 
 _LEAST_SPREAD = 2.0**-50
-"""Values that lie closer together than this part of their mean are one value, rounded."""
+"""Values of x whose deviation is below this part of their mean count as one value, with a slope of 0."""
 
 
 _REFINEMENTS = 3
@@ -52,9 +52,9 @@ class PlainMap(NamedTuple):
     digits : int
         The significant digits of a and b together; 0 if there are several pairs.
     wrong : int
-        How many values are others than the map gives.
+        The number of values of y that the map does not explain.
     first_wrong : tuple of int
-        The index of the first of them; empty without any.
+        The index of the first unexplained value; empty without one.
     """
 
     axes: Axes
@@ -70,17 +70,17 @@ class PlainMap(NamedTuple):
         return not self.axes and self.digits <= _SIMPLE
 
     def apply(self, x: Floats) -> Floats:
-        """Return y."""
+        """Return a · x + b."""
         return self.scale * x + self.shift
 
     def explains(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> bool:
-        """Whether the map gives y within the roundings of a level and of y's dtype, where x is finite."""
+        """Whether, wherever x is finite, y is finite and within rounding of a · x + b."""
         with np.errstate(all="ignore"):
             explained = (np.abs(y - self.apply(x)) <= self.allow(x, y, dtype, level)) & np.isfinite(y)
         return bool(np.all(explained | ~np.isfinite(x)))
 
     def find_wrong(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level, times: float) -> Selected:
-        """Return which values, where x is finite, are further off than some times what roundings come to."""
+        """Return where x is finite and y is not within `times` the rounding bound of a · x + b."""
         with np.errstate(all="ignore"):
             right = self.apply(x)
             explained = np.abs(y - right) <= times * self.allow(x, right, dtype, level)
@@ -88,11 +88,11 @@ class PlainMap(NamedTuple):
         return wrong
 
     def allow(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
-        """Return how far each value of y may be off."""
+        """Return the bound on each value's rounding error, with y in a dtype and arithmetic of a level."""
         return level.allow(y, dtype, self.measure_terms(x, y))
 
     def measure_terms(self, x: Floats, y: Floats) -> Floats:
-        """Return the size of each value's terms, a · x and b, or of its line's on average."""
+        """Return |a · x| + |b| + |y| of each value, plus the average of that over the value's line."""
         others = tuple(axis for axis in range(x.ndim) if axis not in self.axes)
         terms = np.abs(self.scale * x) + np.abs(self.shift) + np.abs(y)
         terms = np.where(np.isfinite(terms), terms, 0.0)
@@ -101,18 +101,18 @@ class PlainMap(NamedTuple):
 
 
 def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, through_zero: bool) -> PlainMap:
-    """Return the lines of least squares, the distances counted in units of what rounding leaves of each value.
+    """Return the least-squares lines y = a · x + b, each error weighted by the inverse of its rounding bound.
 
     Parameters
     ----------
     x, y : ndarray
-        Of one shape; pairs that are not finite do not count.
+        The points, of one shape; those that are not finite do not count.
     axes : tuple of int
-        There is a line for each index of these.
+        The axes with a line for each index.
     unit : ndarray or float
-        What rounding leaves of y, beside a part of the terms that are added up; in units of that part.
+        The error of y's last rounding, in units of the relative rounding error of the terms.
     through_zero : bool
-        Whether the lines have no shift.
+        Whether b is 0.
     """
     others = tuple(axis for axis in range(x.ndim) if axis not in axes)
     with np.errstate(all="ignore"):
@@ -144,16 +144,18 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, t
 
 
 def fit_medians(x: Floats, y: Floats, axes: Axes, *, through_zero: bool) -> PlainMap:
-    """Return lines that few wrong values do not move: of median slopes between values that lie far apart.
+    """Return lines y = a · x + b that are robust to a few wrong values.
+
+    a is the median slope between pairs of distant points, and b the median of y − a · x.
 
     Parameters
     ----------
     x, y : ndarray
-        Of one shape; pairs that are not finite do not count.
+        The points, of one shape.
     axes : tuple of int
-        There is a line for each index of these.
+        The axes with a line for each index.
     through_zero : bool
-        Whether the lines have no shift.
+        Whether b is 0; a is then the median of y / x.
     """
     others = tuple(axis for axis in range(x.ndim) if axis not in axes)
     shape = [n if axis in axes else 1 for axis, n in enumerate(x.shape)]
@@ -174,7 +176,7 @@ def fit_medians(x: Floats, y: Floats, axes: Axes, *, through_zero: bool) -> Plai
 
 
 def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
-    """Return lines that pass every value within its bound; if there are none, lines of least squares."""
+    """Return lines within the rounding bound of every value; the fitted lines if there are none."""
     finite, slack = np.isfinite(x) & np.isfinite(y), fitted.allow(x, y, dtype, level)
     if np.any(finite & (np.abs(y - fitted.apply(x)) > _HOPELESS * slack)):
         return fitted
@@ -183,16 +185,26 @@ def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], le
 
 
 _HOPELESS = 8.0
-"""If least squares miss some value by this many times its bound, no line passes all values."""
+"""If a least-squares line misses a value by more than this many bounds, no other line is looked for."""
 
 
 def measure_own_unit(y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
-    """Return the error of y's last rounding, in units of the roundings of its terms."""
+    """Return the error of y's last rounding, in units of the relative rounding error of the terms."""
     return level.ulp / level.measure(np.ones(1)) * measure_unit(y, dtype)
 
 
 def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers: int) -> float:
-    """Return how many bits of y the map gives beyond the numbers of each line."""
+    """Return the bits of y that fitted lines explain, less those of the fitted numbers.
+
+    Parameters
+    ----------
+    fitted : PlainMap
+    allowed : ndarray
+        The bound on the error of each value.
+    x, y : ndarray
+    numbers : int
+        The count of fitted numbers of each line: 1 through 0, else 2.
+    """
     others = tuple(axis for axis in range(x.ndim) if axis not in fitted.axes)
     finite = np.isfinite(x) & np.isfinite(y)
     large = math.frexp(float(np.abs(x).max(where=finite, initial=0.0)))[1]
@@ -206,20 +218,20 @@ def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers:
 
 
 _MOST_CUTS = 64
-"""Slopes that are tried for a line: some ten decide nearly all of them."""
+"""The most slopes that are tried for a line; about ten are enough nearly always."""
 
 
 def fit_within(
     x: Floats, y: Floats, slack: Floats, axes: tuple[int, ...], *, through_zero: bool
 ) -> PlainMap | None:
-    """Return lines with |y − a · x − b| ≤ slack for every value; None if one of them does not exist.
+    """Return lines with |y − a · x − b| ≤ slack at every value; None if some line does not exist.
 
     Parameters
     ----------
     x, y, slack : ndarray
-        Of one shape, finite.
+        The points, finite, and the bound on the error of each y, of one shape.
     axes : tuple of int
-        There is a line for each index of these.
+        The axes with a line for each index.
     through_zero : bool
         Whether b is 0.
 
@@ -242,7 +254,10 @@ def fit_within(
 
 
 def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
-    """Return the middle of the slopes that every value of a column allows, and shifts of 0."""
+    """Return, for each column, the middle of the slopes that all its values allow, and shifts of 0.
+
+    None if a column has no such slope.
+    """
     low, high = bound_each(x.T, y.T, slack.T)
     if not np.all((low <= high) & (low < np.inf)):
         return None
@@ -252,7 +267,10 @@ def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | 
 
 
 class _Piece(NamedTuple):
-    """Straight pieces, one for each column, below what has to be 0 or less: their heights at 0 and slopes."""
+    """Straight lines, one for each column: height at a slope of 0, and steepness.
+
+    They bound from below the gap L(a) − U(a) of `_fit_both`, which has to be at most 0.
+    """
 
     height: Floats
     slope: Floats
@@ -263,11 +281,11 @@ class _Piece(NamedTuple):
 
 
 def _fit_both(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
-    """Return a slope and a shift that every value of a column allows.
+    """Return, for each column, a slope and a shift that all its values allow; None if a column has none.
 
     With a slope a, the shift lies between L(a) = max(y − slack − a · x) and U(a) = min(y + slack − a · x).
-    Their difference is convex, of straight pieces, one for each pair of values: the next slope is where the
-    last piece that falls meets the last that rises. Where these meet above 0, there is no line.
+    L − U is a convex function of a, of straight pieces, one for each pair of values. The next slope is where
+    the last falling piece meets the last rising one; if they meet above 0, there is no line.
     """
     low, high, every = y - slack, y + slack, np.arange(x.shape[1])
 

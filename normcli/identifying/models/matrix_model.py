@@ -1,4 +1,4 @@
-"""Spectral normalization, looked for: which axis is that of the rows of its matrix, and how σ was estimated."""
+"""The search for spectral normalization: the axis of its matrix's rows, and the way σ was estimated."""
 
 from __future__ import annotations
 
@@ -29,27 +29,28 @@ _MOST_BITS = 60.0
 
 
 _ROUNDINGS = 16.0
-"""Of its dtype, that a kernel's σ may be off where it is looked for by iterations."""
+"""The error of a kernel's σ from power iterations, in machine epsilons of y's dtype."""
 
 
 _NAMED = 10.0
-"""Bits that a start is worth: of some thousand hypotheses it leaves the number of iterations."""
+"""The bits of evidence that a given start vector adds, before the choice of a number of iterations."""
 
 
 _BY_LUCK = 10.0
-"""Bits of σ beyond a careless kernel's precision that are no accident."""
+"""If y shows this many more bits of σ than a careless kernel has, the number of iterations is exact."""
 
 
 class Steps(NamedTuple):
-    """The numbers of power iterations that give y.
+    """The numbers of power iterations whose σ gives y.
 
     Parameters
     ----------
     start : str
         The vector of the start: `u` or `v`.
     fewest : int
+        The smallest number of iterations.
     most : int or None
-        None if every larger number gives y too.
+        The largest number of iterations; None if every larger number gives y too.
     is_largest : bool
         Whether the largest singular value gives y too.
     """
@@ -61,7 +62,19 @@ class Steps(NamedTuple):
 
 
 class FittedMatrix(NamedTuple):
-    """A matrix that gives y within its slack: its rows, the exact result, the evidence, what estimates σ."""
+    """A matrix whose spectral normalization is y within its slack.
+
+    Parameters
+    ----------
+    rows : tuple of int
+        The axis of the matrix's rows.
+    exact : ndarray of float64
+        The exact result, x / σ.
+    bits : float
+        The evidence in bits.
+    steps : Steps or None
+        The power iterations that estimate σ; None for the largest singular value itself.
+    """
 
     rows: tuple[int, ...]
     exact: Floats
@@ -72,12 +85,19 @@ class FittedMatrix(NamedTuple):
 def find_matrices(
     x: Floats, y: Floats, slack: Floats, dtype: np.dtype[Any], start: Start | None = None
 ) -> Iterator[FittedMatrix]:
-    """Yield each axis of rows whose matrix, the whole of x, gives y within its slack.
+    """Yield each way to take x as a matrix with which x / σ is y within its slack.
 
-    That is over its largest singular value, or over what power iterations from a start make of it: all
-    numbers of them that a kernel may have made, and the largest singular value where it is as good. Rounding
-    leaves an interval for the one factor that makes y of x. A matrix of rank 1 is left to lengths: its singular
-    value is one.
+    σ is the largest singular value, or with a start its estimate by power iterations. A matrix of rank 1 is
+    left out for the former, since its singular value is its length.
+
+    Parameters
+    ----------
+    x, y, slack : ndarray
+        Input, output, and the bound on the error of each y, of one shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
+    start : Start or None
+        The vector from which power iterations may have started; None without one.
     """
     near = _bound_factor(x, y, slack)
     of_largest = set()
@@ -101,7 +121,7 @@ def find_matrices(
 
 
 class _Iterated(NamedTuple):
-    """A matrix with rows along an axis of x, its power iterations from a start, and the σ that y shows."""
+    """x as a matrix with rows along an axis, y, and the start of its power iterations."""
 
     x: Floats
     y: Floats
@@ -109,10 +129,11 @@ class _Iterated(NamedTuple):
     start: Start
 
     def find(self, slack: Floats, dtype: np.dtype[Any]) -> FittedMatrix | None:
-        """Return all numbers of iterations that a kernel of y's dtype may have made.
+        """Return the matrix with all numbers of iterations that a kernel of y's dtype may have made.
 
-        Its σ is off by some roundings, as much as further iterations may change it: a number that gives y
-        itself is the one where no kernel's σ lies so near, or only by a rare accident.
+        A kernel's σ has rounding errors, which may be as large as the change by further iterations. Numbers
+        that give y exactly are preferred if no σ of such a kernel is in their interval, or only by a rare
+        accident. None if no number gives y.
         """
         wide = slack + _ROUNDINGS * get_eps(dtype) * np.abs(self.y)
         loose, near = (_bound_factor(self.x, self.y, each) for each in (wide, slack))
@@ -142,7 +163,10 @@ class _Iterated(NamedTuple):
         return FittedMatrix((self.axis,), (largest or fewest)[1], bits, steps)
 
     def _fit(self, counts: Iterable[int], slack: Floats) -> Iterator[tuple[int, Floats]]:
-        """Yield the numbers of iterations that give y within its slack, with the exact result; 0: of all."""
+        """Yield those of some numbers of iterations that give y within its slack, each with the exact result.
+
+        0 stands for the largest singular value.
+        """
         for count in counts:
             exact = _divide(self.x, self.axis, self.start, count)
             if np.all(np.abs(self.y - exact) <= slack):
@@ -163,35 +187,38 @@ def _divide(x: Floats, axis: int, start: Start | None = None, steps: int = 0) ->
 
 
 class _Factors(NamedTuple):
-    """Between which positive numbers a factor lies."""
+    """The bounds of a positive factor."""
 
     low: float
     high: float
 
     def hold(self, factor: float) -> bool:
-        """Whether one of LAPACK's may lie between them."""
+        """Whether a factor, with the error of LAPACK's singular values, may lie between the bounds."""
         return self.low * (1.0 - _NEAR) <= factor <= self.high * (1.0 + _NEAR)
 
     def hold_any(self, dtype: np.dtype[Any]) -> bool:
-        """Whether a factor or a divisor that a kernel of a dtype may have lies between them."""
+        """Whether a number of a kernel's arithmetic is between the bounds, as the factor or as its inverse.
+
+        The arithmetic is in the dtype, or in float32 for half precision.
+        """
         own = np.dtype("float32") if is_half(dtype) else dtype
         ends = (self.low, self.high), (1.0 / self.high, 1.0 / self.low)
         return any(_round_up(low, own) <= high for low, high in ends)
 
     @property
     def bits(self) -> float:
-        """The bits of a factor that they show."""
+        """The bits of the factor that the bounds show: −log2 of their relative width, at most 60."""
         return -math.log2(max((self.high - self.low) / self.high, 2.0**-_MOST_BITS))
 
 
 def _round_up(value: float, dtype: np.dtype[Any]) -> float:
-    """Return the least number of a dtype that is no smaller."""
+    """Return the smallest number of a dtype that is at least `value`."""
     near = dtype.type(value)
     return float(near if near >= value else np.nextafter(near, dtype.type(np.inf)))
 
 
 def _bound_factor(x: Floats, y: Floats, slack: Floats) -> _Factors | None:
-    """Return between which positive factors the one lies that makes y of x; None if there is none."""
+    """Return the bounds of the positive factor with y = factor · x within slack; None without such a factor."""
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return None
     low, high = (float(bound[0]) for bound in bound_each(*(z.reshape(1, -1) for z in (x, y, slack))))
@@ -199,10 +226,10 @@ def _bound_factor(x: Floats, y: Floats, slack: Floats) -> _Factors | None:
 
 
 MOST_TRIED = 100
-"""Iterations: layers make 1 in a step and 15 at first."""
+"""The most power iterations that are tried: layers make 1 in a step, and 15 at first."""
 
 _CONVERGED = 2.0**-45
-"""Estimates that differ by a smaller part are the last that is tried."""
+"""Iterations stop when the relative change of σ is at most this."""
 
 
 class Start(NamedTuple):
@@ -213,12 +240,12 @@ class Start(NamedTuple):
 
 
 def find_start(request: Request) -> Start | None:
-    """Return the vector from which a request's power iterations start; None if it gives none.
+    """Return the vector from which a request's power iterations start; None if the request has none.
 
     Raises
     ------
     UsageError
-        If it gives both u and v.
+        If the request has both u and v.
     """
     given = {name: getattr(request, name) for name in ("u", "v") if getattr(request, name) is not None}
     if len(given) > 1:
@@ -227,7 +254,10 @@ def find_start(request: Request) -> Start | None:
 
 
 def iterate(matrix: Floats, start: Start) -> Iterator[tuple[int, float]]:
-    """Yield how many iterations were made, and σ in doubles, until it stays as it is."""
+    """Yield the number of power iterations and σ after them, in float64, until σ no longer changes.
+
+    Nothing if the start vector has not the matrix's number of rows (u) or columns (v).
+    """
     turns = (matrix.T, matrix) if start.name == "u" else (matrix, matrix.T)
     vector, last = np.array(start.vector), 0.0
     if len(vector) != turns[0].shape[1]:

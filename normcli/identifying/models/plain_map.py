@@ -1,4 +1,4 @@
-"""Plain maps: y = a · x + b, one pair for all values or for each index of some axes, and no statistic."""
+"""The search for plain maps y = a · x + b, with one pair for all values or for each index of some axes."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ if TYPE_CHECKING:
 
 
 MOST_SAMPLED = 1 << 17
-"""Values that a map is held against; of larger tensors some indices of each axis are taken."""
+"""The most values to which a map is fitted; of larger tensors, some indices of each axis are taken."""
 
 FEW_SAMPLED = 1 << 12
-"""Values that a map is tried on first."""
+"""The most values that a map is tried on first."""
 
 
 _ROUNDINGS = 3.0
-"""Roundings of its terms that a map may be off: a kernel's of x − mean, two products and a sum."""
+"""The error of a map in machine epsilons of y's dtype, relative to its terms: x − mean, two products, a sum."""
 
 _SHORTER = "float32"
 """The dtype in which maps of half precision, and some of float64, are calculated."""
 
 _SHORT_ROUNDINGS = 4.0
-"""The roundings of these."""
+"""The error of a map in machine epsilons of a longer arithmetic than y's, or of float32."""
 
 
 def find_plain_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
-    """Return the plain map of fewest numbers that explains y, or None.
+    """Return the plain map with the fewest numbers that explains y; None without one.
 
-    One of half precision may have been rounded once more: it is asked for where no norm explains y.
+    Results of half precision may be off by one unit in the last place, and not half a unit only.
 
     Parameters
     ----------
     x, y : ndarray
-        Of one shape.
+        Input and output, of one shape.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
@@ -71,14 +71,14 @@ def _list_all_levels(dtype: np.dtype[Any]) -> list[Level]:
 
 
 def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
-    """Return the plain map with one pair for all values that explains y, or None."""
+    """Return the plain map with one pair for all values that explains y; None without one."""
     return _find(x, y, dtype, [()], list_map_levels(dtype))
 
 
 def _find(
     x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], every: Iterable[Axes], levels: Sequence[Level]
 ) -> PlainMap | None:
-    """Return the first map that explains a few values, more, and all; None where one explains but a sample."""
+    """Return the map of the first axes and level that explains samples, if it explains all of y; else None."""
     few, more = SampledBlock(x, y, FEW_SAMPLED), SampledBlock(x, y, MOST_SAMPLED)
     for axes, level in itertools.product(every, levels):
         fitted = None if few.fit(axes, dtype, level) is None else more.fit(axes, dtype, level)
@@ -93,9 +93,17 @@ def _find(
 
 
 def find_near_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
-    """Return the plain map of fewest numbers that explains y but for a few values far off, or None.
+    """Return the plain map with the fewest numbers that explains all but at most 5 % of y; None without one.
 
-    Its arguments are those of `find_plain_map`.
+    At least half of the exceptions have to be off by more than 16 rounding bounds. `wrong` and `first_wrong` of
+    the map tell of them.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Input and output, of one shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
     """
     few, more = SampledBlock(x, y, FEW_SAMPLED), SampledBlock(x, y, MOST_SAMPLED)
     least = {
@@ -119,22 +127,22 @@ def find_near_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Pla
 
 
 _MOST_NEAR_AXES = 2
-"""Axes that a and b of a map with exceptions differ along, at most: with more, lines are short."""
+"""The most axes along which a and b of a map with exceptions vary: with more, lines are short."""
 
 _FEW_WRONG = 0.05
-"""The part of the values that may be exceptions; more are a sign of another map."""
+"""The largest part of the values that may be exceptions; more are a sign of another map."""
 
 _FAR = 16.0
-"""How many times what rounding comes to most exceptions are off; nearer ones are a sign of other arithmetic."""
+"""Most exceptions are off by more than this many rounding bounds; smaller errors suggest other arithmetic."""
 
 _LEAST_IN_LINE = 8
-"""The fewest values of a line some of which may be wrong."""
+"""The fewest values of a line with exceptions."""
 
 
 def _list_wrong(
     fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level, times: float
 ) -> NDArray[np.intp]:
-    """Return the places, in C order, of values that are further off than some times what roundings come to."""
+    """Return the flat indices of values that a map misses by more than `times` their rounding bound."""
     each = x.size // len(x)
     wrong = (
         np.flatnonzero(lines.find_wrong(some, theirs, dtype, level, times)) + start * each
@@ -144,9 +152,9 @@ def _list_wrong(
 
 
 def _walk(fitted: PlainMap, x: NDArray[Any], y: NDArray[Any]) -> Iterator[tuple[int, Floats, Floats, PlainMap]]:
-    """Yield pieces of x and y along an axis, each with its first index and its lines.
+    """Yield pieces of two tensors along an axis: first index, piece of x, piece of y, and its lines.
 
-    Lines outside of the sample that the map was fitted to are fitted to their piece.
+    If the map has lines for a sample of the indices only, lines are fitted to each piece.
     """
     is_of_all = _is_of_all(fitted, x.shape)
     axis = 0 if is_of_all else max(fitted.axes, key=lambda axis: x.shape[axis])
@@ -165,24 +173,25 @@ def _walk(fitted: PlainMap, x: NDArray[Any], y: NDArray[Any]) -> Iterator[tuple[
 
 
 def _widen(level: Level, dtype: np.dtype[Any]) -> Level:
-    """Return a level for the values that a map was not fitted to."""
+    """Return a level with 4 times the errors, in the shorter dtype, for values outside the fitted sample."""
     precision = max(level.precision, dtype.name, key=lambda name: get_eps(np.dtype(find_type(name))))
     return Level(precision, BEYOND_SAMPLE * level.ulp, BEYOND_SAMPLE * level.roundings)
 
 
 def _is_of_all(fitted: PlainMap, shape: tuple[int, ...]) -> bool:
-    """Whether a map has a pair for each index of its axes, and not of a sample alone."""
+    """Whether a map has a pair of a and b for each index of its axes, and not for a sample of them."""
     return all(fitted.scale.shape[axis] == shape[axis] for axis in fitted.axes)
 
 
 BEYOND_SAMPLE = 4.0
-"""The factor on the error of fitted values that other values may have."""
+"""The factor on the bounds of errors for values outside the sample to which a map was fitted."""
 
 
 def list_map_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
-    """Return how well a map may have been calculated: rounded once to a dtype, at every step, or in float32.
+    """Return the levels of precision at which a map may have been calculated, the strictest first.
 
-    One of half precision was rounded once: rounding at every step explains too much.
+    They are one rounding at the end, rounding at every step, and for float64 arithmetic in float32. Half
+    precision has one rounding after float32 only, since rounding at every step would explain too much.
     """
     if is_half(dtype):  # whose last place is as large as what tells one group's factor from another's
         return (Level(_SHORTER, ROUNDED_ONCE, _SHORT_ROUNDINGS),)
@@ -191,21 +200,24 @@ def list_map_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
 
 
 def enumerate_axes(shape: tuple[int, ...]) -> Iterator[Axes]:
-    """Yield the axes that a and b may differ along, those with the fewest pairs first."""
+    """Yield the sets of axes along which a and b may vary, those with the fewest pairs first.
+
+    All axes longer than 1 together are left out.
+    """
     wide = [axis for axis, length in enumerate(shape) if length > 1]
     sets = (axes for count in range(len(wide)) for axes in itertools.combinations(wide, count))
     yield from sorted(sets, key=lambda axes: math.prod(shape[axis] for axis in axes))
 
 
 class SampledBlock:
-    """Values of some indices of each axis, the same of both tensors.
+    """A sample of two tensors at the same indices of each axis.
 
     Parameters
     ----------
     x, y : ndarray
-        Of one shape.
+        Input and output, of one shape.
     most : int
-        How many values are taken at most.
+        The most values to take of each.
     """
 
     def __init__(self, x: NDArray[Any], y: NDArray[Any], most: int) -> None:
@@ -213,7 +225,10 @@ class SampledBlock:
         self._taken: dict[Axes, tuple[Floats, Floats]] = {}
 
     def fit(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
-        """Return the map with a pair for each index of some axes, or a factor, if values enough show it."""
+        """Return the map through 0, or else with a shift, that explains the sample; None without one.
+
+        It has a pair of a and b for each index of some axes, and needs at least 20 bits of evidence.
+        """
         x, y = self.take(axes)
         for through_zero in (True, False):
             lines = _fit(x, y, axes, dtype, level, through_zero=through_zero)
@@ -225,7 +240,10 @@ class SampledBlock:
         return None
 
     def fit_mostly(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
-        """Return the map that explains all but a few values, which lie far off, if values enough show it."""
+        """Return the map that explains all but at most 5 % of the sample; None without one.
+
+        It has a pair of a and b for each index of some axes, and needs at least 20 bits of evidence.
+        """
         x, y = self.take(axes)
         for through_zero in (True, False):
             lines, wrong = fit_medians(x, y, axes, through_zero=through_zero), np.zeros(x.shape, np.bool_)
@@ -244,7 +262,7 @@ class SampledBlock:
         return None
 
     def take(self, axes: Axes) -> tuple[Floats, Floats]:
-        """Return a sample of x and y with every index of some axes, as far as there is room."""
+        """Return samples of x and y, in float64; some axes are whole if there is room."""
         lengths = _choose_lengths(self._x.shape, self._most, axes)
         if lengths not in self._taken:
             self._taken = {lengths: (_take(self._x, lengths), _take(self._y, lengths))}
@@ -254,13 +272,16 @@ class SampledBlock:
 def _fit(
     x: Floats, y: Floats, axes: Axes, dtype: np.dtype[Any], level: Level, *, through_zero: bool
 ) -> PlainMap:
-    """Return the lines through some values."""
+    """Return the least-squares lines through values; for half precision, lines within all bounds if any."""
     lines = fit_lines(x, y, axes, measure_own_unit(y, dtype, level), through_zero=through_zero)
     return fit_closely(lines, x, y, dtype, level) if is_half(dtype) else lines
 
 
 def _choose_lengths(shape: tuple[int, ...], most: int, whole: Axes) -> tuple[int, ...]:
-    """Return the number of indices to take along each axis: long axes are cut first, those of a and b last."""
+    """Return the number of indices to take along each axis, in all at most `most` values.
+
+    Long axes are cut first; axes in `whole` only if the others are down to 4 indices.
+    """
     lengths = list(shape)
     while math.prod(lengths) > most:
         cut = [axis for axis in range(len(shape)) if axis not in whole and lengths[axis] > 4] or [
@@ -272,12 +293,12 @@ def _choose_lengths(shape: tuple[int, ...], most: int, whole: Axes) -> tuple[int
 
 
 def _take(values: NDArray[Any], lengths: tuple[int, ...]) -> Floats:
-    """Return the values at evenly spread indices, in float64; along the last axis, one run of indices."""
+    """Return the values at evenly spaced indices, in float64; along the last axis, at a run in its middle."""
     return np.ascontiguousarray(_pick(values, lengths), dtype=np.float64)
 
 
 def _pick(values: NDArray[Any], lengths: tuple[int, ...]) -> NDArray[Any]:
-    """Return those values in their own dtype; large tensors are read index by index of the first axis."""
+    """Return the values of `_take` in their own dtype; large tensors are read one first index at a time."""
     if len(lengths) > 1 and values.size > MOST_SAMPLED:
         chosen = np.linspace(0, len(values) - 1, lengths[0]).astype(np.intp)
         return np.stack([_pick(values[place], lengths[1:]) for place in chosen])
@@ -294,7 +315,7 @@ _MOST_DIGITS = 17
 
 
 def simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
-    """Return a map of one pair with as few digits as explain y."""
+    """Return a map of one pair with a and then b rounded to as few digits as explain y."""
     a, b = float(fitted.scale.flat[0]), float(fitted.shift.flat[0])
     middle = float(np.mean(x[np.isfinite(x)]))
     best = fitted._replace(digits=2 * _MOST_DIGITS)

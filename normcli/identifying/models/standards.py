@@ -1,4 +1,4 @@
-"""Groups without centre and scale: x̂ with eps = 0, by each divisor."""
+"""Standardized groups: x̂ with eps = 0, for each divisor."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Standard:
     size : ndarray, shape (groups,)
         The divisor of each group.
     offset : ndarray, shape (groups,)
-        |mean| / deviation: how much of the arithmetic cancels; |mean| where all values are the same, 0 where
-        nothing is subtracted.
+        |centre| / size, which tells how many digits the subtraction cancels; |centre| for groups of equal
+        values, 0 if nothing is subtracted.
     divisor : Divisor
         One of `STANDARDS`.
     measured : int or None
-        Of how many values the statistics of each group are, where these are but some of them.
+        The number of values that the statistics of each group count, if the rows hold only some of them.
     """
 
     rows: NDArray[Any]
@@ -53,12 +53,12 @@ class Standard:
 
     @property
     def centred(self) -> bool:
-        """Whether something was subtracted."""
+        """Whether the norms with this divisor subtract a centre."""
         return is_centred(self.divisor)
 
     @cached_property
     def missing(self) -> Selected | None:
-        """The values that do not count; None if all do."""
+        """True at NaN, which does not count; None if every value counts."""
         missing: Selected = np.isnan(self.rows)
         return missing if missing.any() else None
 
@@ -70,16 +70,19 @@ class Standard:
 
     @property
     def unit(self) -> Floats:
-        """The unit of the values: the size of each group, 1 where it is 0."""
+        """The divisor of each group, with 1 in place of 0, shape (groups,)."""
         return np.where(self.size > 0.0, self.size, 1.0)
 
     @property
     def group_size(self) -> int:
-        """Values in a group."""
+        """The number of values in a group, also of those that the rows leave out."""
         return self.measured or int(self.values.shape[1])
 
     def pick(self, places: NDArray[np.intp]) -> Standard:
-        """Return single values, by their places in all rows, each as a group with the statistics of its own."""
+        """Return single values as groups of one, each with the statistics of its whole group.
+
+        `places` are flat indices into the rows.
+        """
         groups, (rows, values) = (
             places // self.values.shape[1],
             (z.reshape(-1) for z in (self.rows, self.values)),
@@ -88,7 +91,7 @@ class Standard:
         return Standard(*picked, self.size[groups], self.offset[groups], self.divisor, self.group_size)
 
     def measure_length(self, p: float) -> Floats:
-        """Return ‖x‖ₚ of each group, measured once."""
+        """Return ‖x‖ₚ of each group, shape (groups,); it is kept for the next call."""
         if p not in self._lengths:
             self._lengths[p] = normalize(self.rows, "lp", axes=1, p=p, nan=_choose_rule(self.rows)).norm
         return self._lengths[p]
@@ -99,13 +102,13 @@ class Standard:
 
 
 MOMENTS = tuple(divisor for divisor in DIVISORS if divisor.measurement is Measurement.MOMENTS)
-"""The divisors with an eps; the root of the mean square stands for lengths too."""
+"""The divisors by moments: standard deviation and root mean square. The latter stands for lengths too."""
 
 STANDARDS = (*MOMENTS, *(divisor for divisor in DIVISORS if divisor.is_by_order))
 """The divisors by which groups are standardized, each with the centre of the first norm that has it."""
 
 ROWS = {divisor: next(row for row in NORMS.values() if row.divisor == divisor) for divisor in DIVISORS}
-"""The first norm that divides so."""
+"""The first norm of the table with each divisor."""
 
 
 def is_centred(divisor: Divisor) -> bool:
@@ -114,7 +117,15 @@ def is_centred(divisor: Divisor) -> bool:
 
 
 def standardize(rows: NDArray[Any], divisor: Divisor, *, omits_nan: bool = True) -> Standard:
-    """Return groups, shape (groups, group_size), without centre (if there is one) and scale."""
+    """Return groups standardized exactly by a divisor, without eps.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (groups, group_size)
+    divisor : Divisor
+    omits_nan : bool
+        Whether NaN does not count; if not, a group with NaN is NaN.
+    """
     row = ROWS[divisor]
     name, rule = cast("NormName", row.name), _choose_rule(rows) if omits_nan else None
     result = normalize(rows, name, axes=1, eps=None if row.eps is None else 0.0, nan=rule)
@@ -131,9 +142,10 @@ def standardize(rows: NDArray[Any], divisor: Divisor, *, omits_nan: bool = True)
 
 
 def standardize_roughly(rows: NDArray[Any], divisor: Divisor) -> Standard:
-    """Return what `standardize` does, in plain float64 arithmetic where that has a finite size for each group.
+    """Return groups standardized in plain float64 arithmetic, to a few roundings.
 
-    Divisors that go by the order of values have about their size: the largest distance from their centre.
+    Divisors that go by the order of values are only about right: the largest |x − centre|. Groups of long
+    integers, and constant or overflowing groups, have all groups standardized exactly.
     """
     row = ROWS[divisor]
     if is_long_integer(rows.dtype):
@@ -155,9 +167,9 @@ _CENTRES: Mapping[Centre, Callable[[NDArray[Any]], Floats | float]] = {
     Centre.MEDIAN: lambda rows: np.median(rows, axis=1, keepdims=True),
     Centre.MIDDLE: lambda rows: (rows.min(axis=1, keepdims=True) + rows.max(axis=1, keepdims=True)) / 2.0,
 }
-"""The centre of each group, off by a few roundings."""
+"""Functions from rows to the centre of each row, to a few roundings."""
 
 
 def _choose_rule(rows: NDArray[Any]) -> NanName | None:
-    """Return what NaN does: rows with it are taken only where y has it too, and then it does not count."""
+    """Return "omit" if rows have NaN, else None."""
     return "omit" if np.isnan(rows).any() else None

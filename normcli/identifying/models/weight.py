@@ -1,8 +1,8 @@
-"""The evidence for a match, in bits: the numbers that a norm predicted, less the numbers fitted to y.
+"""The evidence for a match, in bits: the numbers that a norm predicts, less the numbers fitted to y.
 
-Groups that were centred and divided show two numbers each: the factor, and where 0 lies. A norm predicts both
-from the input; a map y = a · x + b would have them by chance. A predicted number counts as many bits as y shows
-of it; a fitted number (an eps that nobody uses, p, a gamma) takes as many bits away.
+Each group that was centred and divided shows two numbers, its mean and its divisor. A norm predicts both from
+the input; a map y = a · x + b would agree with them by chance. A predicted number counts as many bits as y
+shows of it; a fitted number (an unusual eps, p, a gamma) costs as many bits.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 CERTAIN = 20.0
-"""Bits that a match has to have: chance has one in a million, and some thousand hypotheses are tried."""
+"""The fewest bits of a certain match: a chance of one in a million, with about a thousand hypotheses tried."""
 
 _COMMON = 4.0
-"""Bits of the choice of an eps: about 2⁴ are in use."""
+"""The bits that the choice of a usual eps costs: there are about 2⁴."""
 
 _MOST = 50.0
-"""No number is seen with more bits: a float64 has 53."""
+"""The most bits of one number: a float64 has 53."""
 
 _LEAST_OF_SCALE = 10.0
-"""Bits of what divides that a match has to have: any factor would do after a mean that is seen."""
+"""The fewest bits of the divisors alone: evidence for the mean says nothing of what divides."""
 
 _HALF_BIT = 0.5
 
 _SMALL_EPS = 0.2
-"""An eps that nobody uses is taken for one up to this part of the variances."""
+"""An unusual eps is odd if it is larger than this part of the median variance."""
 
 
 class Seen(NamedTuple):
@@ -48,7 +48,9 @@ class Seen(NamedTuple):
     offset : ndarray, shape (groups,)
         |mean| / size.
     group_size : int
+        The number of values in a group.
     centred : bool
+        Whether the norm subtracts a centre.
     """
 
     least: Floats
@@ -59,12 +61,15 @@ class Seen(NamedTuple):
     centred: bool
 
     def count_shift(self) -> float:
-        """Return how many bits of the groups' centres the values show."""
+        """Return the bits of the groups' means that y shows; 0 for a norm without mean."""
         bits = self._count_each()
         return _add(bits, self.offset * self.size, self._width) if self.centred else 0.0
 
     def count_scale(self, fitted: int) -> float:
-        """Return how many bits of the groups' factors the values show beyond the numbers that were fitted."""
+        """Return the bits of the groups' divisors that y shows, without as many of the best as were fitted.
+
+        0 if numbers were fitted and all divisors are equal.
+        """
         bits = self._count_each()
         if not fitted:
             return _add(bits, self.size, self._width)
@@ -74,11 +79,11 @@ class Seen(NamedTuple):
 
     @property
     def _width(self) -> float:
-        """The relative uncertainty of the best group's factor."""
+        """The largest relative width of a group's bounds, (largest − least) / largest."""
         return float(((self.largest - self.least) / self.largest).max(initial=0.0))
 
     def _count_each(self) -> Floats:
-        """Return how many bits each group's factor is seen with."""
+        """Return the bits with which y shows each group's factor: −log2 of the relative width of its bounds."""
         width = np.clip((self.largest - self.least) / self.largest, 2.0**-_MOST, 1.0)
         bits: Floats = -np.log2(width)
         pairs_alike = self.group_size == 2 and self.centred and self.least.max() <= self.largest.min()
@@ -86,7 +91,7 @@ class Seen(NamedTuple):
 
 
 def is_odd_eps(eps: float, unit: Floats) -> bool:
-    """Whether an eps that is none in use is too large beside variances (or deviations) to be taken for one."""
+    """Whether an unusual eps is larger than 0.2 of the median variance (or deviation, for an eps outside)."""
     return eps > _SMALL_EPS * float(np.median(unit))
 
 
@@ -99,15 +104,15 @@ def weigh(seen: Seen, *, eps: float, is_fitted: bool, is_odd: bool, numbers: int
     eps : float
         The simplest eps that fits; 0 if it is too small to show.
     is_fitted : bool
-        Whether that eps is not in use anywhere.
+        Whether the eps is not a usual one, and so was fitted.
     is_odd : bool
-        Whether it is too large for an eps: then the factors are no evidence.
+        Whether the eps is too large for one: then only the means are evidence.
     numbers : int
-        Other numbers that were fitted, p among them.
+        The count of other fitted numbers, such as p.
 
     Examples
     --------
-    One group whose factor is known to 2⁻²⁴ says nothing once an eps was fitted to it; two say something.
+    One group whose factor is known to 2⁻²⁴ is 24 bits of evidence; with a fitted eps, it is none.
 
     >>> one = Seen(np.array([0.5]), np.array([0.5 + 2.0**-25]), np.array([1.0]), np.zeros(1), 8, False)
     >>> round(weigh(one, eps=0.0, is_fitted=False, is_odd=False))
@@ -123,19 +128,22 @@ def weigh(seen: Seen, *, eps: float, is_fitted: bool, is_odd: bool, numbers: int
 
 
 def count_fine(least: Floats, largest: Floats, size: Floats, eps: float) -> float:
-    """Return the bits by which groups of half precision show that their statistics were not rounded to it.
+    """Return the bits by which y of half precision shows that statistics were not rounded to that precision.
 
     Parameters
     ----------
-    least, largest, size : ndarray, shape (groups,)
-        As in `Seen`; groups of one size have one rounding.
+    least, largest : ndarray, shape (groups,)
+        The bounds of each group's factor.
+    size : ndarray, shape (groups,)
+        The divisor of each group; groups with equal divisors count once.
     eps : float
-        Of half precision.
+        The machine epsilon of the half precision.
 
     Notes
     -----
-    A mean square that is rounded once is off by up to eps / 4 of itself either way at least (just below a power
-    of two), and its root by half of that: so likely it is that a factor lies in its bounds by chance.
+    One rounding of a mean square spreads it over at least ± eps / 4 (just below a power of two), and its root
+    over half of that. The narrower a factor's bounds, the less likely a rounded one lies between them by
+    chance.
     """
     with np.errstate(all="ignore"):
         bits = np.log2(eps * _RANGE_OF_ROOT / ((largest - least) / largest))
@@ -146,11 +154,11 @@ def count_fine(least: Floats, largest: Floats, size: Floats, eps: float) -> floa
 
 
 _RANGE_OF_ROOT = 0.25
-"""From end to end, in units of eps."""
+"""The width of the range over which rounding a mean square spreads its root, in machine epsilons."""
 
 
 def _add(bits: Floats, statistic: Floats, width: float) -> float:
-    """Return the bits of all groups; of one, where their statistics are the same and show one number only."""
+    """Return the sum of the groups' bits; the largest alone if their statistics are equal within `width`."""
     return float(bits.max(initial=0.0)) if _agree(statistic, width) else float(bits.sum())
 
 
@@ -160,7 +168,7 @@ def _agree(statistic: Floats, width: float) -> bool:
 
 
 def choose_bits(length: int, count: int) -> float:
-    """Return how many bits tell which values of all are meant."""
+    """Return the bits that describe a choice of `count` of `length` values: log2 of length · binomial."""
     return math.log2(length) + (
         math.lgamma(length + 1) - math.lgamma(count + 1) - math.lgamma(length - count + 1)
     ) / math.log(2.0)

@@ -1,4 +1,4 @@
-"""Local response normalization, looked for: along which axis, over how many channels, with which constants."""
+"""The search for local response normalization: its axis, its window of channels, and its constants."""
 
 from __future__ import annotations
 
@@ -27,41 +27,50 @@ if TYPE_CHECKING:
 
 
 WINDOWED = next(norm.name for norm in NORMS.values() if norm.divisor == WINDOW_POWER)
-"""The norm with a window."""
+"""The name of the norm with a window of channels, `lrn`."""
 
 LARGEST_SIZE = 11
-"""Channels in a window, at most."""
+"""The most channels in a window."""
 
 EXPONENTS = (0.75, 0.5, 1.0, *(n / 20 for n in range(1, 31) if n not in (10, 15, 20)))
 CONSTANTS = (1.0, 2.0, 0.0)
 """The exponents and the k that are tried, the likelier ones first; k is also fitted."""
 
 _FEW_VALUES = 256
-"""Values that an exponent is tried on first."""
+"""About how many values an exponent is tried on first."""
 
 _SCREENED = 1 << 9
-"""Values, about, that a window's sides are tried on before."""
+"""About how many values a window's size is tried on before its constants."""
 
 _OWN_ROUNDINGS = 2.0**-48
 """The relative error of the bounds themselves, as a part of the power."""
 
 _MARGIN = 4.0
-"""The factor on the error of values that are too close to 0 for bounds of their own."""
+"""The factor on the bounds of values when a found window's result is compared with all of y."""
 
 _LEAST_VALUES = 3
 """The fewest values that refute a line: fewer always lie on one."""
 
 
 _FITTED = 3
-"""Numbers of a window that are fitted: a, k and the exponent."""
+"""The count of a window's fitted numbers: a, k and the exponent."""
 
 _LEAST_WIDTH = 2.0**-1000
 
 
 class FittedWindow(NamedTuple):
-    """A window that gives y within its slack: its axis and constants, its result, the evidence.
+    """A window whose result is y within its slack.
 
-    The result is exact where there is evidence enough; else it is off by a few roundings of float64.
+    Parameters
+    ----------
+    axis : int
+        The axis of the channels.
+    window : Window
+        The size and the constants.
+    result : ndarray of float64
+        The norm's result: exact if there are at least 20 bits of evidence, else from plain float64 arithmetic.
+    bits : float
+        The evidence in bits.
     """
 
     axis: int
@@ -79,9 +88,15 @@ class Side(NamedTuple):
 
 
 def find_sides(x: Floats, y: Floats, slack: Floats) -> list[Side]:
-    """Return the windows that sampled lines along their axis do not refute for any constants.
+    """Return the windows that sampled lines along the second and the last axis leave possible.
 
-    A window refuted with some slack is refuted with every smaller slack too.
+    A window is possible if x / y may grow with the sum of squares. Empty for fewer than two axes, or if x or y
+    is not finite.
+
+    Parameters
+    ----------
+    x, y, slack : ndarray
+        Input, output, and the bound on the error of each y, of one shape.
     """
     if x.ndim < 2 or not (np.isfinite(x).all() and np.isfinite(y).all()):
         return []
@@ -98,9 +113,16 @@ def find_sides(x: Floats, y: Floats, slack: Floats) -> list[Side]:
 
 
 def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> Iterator[FittedWindow]:
-    """Yield each window, among the given sides, that gives y within its slack.
+    """Yield each window, of the given sides, whose result is y within the slack.
 
-    (x / y)^(1/exponent) is k + a · Σx², with a = α / size. Each value leaves an interval for a.
+    (x / y)^(1/exponent) is k + a · Σx², with a = α / size, and each value gives an interval for a. Of several
+    k, those whose α has the fewest digits are yielded.
+
+    Parameters
+    ----------
+    x, y, slack : ndarray
+        Input, output, and the bound on the error of each y, of one shape.
+    sides : iterable of Side
     """
     for axis, before, after in sides:
         moved = np.moveaxis(x, axis, 0)
@@ -133,7 +155,10 @@ def _count_digits(number: float) -> int:
 
 
 def _is_nearly_round(alpha: float) -> bool:
-    """Whether a number is nearly one of two digits, and not that: it makes up for what another one rounds."""
+    """Whether a number differs from one of two digits by less than 1e-5 of it, but is not equal to it.
+
+    Such an α makes up for the rounding of another constant.
+    """
     return 0.0 < abs(float(f"{alpha:.2g}") / alpha - 1.0) < _NEARLY_ROUND
 
 
@@ -141,7 +166,7 @@ _NEARLY_ROUND = 1e-5
 
 
 def lies_near(result: Floats, y: Floats, slack: Floats) -> bool:
-    """Whether the result of a window gives all of y, each value with its slack."""
+    """Whether every value of y is within 4 times its slack of a window's result."""
     return bool(np.all(np.abs(y - result) <= _MARGIN * slack))
 
 
@@ -152,7 +177,10 @@ def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _sum_windows(squares: Floats, before: int, after: int) -> Floats:
-    """Return the sums of windows along the first axis, each added by itself: differences would cancel."""
+    """Return the sum of squares of each value's window along the first axis, of the shape of `squares`.
+
+    Each sum is added up by itself, since differences of running sums would cancel.
+    """
     length = len(squares)
     sums = np.zeros(squares.shape)
     for offset in range(-min(before, length - 1), min(after, length - 1) + 1):
@@ -165,23 +193,23 @@ def _sum_windows(squares: Floats, before: int, after: int) -> Floats:
 
 
 def calculate_window(x: Floats, axis: int, window: Window) -> Floats:
-    """Return the exact result, rounded to float64."""
+    """Return the exact result of local response normalization with a window, rounded to float64."""
     plan = make_plan(Request(WINDOWED, axes=(axis,), size=window.size), x.shape, x.dtype)
     grid = replace(plan.grid, reach=Reach(window.before, window.after))
     return run(replace(plan.change_spec(window=window), grid=grid), x)[0]
 
 
 class _Seen(NamedTuple):
-    """The divisors of values, as x / y shows them.
+    """The divisors that x / y shows, for values where y is large enough.
 
     Parameters
     ----------
     ratio : ndarray, shape (values,)
         x / y.
     size : ndarray, shape (values,)
-        The sum of the squares of each window.
+        The sum of squares of each value's window.
     margin : ndarray, shape (values,)
-        The relative error of each ratio.
+        The bound on the relative error of each ratio.
     """
 
     ratio: Floats
@@ -189,13 +217,13 @@ class _Seen(NamedTuple):
     margin: Floats
 
     def take_few(self) -> _Seen:
-        """Return some of the values."""
+        """Return evenly spaced values, at most 256."""
         step = -(-self.ratio.size // _FEW_VALUES)
         return _Seen(self.ratio[::step], self.size[::step], self.margin[::step])
 
     @property
     def is_growing(self) -> bool:
-        """Whether the ratio may grow with the sum of squares, which it does with every exponent."""
+        """Whether the ratio, within its bounds, never falls as the sum of squares grows."""
         order = np.argsort(self.size)
         ratio, margin = self.ratio[order], self.margin[order]
         largest = np.maximum.accumulate(ratio / (1.0 + margin))
@@ -203,7 +231,10 @@ class _Seen(NamedTuple):
 
 
 def _look(x: Floats, y: Floats, slack: Floats, squares: Floats) -> _Seen | None:
-    """Return what values show with such sums of squares; None if they refute every exponent."""
+    """Return the divisors that values show, with their sums of squares; None if no exponent is possible.
+
+    That is so if signs of x and y differ, or if a y that should be small is large.
+    """
     usable = (np.abs(y) > 2.0 * slack) & (x != 0.0) & (squares > 0.0)
     if np.any(np.abs(y[~usable]) > 2.0 * slack[~usable] + np.abs(x[~usable])):
         return None
@@ -212,7 +243,7 @@ def _look(x: Floats, y: Floats, slack: Floats, squares: Floats) -> _Seen | None:
 
 
 def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, float]]:
-    """Yield each k that fits, the bounds of a, and the bits of evidence for it."""
+    """Yield each k that fits, the least and the largest a, and the bits of evidence."""
     ratio, size, margin = seen
     low, high = ((ratio / (1.0 + sign * margin)) ** (1.0 / exponent) for sign in (1.0, -1.0))
     middle = ratio ** (1.0 / exponent)
@@ -228,14 +259,18 @@ def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, fl
 
 
 def _count_bits(size: Floats, width: Floats) -> float:
-    """Return how many bits of the sums that differ are seen: one that all values share shows nothing."""
+    """Return the bits of evidence in sums of squares, given the uncertainty of each sum.
+
+    Each different sum counts log2(distance from the median / width); three of the largest are subtracted for
+    the fitted numbers.
+    """
     _, first = np.unique(size.astype(np.float32), return_index=True)
     bits = np.log2(np.maximum(np.abs(size - np.median(size)) / width, 1.0))[first]
     return float(bits.sum() - _FITTED * bits.max())
 
 
 def _fit_line(x: Floats, y: Floats) -> tuple[float, float]:
-    """Return the slope of the line of least squares through points, and its height at 0."""
+    """Return the slope and the value at 0 of the least-squares line through points."""
     x_mean, y_mean = float(x.mean()), float(y.mean())
     distance = x - x_mean
     square = float(distance @ distance)

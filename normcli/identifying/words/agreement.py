@@ -1,4 +1,4 @@
-"""Findings on a tensor that agrees: where its kernel rounds, and what its tolerance did not test.
+"""Findings on a tensor that agrees with the norm: where its kernel rounds, and whether another eps is nearer.
 
 `diagnose_casts`: a kernel of half precision rounds once, before gamma, or after each step; only its bits show
 which. `diagnose_closer_convention`: another eps or ddof gives far more exact values.
@@ -43,14 +43,17 @@ _MOST_ROUNDED = 1 << 18
 """The most values whose bits are compared; of larger tensors, whole groups of about this many values."""
 
 _NEARLY_ALL = 0.9
-"""The share of equal values that a kernel of the same roundings gives at least."""
+"""The least share of exact values with which an order of roundings is named."""
 
 _DEVIATIONS = 4.0
-"""Counts that differ by more than this many times their root do not differ by luck."""
+"""A share of exact values is clearly larger if it is so by more than this many standard deviations."""
 
 
 def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Given) -> Diagnosis | None:
-    """Return the order of roundings that gives clearly more exact bits than the plan's; None if none does.
+    """Return the diagnosis of an order of roundings that gives clearly more exact bits than the plan's.
+
+    None without such an order, for longer dtypes than half precision, and with a mask, running statistics or a
+    gate behind the norm.
 
     Parameters
     ----------
@@ -58,7 +61,7 @@ def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given
     values, actual : ndarray
         The input, and the tensor that is checked.
     given : Inputs
-        Gamma and beta, and a gate before the norm. With a mask or running statistics, return None.
+        Gamma and beta, and perhaps a gate before the norm.
     """
     grid, dtype = plan.grid, plan.choose_output_dtype(actual.dtype)
     if not is_half(dtype) or not given.scales or not _has_parameters_alone(given):
@@ -102,9 +105,9 @@ def _has_parameters_alone(given: Given) -> bool:
 
 
 def _list_orders(step: AffineStep, dtype: np.dtype[Any]) -> Iterator[tuple[str, tuple[AffineStep, ...]]]:
-    """Yield each order of roundings, in words and as steps that may round their input.
+    """Yield each order of roundings, in words and as affine steps to apply one after the other.
 
-    The first is that of a plan that does not round before gamma, the second of one that does.
+    First the result alone is rounded, then x̂ too, and with gamma and beta also their product.
     """
     yield "the result alone is rounded", (step,)
     yield "x̂ is rounded first", (step._replace(rounds_to=dtype),)
@@ -114,7 +117,7 @@ def _list_orders(step: AffineStep, dtype: np.dtype[Any]) -> Iterator[tuple[str, 
 
 
 def _make_step(plan: Plan, given: Given) -> AffineStep:
-    """Return how gamma and beta enter, in the tensor's rank."""
+    """Return the affine step of the given parameters, at the tensor's rank; those not given are None."""
     offset = "" if not plan.spec.gamma_offset else f"{plan.spec.gamma_offset} + "
     names = (f"{offset}gamma", given.gamma), ("beta", given.beta)
     way = ", ".join(name for name, values in names if values is not None) or "none"
@@ -125,25 +128,28 @@ def _make_step(plan: Plan, given: Given) -> AffineStep:
 # -- another eps or ddof
 
 _SAMPLED, _SAMPLED_OF_LARGE = 1 << 14, 1 << 12
-"""Values that are looked at, in whole groups; fewer of large tensors, which may lie in files."""
+"""About how many values are compared, in whole groups; fewer of large tensors, which may lie in files."""
 
 _LESS_EXACT = 0.5
-"""The request gives at most this share of the exact values that another convention gives."""
+"""The request gives at most this part of the exact values that another convention gives."""
 
 _MORE_EXACT = 0.2
-"""And the share of exact values is larger by at least this."""
+"""Another convention's share of exact values is larger than the request's by at least this."""
 
 _PATIENCE = 2
-"""The levels, each twice as careless, up to which the request may explain y before another convention does."""
+"""The number of levels after another convention's first fit at which the request may still fit."""
 
 _FEW_GROUPS = 8
-"""Statistics of fewer groups may all be off as another eps would have them: then patience has no end."""
+"""With fewer groups, the request may fit at any later level, since errors of few statistics may look like an
+eps."""
 
 
 def diagnose_closer_convention(
     plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Given
 ) -> Diagnosis | None:
-    """Return another eps or ddof that explains y up to rounding, if the plan's does not; else None.
+    """Return the diagnosis of another eps or ddof that gives far more exact values than the plan's.
+
+    None without one, for norms that do not divide by moments, and with a mask, a gate or running statistics.
 
     Parameters
     ----------
@@ -151,7 +157,7 @@ def diagnose_closer_convention(
     values, actual : ndarray
         The input, and a tensor within the tolerance of the result.
     given : Inputs
-        Gamma and beta. With a mask or running statistics, return None.
+        Gamma and beta.
     """
     dtype, grid, divisor = plan.choose_output_dtype(actual.dtype), plan.grid, plan.norm.divisor
     is_plain = divisor in MOMENTS and plan.norm.centre is ROWS[divisor].centre and plan.spec.range is None
@@ -192,7 +198,7 @@ def diagnose_closer_convention(
 
 
 def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep) -> list[Match]:
-    """Return models that explain y with fewer roundings than the request, unless the request explains y."""
+    """Return matches of models that explain y with fewer roundings than the request; empty if it explains y."""
     first = math.inf
     found: list[Match] = []
     for number, level in enumerate(samples.levels):
@@ -212,14 +218,14 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
 
 
 def _holds(model: Model, plan: Plan) -> bool:
-    """Whether a model agrees with the request, as far as the values show."""
+    """Whether a model allows the eps, place of eps and ddof of a plan."""
     eps = plan.spec.eps or 0.0
     is_placed = model.eps_mode is plan.spec.eps_mode or eps == 0.0
     return is_placed and model.ddof == plan.spec.ddof and model.low <= eps <= model.high
 
 
 def _choose(matches: list[Match], plan: Plan) -> Match:
-    """Return the best of some matches: of equally good ones that with as little else than was asked for."""
+    """Return the best of some matches: of about equally exact ones, that with the fewest other options."""
     first, *others = rank_matches(matches)
     alike = [first, *(match for match in others if match.equal >= first.equal - BY_LUCK)]
     spec = plan.spec
@@ -227,7 +233,7 @@ def _choose(matches: list[Match], plan: Plan) -> Match:
 
 
 def _describe(match: Match, plan: Plan) -> str:
-    """Return an eps in words, with its place and ddof if they differ from the request."""
+    """Return the eps of a match in words, with its place and ddof if they differ from the plan's."""
     low, high = match.eps_range
     eps = f"an eps of at most {round_down(high):.2g}" if low == 0.0 < high else f"eps {match.eps:g}"
     place = "" if match.eps_mode == plan.spec.eps_mode else f" {match.eps_mode} the root"

@@ -1,4 +1,4 @@
-"""A plain map in words: a and b, norms that look so, stored statistics or a σ that would give it."""
+"""A plain map in words: a and b, and the norms, running statistics or σ that would give it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 _MOST_NUMBERS = 4
-"""Numbers of a list that are said; of a longer one its least and its largest."""
+"""The most numbers that are listed; of more, the least and the largest are named."""
 
 _MOST_NAMES = 4
 
 _OF_LAYERS = ParameterRule.CHANNEL, ParameterRule.REDUCED
-"""The axes of gamma for norms that are layers: the channels or the reduced axes."""
+"""The parameter rules of norms that are layers: gamma has the channels or the reduced axes."""
 
 
 def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diagnosis:
@@ -104,13 +104,13 @@ def _is_zero(values: Floats) -> bool:
 
 
 def name_norms(matches: Iterable[Match]) -> list[str]:
-    """Return the norms of matches, each once, but for those whose eps no kernel has."""
+    """Return the titles of matches' norms, each once, at most 4; matches with an odd eps are left out."""
     names = dict.fromkeys(find_norm(match.norm)[0].title for match in matches if not match.is_odd)
     return [*names][:_MOST_NAMES]
 
 
 def format_evaluation(evaluation: Evaluation) -> str:
-    """Return the stored statistics that would make a plain map, and the gamma and beta that go with them."""
+    """Return the words for the running statistics, gamma and beta that would give a plain map."""
     mean, square = _format_numbers(evaluation.mean), _format_numbers(evaluation.square)
     step = evaluation.affine
     neutral = [name for name, v in (("gamma is 1", step.scale), ("beta is 0", step.shift)) if v is None]
@@ -120,7 +120,10 @@ def format_evaluation(evaluation: Evaluation) -> str:
 
 
 def list_hidden_by_map(asked: Question, plain: PlainMap) -> list[str]:
-    """Return the norms that a gamma and a beta of each index would make a plain map."""
+    """Return the names of norms that look like a plain map if they have an unknown gamma and beta.
+
+    Empty if gamma or beta was given, or if the map has one pair for all values.
+    """
     if not plain.axes or asked.gamma is not None or asked.beta is not None:
         return []
     wide, hidden = {axis for axis, length in enumerate(asked.x.shape) if length > 1}, []
@@ -134,10 +137,10 @@ def list_hidden_by_map(asked: Question, plain: PlainMap) -> list[str]:
     return hidden
 
 
-# -- x / σ, which one factor times x is
+# -- x / σ is one factor times x
 
 _ROUNDINGS = 64.0
-"""Of the dtype, that a kernel's σ may be off."""
+"""The relative error of a kernel's σ, in machine epsilons of y's dtype."""
 
 
 def tell_sigma(plan: Plan, found: Identification) -> Diagnosis | None:
@@ -180,7 +183,13 @@ def tell_sigma(plan: Plan, found: Identification) -> Diagnosis | None:
 
 
 def compare_sigma(sigma: float, largest: float, tolerance: float) -> tuple[str, tuple[str, ...]]:
-    """Return how σ lies beside the largest singular value, and which estimates lie there."""
+    """Return σ in words relative to the largest singular value, and a sentence on power iterations, if any.
+
+    Examples
+    --------
+    >>> compare_sigma(1.1, 1.0, 1e-6)
+    ('10 % above the largest singular value', ('no power iterations end above it',))
+    """
     off = sigma / largest - 1.0
     share = f"{100.0 * abs(off):.3g} %"
     if abs(off) <= tolerance:

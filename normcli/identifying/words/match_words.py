@@ -1,4 +1,4 @@
-"""A match in words: which norm, over which axes, with which numbers, how exactly, and who has it so."""
+"""A match in words: its norm, axes and numbers, the exactness of y, and the frameworks that compute it."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from normcli.norms.layout import Layout
 
 _SHORT_DIGITS, _LONG_DIGITS = 10, 18
-"""Significant digits of an exact value: one more than tells neighbours apart."""
+"""Significant digits of an exact value, enough to tell neighbours apart: of short dtypes, and of float64."""
 
 _TELLING = ("norm", "axes", "groups", "group_order", "ddof", "p", "affine", "window", "rows", "steps")
-"""The fields of a match that its words tell, without eps."""
+"""The fields of a match that are told in words, besides eps."""
 
 _MOST_NAMES = 3
-"""Frameworks, and algorithms, that one line names."""
+"""The most frameworks, or algorithms, that one line names."""
 
 _CONSTANT = 1e-3
-"""Numbers that differ by less than this part of them are one number."""
+"""The largest relative difference of the values of a fitted gamma that counts as one number."""
 
 
 def format_axes(axes: Sequence[int], layout: Layout) -> str:
@@ -51,7 +51,7 @@ def format_title(match: Match, layout: Layout) -> str:
 
 
 def format_match(match: Match, asked: Question, layout: Layout) -> str:
-    """Return all that is said of a match, on one line."""
+    """Return a match on one line: title, clauses, and frameworks in parentheses."""
     told = ", ".join((format_title(match, layout), *list_clauses(match, asked, layout)))
     return f"{told} ({name_frameworks(match, _MOST_NAMES)})" if match.like else told
 
@@ -82,18 +82,18 @@ def list_clauses(match: Match, asked: Question, layout: Layout) -> Iterator[str]
 
 
 def list_unused(way: str, asked: Question) -> list[str]:
-    """Return which of gamma and beta were given and did not enter."""
+    """Return the names of gamma and beta, if given, that a way of the affine step does not use."""
     return [name for name in ("gamma", "beta") if getattr(asked, name) is not None and name not in WAYS[way]]
 
 
 def format_fitted(match: Match) -> str:
-    """Return the gamma and beta that nobody gave; a gamma that is the same everywhere, with its value."""
+    """Return the words for a fitted gamma and beta; for one gamma everywhere and no beta, with its value."""
     factor = find_factor(match)
     return "a fitted gamma and beta" if factor is None else f"a gamma of {factor:.5g} everywhere"
 
 
 def find_factor(match: Match) -> float | None:
-    """Return the gamma that was fitted where it is one number, and beta 0; None elsewhere."""
+    """Return the fitted gamma if it is one number and beta is 0, both to 0.1 % of it; else None."""
     step = None if match.hypothesis is None else match.hypothesis.affine
     if step is None or step.scale is None:
         return None
@@ -103,7 +103,7 @@ def find_factor(match: Match) -> float | None:
 
 
 def format_steps(steps: Steps) -> str:
-    """Return what estimated σ, no closer than y tells."""
+    """Return the words for the power iterations that estimated σ, as a range if y does not tell more."""
     if steps.is_largest:
         return f"by the largest singular value or {steps.fewest} and more power iterations from {steps.start}"
     if steps.most is None:
@@ -114,7 +114,7 @@ def format_steps(steps: Steps) -> str:
 
 
 def format_eps(match: Match) -> str:
-    """Return the eps, with its place where that is not inside the root; as a range where it does not show."""
+    """Return the eps in words, with its place if outside the root; `any eps up to …` if y does not show it."""
     low, high = match.eps_range
     if low == 0.0 and math.isinf(high):
         return "any eps"
@@ -125,20 +125,20 @@ def format_eps(match: Match) -> str:
 
 
 def round_down(value: float) -> float:
-    """Return a positive number with two significant digits that is no larger."""
+    """Return the largest number of two significant digits that is at most a positive value."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     nearest = float(f"{value:.1e}")
     return nearest if nearest <= value else nearest - unit
 
 
 def name_frameworks(match: Match, most: int) -> str:
-    """Return the frameworks that do so, or the first of them."""
+    """Return the frameworks of a match in words, at most `most` of them."""
     given = {name: find_convention(name, match.norm).eps is EpsRule.GIVEN for name in match.like}
     return shorten_list([f"{name} with this eps" if own else name for name, own in given.items()], most)
 
 
 def shorten_list(names: Sequence[str], most: int = _MOST_NAMES) -> str:
-    """Return names, or the first of them.
+    """Return names joined by commas, cut after `most` of them.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def shorten_list(names: Sequence[str], most: int = _MOST_NAMES) -> str:
 
 
 def format_share(share: float) -> str:
-    """Return a share in percent; of all but a few, `> 99.99 %`.
+    """Return a share as a percentage; `> 99.99 %` if it would be rounded up to 100 %.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def format_share(share: float) -> str:
 
 
 def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[str]:
-    """Yield sentences on how many values have the exact bits, and which algorithm gives the others."""
+    """Yield clauses on the share of exact values, and on the algorithms, if any, that give y's bits."""
     if told:
         best, *others = told
         share = f"{format_share(best.equal)} of the bits"
@@ -192,7 +192,7 @@ def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[
 
 
 def list_fitted(best: Match, matches: Iterable[Match]) -> Iterator[str]:
-    """Yield sentences on the options that a fitted gamma hides, given all matches of the tensor."""
+    """Yield clauses on the options that a fitted gamma hides, given all matches of the tensor."""
     if best.affine != ESTIMATED:
         return
     if NORMS[best.norm].centre is Centre.MEAN:
@@ -203,7 +203,7 @@ def list_fitted(best: Match, matches: Iterable[Match]) -> Iterator[str]:
 
 
 def choose_others(best: Match, others: Iterable[Match]) -> list[Match]:
-    """Return the matches that are named after the best: as usual ones, no two of the same words."""
+    """Return the alternatives to the best match: no less usual, and with different words each."""
     chosen = {_make_key(best): best}
     for match in others:
         if match.is_usual >= best.is_usual and match.by_default >= best.by_default:
@@ -212,7 +212,7 @@ def choose_others(best: Match, others: Iterable[Match]) -> list[Match]:
 
 
 def _make_key(match: Match) -> tuple[Any, ...]:
-    """Return what tells a match from another: the place of eps only where there has to be one."""
+    """Return what is told of a match; with the place of eps only if an eps of 0 does not fit."""
     place = None if match.eps_range[0] == 0.0 else match.eps_mode
     return (place, *(getattr(match, name) for name in _TELLING))
 
@@ -223,16 +223,16 @@ def format_place(index: Iterable[int | np.intp]) -> str:
 
 
 def list_of_factor(matches: Iterable[Match], size: int) -> Iterator[str]:
-    """Yield by which root mean square of an eps in use, times one factor, a length with an odd one is.
+    """Yield a clause if an ℓ2 length with an unusual eps is a root mean square with a usual one, over √n.
 
     x / √(Σx² + eps) is x / √(ms + eps/n), divided by √n.
 
     Parameters
     ----------
     matches : iterable of Match
-        Of the same groups.
+        Matches of the same groups; the first such length gives the clause.
     size : int
-        Values in a group.
+        The number of values in a group, n.
     """
     for match in matches:
         if match.p == _EUCLIDEAN and match.eps_mode == EpsMode.INSIDE and not match.is_usual:

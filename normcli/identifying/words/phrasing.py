@@ -1,4 +1,4 @@
-"""The diagnosis of any answer: a norm, a fault, a map, a doubt, or nothing known."""
+"""The diagnosis of an identification in words: a norm, a fault, a map, a doubt, or nothing known."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SUGGEST = "normcli identify … --suggest"
 
 
 def diagnose(found: Identification) -> Diagnosis:
-    """Return what made a tensor, as far as the data show.
+    """Return the diagnosis of an identification.
 
     Parameters
     ----------
@@ -76,13 +76,16 @@ def diagnose(found: Identification) -> Diagnosis:
 
 
 def find_arithmetic(found: Identification, match: Match) -> Fault | None:
-    """Return the fault of the sums that take a match far from the exact result; None where rounding does.
+    """Return the fault of a kernel's sums: added in half precision, or E[x²] − E[x]² that cancels.
+
+    None if the identification has no algorithm, or if that has neither fault.
 
     Parameters
     ----------
     found : Identification
+        An identification with reproductions, if an algorithm gives y's bits.
     match : Match
-        One of its matches.
+        One of its matches, whose largest distance decides about cancellation.
     """
     told = found.reproductions[0].computation.accumulation if found.reproductions else None
     if told is not None and is_half(np.dtype(find_type(told.dtype))):
@@ -96,21 +99,21 @@ def find_arithmetic(found: Identification, match: Match) -> Fault | None:
 
 
 _FAR = 16.0
-"""Units of the last place beyond which a difference of squares has cancelled."""
+"""Distances in ulp beyond which y is far from the exact result."""
 
 
 def split_reason(reason: str) -> tuple[str, tuple[str, ...]]:
-    """Return why nothing can be identified, and what stands behind it."""
+    """Return a reason without its explanation, and the explanation in a tuple, empty without one."""
     first, _, rest = reason.replace(", as where", ":").partition(": ")
     return first, tuple(filter(None, [rest]))
 
 
 _EXCEPT = OF_REGIONS["values"].fault.words
-"""The words of faults that are known by their place alone."""
+"""The words of faults of which only the place is known."""
 
 
 def tell_claim(claim: Claim) -> tuple[str, tuple[str, ...]]:
-    """Return what a claim says, as far as a cause has room for it behind its norm, and its evidence."""
+    """Return the cause of a claim, cut to the room behind a norm's name, and the evidence with what was cut."""
     room = MOST_WORDS - (_BEFORE_PLACE if claim.cause.startswith(_EXCEPT) else _BEFORE)
     if count_words(claim.cause) <= room:
         return claim.cause, claim.evidence
@@ -122,7 +125,7 @@ def tell_claim(claim: Claim) -> tuple[str, tuple[str, ...]]:
 
 
 _BEFORE, _BEFORE_PLACE = 4, 2
-"""Words before a fault, as in `y is ln, but`; and before one known by its place alone, as in `ln differs`."""
+"""The number of words before a fault, as in `y is ln, but`, and before a place alone, as in `ln differs`."""
 
 
 def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
@@ -156,7 +159,7 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
 
 
 def _diagnose_near(near: NearNorm, layout: Layout) -> Diagnosis:
-    """Return the norm that y is but for errors that nothing explains."""
+    """Return the diagnosis of a y that is near a norm's result, with errors that nothing explains."""
     plan, groups, share = near.plan, near.plan.request.groups, 100.0 * near.off / near.spread
     title = f"{plan.norm.title} over {format_axes(plan.grid.axes, layout)}"
     clauses = () if groups is None else (format_count(groups, "group"),)
@@ -173,7 +176,7 @@ def _diagnose_near(near: NearNorm, layout: Layout) -> Diagnosis:
 
 
 def _add_arithmetic(told: Diagnosis, found: Identification) -> Diagnosis:
-    """Return the diagnosis of a match with the fault of its sums, if they take it far from the exact result."""
+    """Return a match's diagnosis as that of a fault, if sums take y more than 16 ulp from the exact result."""
     best = found.matches[0]
     wrong = find_arithmetic(found, best)
     if wrong is None or not best.max_ulp > _FAR:
@@ -186,7 +189,7 @@ def _add_arithmetic(told: Diagnosis, found: Identification) -> Diagnosis:
 
 
 def _diagnose_match(found: Identification, layout: Layout) -> Diagnosis:
-    """Return which norm a tensor is."""
+    """Return the diagnosis of a tensor with matches: the best one's norm, with the others as alternatives."""
     asked, (best, *rest) = found.question, found.matches
     others = choose_others(best, rest)
     cause, evidence = add_clauses(f"y is {format_title(best, layout)}", list_clauses(best, asked, layout))
@@ -206,7 +209,7 @@ def _diagnose_match(found: Identification, layout: Layout) -> Diagnosis:
 
 
 def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
-    """Return the norm that fits with too little evidence, or that fits only nearly."""
+    """Return the diagnosis of a norm that fits with too little evidence, an odd eps, or only nearly."""
     first, asked = found.doubtful[0], found.question
     dtype, clauses = choose_counting_dtype(asked.y.dtype), [*list_clauses(first, asked, layout)]
     title = format_title(first, layout)

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 _ABOUT = 1e-6
-"""An eps may be this part of itself off, as float32 has it."""
+"""The largest relative difference of two equal eps, one of which may be rounded to float32."""
 
 _NEAR = 0.01
-"""The same of the constants of a window, which are fitted."""
+"""The largest relative difference of two equal p, ddof or constants of a window, which are fitted."""
 
 _WINDOW = ("size", "alpha", "exponent", "k")
 
@@ -48,7 +48,7 @@ class OtherChoice(NamedTuple):
     asked : str
         The request's choice: `1e-05`; empty if the words imply it.
     option : str or None
-        The option on the command line that gives the match; None if there is none.
+        The option on the command line with the match's choice; None without such an option.
     """
 
     words: str
@@ -85,7 +85,10 @@ def list_other_choices(plan: Plan, match: Match, asked: Question) -> list[OtherC
 
 
 def find_remedy(plan: Plan, match: Match, asked: Question, differences: Sequence[OtherChoice]) -> str | None:
-    """Return the command whose result is the match: by one option, a framework's name, or several options."""
+    """Return the command whose result is the match, with one option, a framework's name, or several options.
+
+    None if a difference has no option.
+    """
     name, groups = plan.norm.name, plan.request.groups
     options = [difference.option for difference in differences]
     if len(options) != 1 or not all(options):
@@ -97,7 +100,7 @@ def find_remedy(plan: Plan, match: Match, asked: Question, differences: Sequence
 
 
 def find_own_command(match: Match, asked: Question) -> str | None:
-    """Return the command whose result is a match, by the norm's defaults where they do; None if none is."""
+    """Return the shortest command whose result is a match; None if no command has that result."""
     request = Request(match.norm, layout=asked.layout, groups=match.groups)
     plan = try_request(request, asked)
     differences = None if plan is None else list_other_choices(plan, match, asked)
@@ -111,7 +114,7 @@ def find_own_command(match: Match, asked: Question) -> str | None:
 
 
 def _place_parameters(plan: Plan, match: Match, asked: Question) -> str:
-    """Return the option that says along which axes gamma and beta lie, where a request does not say so."""
+    """Return the option, after a space, for the axes of gamma and beta; empty if a request implies them."""
     wanted = plan.request._replace(axes=match.axes) if plan.grid.axes != match.axes else plan.request
     moved = try_request(wanted, asked)
     step = None if match.hypothesis is None else match.hypothesis.affine
@@ -125,12 +128,15 @@ def _place_parameters(plan: Plan, match: Match, asked: Question) -> str:
 
 
 def try_request(request: Request, asked: Question) -> Plan | None:
-    """Return a plan of a question's tensor; None if the norm or the framework does not take its shape."""
+    """Return the plan of a request for a question's input; None if the norm or framework refuses its shape."""
     return try_plan(request, asked.x.shape, asked.x.dtype)
 
 
 def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[OtherChoice] | None:
-    """Return how the groups differ; None if no option of the norm makes the match's groups."""
+    """Return the difference of the groups, in a list that is empty if they are equal.
+
+    None if no option of the norm gives the match's groups.
+    """
     layout = plan.grid.layout
     if match.window is not None or match.rows is not None:
         pair = (match.axes, plan.grid.axes) if match.rows is None else (match.rows, plan.spec.rows or ())
@@ -175,7 +181,7 @@ def _name_axes(word: str, there: Sequence[int], here: Sequence[int], layout: Lay
 
 
 def _compare_numbers(plan: Plan, match: Match) -> Iterator[OtherChoice]:
-    """Yield how p, eps, ddof, the window and the iterations differ."""
+    """Yield the differences of eps, p, ddof, the window's constants and the power iterations."""
     spec, window = plan.spec, match.window
     if match.takes_eps and spec.eps is not None:
         yield from _compare_eps(spec.eps, spec.eps_mode, match)
@@ -218,7 +224,7 @@ def _compare_eps(eps: float, mode: EpsMode | None, match: Match) -> Iterator[Oth
 
 
 def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[OtherChoice]:
-    """Yield how gamma and beta entered, and in which order the axes of y are, where that is otherwise."""
+    """Yield the differences in the way that gamma and beta entered, and in the order of y's axes."""
     adds_one, way = plan.spec.gamma_offset == 1, match.affine
     unused = list_unused(way, asked)
     if way == ESTIMATED:

@@ -1,4 +1,4 @@
-"""The diagnosis of a tensor beside the norm that was asked for: how it differs, in one record."""
+"""The diagnosis of a tensor compared with the requested norm: how it differs, and what makes both agree."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _UNEXPLAINED = (Kind.NONE, Kind.UNDECIDED)
-"""The kinds of answer that leave open why a tensor differs."""
+"""The verdicts that leave open why a tensor differs."""
 
 
 def diagnose_actual(
@@ -58,11 +58,11 @@ def diagnose_actual(
     Parameters
     ----------
     subject : AskedNorm
-        The norm that it should be.
+        The requested norm, with its inputs.
     values, actual : ndarray
         The input (with the residual added), and the tensor that is checked.
     checked : Checked
-        How far it is from the exact result.
+        The comparison of the tensor with the exact result.
     """
     saved, selection = checked.saved, subject.inputs.selection
     if selection is not None and not subject.takes_slice and selection.count(values) == values.size:
@@ -85,11 +85,11 @@ def diagnose_actual(
 
 
 _ROUNDED_HALVES = 4.0
-"""Roundings to half precision, of the largest value, that x, gamma and beta bring along."""
+"""The error by rounding x, gamma, beta and y to half precision, in machine epsilons times the largest |y|."""
 
 
 def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any]) -> bool:
-    """Whether stored statistics give y but for roundings to half precision."""
+    """Whether y is the norm with running statistics, up to roundings to half precision; False without these."""
     if subject.inputs.given is None:
         return False
     found = check(subject.plan, values, {NORMALIZED: actual}, subject.inputs).comparisons[NORMALIZED]
@@ -125,7 +125,7 @@ def _diagnose(
 
 
 def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, option: str | None) -> Diagnosis:
-    """Return the diagnosis of a tensor of which some values count: whether y is the norm of all."""
+    """Return the diagnosis of a masked or sliced tensor, given what the whole tensor was identified as."""
     if any(match.affine != ESTIMATED for match in found.matches):
         return diagnose_request(plan, found, given, option)
     if plan.request.over is None:
@@ -141,7 +141,7 @@ def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, o
 def _diagnose_gated(
     subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], option: str | None
 ) -> Diagnosis:
-    """Return the diagnosis of a gated tensor without known fault: it may be right, but rounded on the way."""
+    """Return the diagnosis of a gated tensor that no fault explains: roundings between the steps may."""
     name, dtype = subject.plan.norm.name, choose_counting_dtype(actual.dtype)
     if is_off_by_rounding(subject, values, actual, dtype):
         steps = ("the norm, the activation and the product may each be rounded",) if is_half(dtype) else ()
@@ -154,13 +154,14 @@ def _diagnose_gated(
 
 
 _MORE_ROUNDINGS = 4.0
-"""What steps that are each rounded to half precision leave, beside the last rounding of a gated result."""
+"""The factor on the error bounds of a gated result, if each step may be rounded to half precision."""
 
 
 def suggest_option(found: Comparison) -> str | None:
-    """Return the option that lets what differs pass, with the least number that does; None without one.
+    """Return the option with the smallest tolerance at which an array passes, such as `--atol 0.0013`.
 
-    It is `--max-ulp` where that was asked for, otherwise the one of `--rtol` and `--atol` that grows less.
+    It is `--max-ulp` if that is the tolerance in use, else the one of `--rtol` and `--atol` that grows less.
+    None if the array passes already, or no such tolerance is finite.
     """
     smallest, limits = found.smallest, found.tolerance
     if smallest is None or found.ok:
@@ -176,24 +177,25 @@ def suggest_option(found: Comparison) -> str | None:
 
 
 def _tolerate(name: str, option: str | None) -> str | None:
-    """Return the command by which a tensor passes, with its option."""
+    """Return the command with an option by which a tensor passes; None without an option."""
     return None if option is None else f"normcli check {name} … {option}"
 
 
 def diagnose_request(
     plan: Plan, found: Identification, given: Given | None = None, option: str | None = None
 ) -> Diagnosis:
-    """Return how a tensor differs from the norm that was asked for; or which other norm or map it is.
+    """Return the diagnosis of a tensor's difference from the requested norm, or of another norm or map.
 
     Parameters
     ----------
     plan : Plan
         The plan of the request.
     found : Identification
+        What the tensor was identified as.
     given : Given or None
-        Running statistics.
+        Running statistics; None without them.
     option : str or None
-        The option with the least tolerance by which the tensor passes.
+        The option with the smallest tolerance at which the tensor passes; None without one.
     """
     likely, less_likely = found.doubtful[:_MOST_DOUBTFUL], found.doubtful[_MOST_DOUBTFUL:]
     same = {id(match) for match in likely if list_other_choices(plan, match, found.question) == []}
@@ -234,14 +236,14 @@ def diagnose_request(
 
 
 _MOST_DOUBTFUL = 16
-"""Doubtful matches among which the norm that was asked for is looked for."""
+"""The number of doubtful matches among which the requested norm is looked for."""
 
 _TOLD = 8
-"""Values that one request gives to the bit and a simpler one does not: fewer may be other roundings."""
+"""The fewest values by which an exact match is preferred to one with fewer differences."""
 
 
 def _choose(requests: Sequence[tuple[Match, list[OtherChoice]]]) -> tuple[Match, list[OtherChoice]]:
-    """Return the request with the fewest differences, or another that alone gives every value exactly."""
+    """Return the match with the fewest differences; if it misses 8 values, one that gives every value."""
     first = min(requests, key=lambda pair: len(pair[1]))
     missed = (1.0 - first[0].equal) * first[0].compared
     exact = [pair for pair in requests if pair[0].equal == 1.0 and missed >= _TOLD]
@@ -252,7 +254,7 @@ _FAULTS = {
     "--axes": "stats-other-axes", "--eps": "stats-eps-other", "--eps-mode": "stats-eps-outside",
     "--ddof": "stats-ddof",
 }  # fmt: skip
-"""The faults that are another request, by its option."""
+"""The ids of the faults that are another request, by its option."""
 
 
 def _contrast(
@@ -263,7 +265,7 @@ def _contrast(
     given: Given | None,
     option: str | None,
 ) -> tuple[str, tuple[str, ...], str | None]:
-    """Return how a match differs from the request: cause, evidence and remedy."""
+    """Return cause, evidence and remedy (or None) of a match that differs from the request."""
     name = plan.norm.name
     remedy = find_remedy(plan, match, found.question, differences) if differences else None
     told = list(differences)
@@ -288,7 +290,7 @@ def _contrast(
 
 
 def _join_differences(name: str, told: Sequence[OtherChoice], framework: str) -> tuple[str, tuple[str, ...]]:
-    """Return the cause, with the asked options if there is room, and the differences left out."""
+    """Return the cause, with the requested choices if there is room, and the differences left out."""
     contrasts = f"{name} differs: {'; '.join(one.contrast for one in told)}"
     words = f"{name} differs: {', '.join(one.words for one in told)}"
     like = f" (as {framework})" if framework else ""

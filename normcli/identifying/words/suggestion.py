@@ -1,4 +1,4 @@
-"""How to find out more: the tensor that tells candidates apart best, or whether x and y were exchanged."""
+"""Next steps: the input that tells candidates apart best, and whether x and y were exchanged."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 
 MOST_CANDIDATES = 6
-"""Candidates that are told apart, the best first."""
+"""The most reproductions or matches that become candidates, the best first."""
 
 MOST_VALUES = 1 << 16
-"""Values of a suggested tensor: of a larger one the first axis is shortened."""
+"""The most values, about, of a suggested tensor: a larger one has its first axis shortened."""
 
 DRAWS = (
     ("normal", None, None),
@@ -62,11 +62,11 @@ class Suggestion(NamedTuple):
     ----------
     recipe : Recipe
     told, pairs : int
-        The pairs of candidates with different results, and all pairs.
+        The number of pairs of candidates with different results, and of all pairs.
     share : float
-        The largest share of values that differ in a pair.
+        The largest share of values that differ between two candidates.
     names : tuple of str
-        The candidates.
+        The names of the candidates.
     """
 
     recipe: Recipe
@@ -88,14 +88,21 @@ class Suggestion(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A norm with all of its options, and how it is calculated; None: exactly, and rounded."""
+    """A norm with its options, and the way in which it is calculated.
+
+    Parameters
+    ----------
+    request : Request
+    computation : Computation or None
+        The algorithm, dtype of sums and casts; None for the exact result, rounded once to the dtype of x.
+    """
 
     request: Request
     computation: Computation | None
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the request, as on a command line."""
+        """The options that the request has, by name."""
         return {name: value for name, value in self.request._asdict().items() if value is not None}
 
     @property
@@ -114,16 +121,17 @@ class _Candidate(NamedTuple):
 
 
 def suggest(found: Identification) -> Suggestion | None:
-    """Return the tensor that tells apart most clearly what fits, of the candidates before gamma and beta.
+    """Return the input whose results, without gamma and beta, differ between most pairs of candidates.
 
     Parameters
     ----------
     found : Identification
+        The reproductions, or else the matches, to tell apart.
 
     Returns
     -------
     Suggestion or None
-        None where there are no two candidates, or they are the same of every tensor that is tried.
+        None if there are no two candidates, or if their results are equal for every input that is tried.
     """
     x = found.question.x
     every = list(dict.fromkeys(_list_candidates(found)))
@@ -147,7 +155,7 @@ def suggest(found: Identification) -> Suggestion | None:
 
 
 def _list_candidates(found: Identification) -> Iterator[_Candidate]:
-    """Yield what fits: computations, or else norms, each with the least and the largest usual eps."""
+    """Yield the reproductions, or else the matches, each with its own and the extreme usual eps that fit."""
     question = found.question
     for told in found.reproductions[:MOST_CANDIDATES]:
         yield from _spread_eps(question, told.match, told.computation)
@@ -174,18 +182,21 @@ def _spread_eps(question: Question, match: Match, computation: Computation | Non
 
 
 def _choose_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape in which every axis has several places, and which is not very large."""
+    """Return a shape with at least two indices along every axis, and its first axis cut to about 2¹⁶ values."""
     longer = tuple(max(2, length) for length in shape)
     rest = math.prod(longer[1:])
     return (min(longer[0], max(2, MOST_VALUES // max(1, rest))), *longer[1:])
 
 
 MOST_EXCHANGED = 1 << 20
-"""Larger tensors are not tried the other way round."""
+"""Tensors with more values than this are not tested for an exchange of x and y."""
 
 
 def hint_exchange(question: Question, told: Diagnosis) -> Diagnosis:
-    """Return a diagnosis that finds no norm, and asks whether x and y were exchanged where x is a norm of y."""
+    """Return a diagnosis, with the next step to ask whether x and y were exchanged if x is a norm of y.
+
+    The diagnosis is unchanged if it finds a norm or a fault, or if x is no norm of y with default options.
+    """
     x, y = question.x, question.y
     if told.verdict not in (Kind.AFFINE, Kind.NONE) or x.shape != y.shape or x.size > MOST_EXCHANGED:
         return told

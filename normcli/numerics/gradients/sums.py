@@ -112,17 +112,13 @@ class GradientSums:
 
     def merge(self, other: GradientSums) -> None:
         """Add the sums of other values of the same groups."""
-        self.count += other.count
-        self.errors += other.errors
-        self.product_errors += other.product_errors
-        self.rough |= other.rough
+        for name in ("count", "errors", "product_errors"):
+            getattr(self, name)[...] += getattr(other, name)
+        for name in ("rough", "unknown", "endless"):
+            getattr(self, name)[...] |= getattr(other, name)
+        for name in ("totals", "powers", "gradients", "products"):
+            getattr(self, name).merge(getattr(other, name))
         self.lengths = pair_add(self.lengths, other.lengths)
-        self.unknown |= other.unknown
-        self.endless |= other.endless
-        self.totals.merge(other.totals)
-        self.powers.merge(other.powers)
-        self.gradients.merge(other.gradients)
-        self.products.merge(other.products)
         self._raise_peak(np.arange(len(self.count)), other.peak, other.ties)
 
     def _add_ordinary(self, groups: Integers, rows: GradientRows) -> None:

@@ -21,7 +21,7 @@ from normcli.numerics.pairs import (
     two_sum,
 )
 from normcli.numerics.statistics.divisor import find_freedom
-from normcli.numerics.statistics.solution import SquaredGroups, resolve
+from normcli.numerics.statistics.solution import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,8 +90,7 @@ class Moments:
             return Fraction(0), sums.sum_squares() / freedom
 
         faint = (np.abs(self.mean.hi) < FAINT) & (self.mean.hi != 0.0) & np.isfinite(square.hi)
-        groups = SquaredGroups(self.mean, square, error, self.undecided | faint, ask)
-        return resolve(plan, groups, plan.spec.zero_rule)
+        return resolve(plan, self.mean, square, error, self.undecided | faint, ask, plan.spec.zero_rule)
 
 
 _MEAN_KNOWN = 2.0**-89

@@ -72,30 +72,6 @@ def solve(plan: Plan, measured: Measured | Solution) -> Solution:
     return solution
 
 
-class SquaredGroups(NamedTuple):
-    """Groups that are divided by a root of squares: the numbers that are known of them.
-
-    Parameters
-    ----------
-    mean : Triple
-        A double, and two of what it leaves.
-    square : Pair
-        The variance, mean square or squared length.
-    error : float or ndarray
-        How far `square` may be off, as a part of it.
-    undecided : ndarray of bool
-        Where nothing else here holds.
-    ask : callable
-        Returns the mean and the square of a group, by its number, exactly; None for a square of NaN.
-    """
-
-    mean: Triple
-    square: Pair
-    error: Any
-    undecided: Selected
-    ask: Callable[[int], tuple[Fraction, Fraction | None]]
-
-
 def solve_given(plan: Plan, given: Given) -> Solution:
     """Return what values are normalized with if their mean and variance are known beforehand.
 
@@ -103,27 +79,53 @@ def solve_given(plan: Plan, given: Given) -> Solution:
     """
     from fractions import Fraction
 
-    mean, var = map(plan.grid.spread_running, given)
+    centre, var = map(plan.grid.spread_running, given)
     shape, nothing = var.shape, np.zeros(var.size)
-    means = mean.reshape(-1)
+    means = centre.reshape(-1)
 
     def ask(group: int) -> tuple[Fraction, Fraction]:
         return Fraction(float(means[group])), Fraction(float(var.reshape(-1)[group]))
 
     far = np.isfinite(means) & (np.abs(means) > _LARGEST)
-    groups = SquaredGroups(Triple(means, nothing, nothing), Pair(var.reshape(-1), nothing), 0.0, far, ask)
-    return resolve(plan, groups, None).reshape(shape)
+    mean, square = Triple(means, nothing, nothing), Pair(var.reshape(-1), nothing)
+    return resolve(plan, mean, square, 0.0, far, ask, None).reshape(shape)
 
 
 _LEAST, _LARGEST = 2.0**-450, 2.0**450
 """Divisors that are not between these, or whose squares are not between theirs, are calculated exactly."""
 
 
-def resolve(plan: Plan, groups: SquaredGroups, zero_rule: ZeroRule | None) -> Solution:
-    """Return the divisors and statistics of groups, exactly where the pairs do not decide them."""
+def resolve(
+    plan: Plan,
+    mean: Triple,
+    square: Pair,
+    off: Any,
+    unknown: Selected,
+    recall: Callable[[int], tuple[Fraction, Fraction | None]],
+    zero_rule: ZeroRule | None,
+) -> Solution:
+    """Return the divisors and statistics of groups, exactly where the pairs do not decide them.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of a norm that divides by a root of squares.
+    mean : Triple
+        A double, and two of what it leaves.
+    square : Pair
+        The variance, mean square or squared length.
+    off : float or ndarray
+        How far off `square` may be, as a part of it.
+    unknown : ndarray of bool
+        Where neither mean nor square holds.
+    recall : callable
+        Returns the mean and the square of a group, by its number, exactly; None for a square of NaN.
+    zero_rule : ZeroRule or None
+        What replaces a divisor of 0; None for nothing.
+    """
     row, centred = plan.norm.divisor, plan.norm.divisor.about_mean
     assert row.spread is not None  # of every divisor that is a root of squares
-    square, error = groups.square, groups.error + PAIRS.error
+    error = off + PAIRS.error
     root = keep_endless(square, pair_root(square))
     divisor = keep_endless(square, add_eps(square, root, plan.spec.eps, plan.spec.eps_mode))
     usable = divisor if zero_rule is None else replace_zeros(divisor, zero_rule)
@@ -131,34 +133,34 @@ def resolve(plan: Plan, groups: SquaredGroups, zero_rule: ZeroRule | None) -> So
     values = {row.square: square, row.spread: root, "rstd": invert_pair(shown)}
     values = {name: value for name, value in values.items() if name in row.statistics}
     undecided = np.broadcast_to(error > SOLVED, usable.hi.shape).copy()
-    undecided |= ~is_double_decided(square, groups.error) if row.square in values else False
-    is_root = _is_root(square, root) & (groups.error == 0.0)
+    undecided |= ~is_double_decided(square, off) if row.square in values else False
+    is_root = _is_root(square, root) & np.equal(off, 0.0)
     errors = dict.fromkeys(values.keys() - {row.square}, error)
     errors[row.spread] = np.where(is_root, 0.0, error)
     for name in values.keys() - {row.square}:
         undecided |= ~is_double_decided(values[name], errors[name])
     undecided |= _is_beyond(square.hi, _LEAST**2, _LARGEST**2) | _is_beyond(divisor.hi, _LEAST, _LARGEST)
-    undecided &= np.isfinite(square.hi) & np.isfinite(groups.mean.hi)
-    undecided |= groups.undecided
+    undecided &= np.isfinite(square.hi) & np.isfinite(mean.hi)
+    undecided |= unknown
     statistics = {name: value.hi for name, value in values.items()}
     if centred:
-        statistics = {"mean": groups.mean.hi, **statistics}
-    mean, known = groups.mean, Pair(usable.hi, np.where(np.isfinite(usable.hi), usable.lo, 0.0))
+        statistics = {"mean": mean.hi, **statistics}
+    known = Pair(usable.hi, np.where(np.isfinite(usable.hi), usable.lo, 0.0))
     if undecided.any():  # arrays may be one and the same until here
         mean, known = mean.map(np.copy), known.map(np.copy)
         statistics = {name: values.copy() for name, values in statistics.items()}
 
     def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
-        mean, square = groups.ask(group)
-        if square is None:
-            return mean, None
-        divisor = _find_divisor(plan, square, bits)
-        return mean, divisor if zero_rule is None else replace_zero(divisor, zero_rule)
+        centre, exact = recall(group)
+        if exact is None:
+            return centre, None
+        divisor = _find_divisor(plan, exact, bits)
+        return centre, divisor if zero_rule is None else replace_zero(divisor, zero_rule)
 
-    off = SOLVED if plan.spec.eps else np.where(is_root & ~undecided & (mean.mid == 0.0), 0.0, SOLVED)
-    solution = Solution(mean, known, centred, statistics, error=off, ask=ask)
+    left = SOLVED if plan.spec.eps else np.where(is_root & ~undecided & (mean.mid == 0.0), 0.0, SOLVED)
+    solution = Solution(mean, known, centred, statistics, error=left, ask=ask)
     for group in np.flatnonzero(undecided).tolist():
-        found = _find_statistics(plan, *groups.ask(group), zero_rule)
+        found = _find_statistics(plan, *recall(group), zero_rule)
         for name, shown_values in statistics.items():
             shown_values[group] = found[name]
         solution.settle(group, *ask(group, 0))

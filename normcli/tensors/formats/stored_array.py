@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, cast
@@ -12,13 +13,14 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.printable import format_bytes
+from normcli.tensors.held_files import Stores
 from normcli.tensors.mapped import Mapped, Region, fetch
 from normcli.tensors.pieces import cut_boxes, forget
 from normcli.tensors.spool import open_temporary
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -200,3 +202,58 @@ class Chunked(Mapped):
 def describe_failure(error: Exception) -> str:
     """Return the first line of an exception's message, or its type's name if that is empty."""
     return str(error).strip().split("\n")[0] or type(error).__name__
+
+
+CHUNK = 1 << 22
+"""The size in bytes of a chunk that is written, unless the input's chunks are taken over."""
+
+_MOST_MISSING = 1000
+"""The most chunks of an array for each chunk that its store holds: more are taken for damaged metadata."""
+
+_MOST_READ, _MOST_FILLED = 10_000, 1 << 26
+"""The chunks, and the bytes, of an array that is read however few chunks its store holds: it takes seconds."""
+
+
+def require_held(source: str, array: Any, chunks: Sequence[int], held: int) -> None:
+    """Raise `DataError` if an array is large and its store holds less than a thousandth of its chunks.
+
+    Nothing is raised if `Stores.rules.fills_missing` is set. `held` is the number of chunks in the store.
+    """
+    if Stores.rules.fills_missing:
+        return
+    count = math.prod(-(-n // max(1, chunk)) for n, chunk in zip(array.shape, chunks, strict=True))
+    size = math.prod(array.shape) * array.dtype.itemsize
+    if count > _MOST_MISSING * held and (size > _MOST_FILLED or count > _MOST_READ):
+        raise DataError(
+            f"{source} has the shape {tuple(array.shape)}, but the store holds {held:,} of its {count:,} "
+            "chunks: it is damaged, or not filled yet; --fill-missing reads it as its fill value"
+        )
+
+
+def make_stored(
+    source: str, array: Any, chunks: Sequence[int], version: Opened | StoreVersion, names: Any
+) -> Stored:
+    """Return an array with its chunks; raise `DataError` if a chunk is empty or an axis too long for Python."""
+    shape = tuple(array.shape)
+    if any(n > sys.maxsize for n in shape):
+        raise DataError(f"{source} is damaged: it has the shape {shape}")
+    if any(chunk < 1 <= n for chunk, n in zip(chunks, shape, strict=True)):
+        raise DataError(f"{source} is damaged: its chunks have the shape {tuple(chunks)}")
+    is_named = isinstance(names, list | tuple) and len(names) == len(shape)
+    dimensions = tuple(names) if is_named and all(isinstance(name, str) and name for name in names) else None
+    return Stored(source, array, tuple(chunks), version, dimensions)
+
+
+def choose_chunks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Return the lengths of chunks of up to 4 MiB that are whole along as many of the last axes as fit.
+
+    Examples
+    --------
+    >>> choose_chunks((1000, 64, 32, 32), np.dtype("float32"))
+    (16, 64, 32, 32)
+    """
+    room, lengths = CHUNK // dtype.itemsize, []
+    for length in reversed(shape):
+        lengths.append(max(1, min(length, room)))
+        room //= max(1, length)
+    return tuple(reversed(lengths))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -29,21 +28,26 @@ from normcli.tensors.formats.coordinates import (
     list_coordinates,
     read_names,
 )
-from normcli.tensors.formats.stored_array import Box, Chunked, Stored, describe_failure
+from normcli.tensors.formats.stored_array import (
+    Box,
+    Chunked,
+    Stored,
+    choose_chunks,
+    describe_failure,
+    make_stored,
+    require_held,
+)
 from normcli.tensors.held_files import FOLLOW, Opened, Stores, StoreVersion, open_regular
 from normcli.tensors.mapped import SMALLEST_MAPPED, fetch
 from normcli.tensors.pieces import forget
 from normcli.tensors.tensor import Tensor, choose_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from normcli.tensors.tensor import Place
-
-CHUNK = 1 << 22
-"""The size in bytes of a chunk that is written, unless the input's chunks are taken over."""
 
 _WRITERS = 4
 """The number of threads that compress and write chunks."""
@@ -121,48 +125,12 @@ def _open_zarr(place: Place, source: str) -> Stored:
     version = StoreVersion.describe(source, None if place.is_remote else f"{place.path}/{array.path}")
     if version.folder is not None:
         names = (name for _, _, files in os.walk(version.folder) for name in files)
-        _require_held(source, array, array.shards or array.chunks, sum(n not in _METADATA for n in names))
-    return _make_stored(source, array, array.chunks, version, read_names(array))
+        require_held(source, array, array.shards or array.chunks, sum(n not in _METADATA for n in names))
+    return make_stored(source, array, array.chunks, version, read_names(array))
 
 
 _METADATA = ("zarr.json", ".zarray", ".zattrs", ".zmetadata")
 """The names of a Zarr array's files that are no chunks."""
-
-_MOST_MISSING = 1000
-"""The most chunks of an array for each chunk that its store holds: more are taken for damaged metadata."""
-
-_MOST_READ, _MOST_FILLED = 10_000, 1 << 26
-"""The chunks, and the bytes, of an array that is read however few chunks its store holds: it takes seconds."""
-
-
-def _require_held(source: str, array: Any, chunks: Sequence[int], held: int) -> None:
-    """Raise `DataError` if an array is large and its store holds less than a thousandth of its chunks.
-
-    Nothing is raised if `Stores.rules.fills_missing` is set. `held` is the number of chunks in the store.
-    """
-    if Stores.rules.fills_missing:
-        return
-    count = math.prod(-(-n // max(1, chunk)) for n, chunk in zip(array.shape, chunks, strict=True))
-    size = math.prod(array.shape) * array.dtype.itemsize
-    if count > _MOST_MISSING * held and (size > _MOST_FILLED or count > _MOST_READ):
-        raise DataError(
-            f"{source} has the shape {tuple(array.shape)}, but the store holds {held:,} of its {count:,} "
-            "chunks: it is damaged, or not filled yet; --fill-missing reads it as its fill value"
-        )
-
-
-def _make_stored(
-    source: str, array: Any, chunks: Sequence[int], version: Opened | StoreVersion, names: Any
-) -> Stored:
-    """Return an array with its chunks; raise `DataError` if a chunk is empty or an axis too long for Python."""
-    shape = tuple(array.shape)
-    if any(n > sys.maxsize for n in shape):
-        raise DataError(f"{source} is damaged: it has the shape {shape}")
-    if any(chunk < 1 <= n for chunk, n in zip(chunks, shape, strict=True)):
-        raise DataError(f"{source} is damaged: its chunks have the shape {tuple(chunks)}")
-    is_named = isinstance(names, list | tuple) and len(names) == len(shape)
-    dimensions = tuple(names) if is_named and all(isinstance(name, str) and name for name in names) else None
-    return Stored(source, array, tuple(chunks), version, dimensions)
 
 
 def _open_root(zarr: Any, place: Place) -> Any:
@@ -213,11 +181,11 @@ def _open_hdf5(place: Place, source: str) -> Stored:
     _require_whole(array, source)
     chunks = array.chunks or choose_chunks(tuple(array.shape), array.dtype)
     if array.chunks is not None:
-        _require_held(source, array, chunks, array.id.get_num_chunks())
+        require_held(source, array, chunks, array.id.get_num_chunks())
     elif not array.is_virtual:
-        _require_held(source, array, array.shape, int(array.id.get_storage_size() > 0))
+        require_held(source, array, array.shape, int(array.id.get_storage_size() > 0))
     names = [dim.label or (dim[0].name.rpartition("/")[2] if len(dim) else "") for dim in array.dims]
-    return _make_stored(source, array, chunks, version, names)
+    return make_stored(source, array, chunks, version, names)
 
 
 def _require_whole(array: Any, source: str) -> None:
@@ -281,21 +249,6 @@ def _import(module: str, what: str) -> Any:
 
 
 # -- writing
-
-
-def choose_chunks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """Return the lengths of chunks of up to 4 MiB that are whole along as many of the last axes as fit.
-
-    Examples
-    --------
-    >>> choose_chunks((1000, 64, 32, 32), np.dtype("float32"))
-    (16, 64, 32, 32)
-    """
-    room, lengths = CHUNK // dtype.itemsize, []
-    for length in reversed(shape):
-        lengths.append(max(1, min(length, room)))
-        room //= max(1, length)
-    return tuple(reversed(lengths))
 
 
 def require_storable(dtype: np.dtype[Any]) -> None:

@@ -16,11 +16,21 @@ import numpy as np
 
 from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, UsageError
-from normcli.printable import format_count, shorten
+from normcli.printable import format_count
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables.arrow import find_parser, find_splitter, map_ahead
 from normcli.tensors.tables.column_choice import choose_columns
-from normcli.tensors.tables.line_records import LineRecords, count_ends, iterate_records, split_raw
+from normcli.tensors.tables.line_records import (
+    DELIMITERS,
+    LineRecords,
+    count_ends,
+    is_blank,
+    iterate_records,
+    quote,
+    read_name,
+    split_raw,
+    unquote,
+)
 from normcli.tensors.tables.numerals import AS_PYTHON, Numerals, is_number_otherwise, list_padded
 from normcli.tensors.tables.tables import Block, FileTable
 from normcli.tensors.tables.text_columns import SPELLED_MISSING, CellReader, list_text_dtypes, settle_text
@@ -32,9 +42,6 @@ if TYPE_CHECKING:
 
     from normcli.tensors.tables.numerals import Label
     from normcli.tensors.tables.tables import TableOptions
-
-DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
-"""Name → delimiter; the first that splits all of the first records into equally many cells is used."""
 
 _GUESSED_FROM = 20
 """The number of records from which the delimiter is guessed."""
@@ -62,17 +69,17 @@ class Lines:
         self._stream = keep_open(stream, self)
         self.delimiter = options.delimiter or self._guess_delimiter(usual)
         first = self._read_first()
-        filled = [record for record in first if not _is_blank(record, self.delimiter)]
+        filled = [record for record in first if not is_blank(record, self.delimiter)]
         if not filled:
             raise DataError(f"{name} is empty; rows of numbers are expected")
         cells = self._split_unquoted(filled[0])
         self.width = len(cells)
         self.first = f"line {first.index(filled[0]) + 1}"
         has_header = _looks_like_header(cells, self.numerals) if options.header is None else options.header
-        self.names = tuple(map(_read_name, self._split(filled[0]))) if has_header else None
+        self.names = tuple(map(read_name, self._split(filled[0]))) if has_header else None
         self.is_doubtful = options.header is None and not has_header and _holds_text(cells, self.numerals)
         self._skipped = first.index(filled[0]) + 1 if has_header else 0
-        rows = (map(_unquote, split_raw(record, self.delimiter)) for record in filled[has_header:])
+        rows = (map(unquote, split_raw(record, self.delimiter)) for record in filled[has_header:])
         self.padded = frozenset(place for cells in rows for place in list_padded(cells))
 
     list_dtypes = staticmethod(list_text_dtypes)
@@ -118,9 +125,9 @@ class Lines:
             if not self._is_plain(records):
                 rows = (self._split(record) for _, record in self._iterate_rows(records))
             if delimiter is None:
-                rows = ([_to_json(_unquote(cell)) for cell in cells] for cells in rows)
+                rows = ([_to_json(unquote(cell)) for cell in cells] for cells in rows)
             elif delimiter != self.delimiter:
-                rows = ([quote(_unquote(cell), delimiter) for cell in cells] for cells in rows)
+                rows = ([quote(unquote(cell), delimiter) for cell in cells] for cells in rows)
             yield from rows
 
     def _is_plain(self, records: LineRecords) -> bool:
@@ -136,7 +143,7 @@ class Lines:
         """
         for delimiter in dict.fromkeys((usual, *DELIMITERS.values())):
             self.delimiter = delimiter
-            filled = [record for record in self._read_first() if not _is_blank(record, delimiter)]
+            filled = [record for record in self._read_first() if not is_blank(record, delimiter)]
             counts = {len(split_raw(record, delimiter)) for record in filled}
             if delimiter != self.numerals.decimal and len(counts) == 1 and counts != {1}:
                 return delimiter
@@ -170,7 +177,7 @@ class Lines:
         """Yield (number of its first line, text) of each record that is a row."""
         line = records.line
         for record in records.texts:
-            if self.width == 1 or not _is_blank(record, self.delimiter):
+            if self.width == 1 or not is_blank(record, self.delimiter):
                 yield line, record
             line += 1 + (count_ends(record) if '"' in record else 0)
 
@@ -224,7 +231,7 @@ class Lines:
 
         It might where a quote stands inside a cell, the decimal point is a comma, or a row has another width.
         """
-        texts = [text for text in records.texts if self.width == 1 or not _is_blank(text, self.delimiter)]
+        texts = [text for text in records.texts if self.width == 1 or not is_blank(text, self.delimiter)]
         beside = rf'[^\n"{re.escape(self.delimiter)}]'
         if self.numerals.decimal != "." or re.search(f'"(?={beside})(?<={beside}")', "\n".join(texts)):
             return None
@@ -277,7 +284,7 @@ class Lines:
         return cells
 
     def _split_unquoted(self, record: str, line: int = 0) -> list[str]:
-        return [_unquote(cell) for cell in self._split(record, line)]
+        return [unquote(cell) for cell in self._split(record, line)]
 
 
 def read_delimited(
@@ -309,51 +316,8 @@ def read_delimited(
     return FileTable(lines, chosen, lines.delimiter, lines.numerals.decimal), note
 
 
-def find_delimiter(word: str) -> str:
-    """Return the delimiter for an option's value: a name in `DELIMITERS`, or one character.
-
-    Raises
-    ------
-    UsageError
-        If the value is neither, or the character is a letter, a digit, a quote or a line end.
-    """
-    if word.lower() in DELIMITERS:
-        return DELIMITERS[word.lower()]
-    character = "\t" if word == r"\t" else word
-    if len(character) != 1 or character in '"\r\n\0' or character.isalnum():
-        raise UsageError(
-            f"--delimiter {shorten(word)!r} is no delimiter; give {', '.join(DELIMITERS)} or one character"
-        )
-    return character
-
-
-def quote(cell: str, delimiter: str) -> str:
-    """Return a cell as it is written to a file: in quotes if it would be read back differently without."""
-    if any(character in cell for character in (delimiter, '"', "\n", "\r")) or cell != cell.strip():
-        return '"' + cell.replace('"', '""') + '"'
-    return cell
-
-
-def _unquote(cell: str) -> str:
-    """Return the text of a cell without its quotes."""
-    if not cell.startswith('"'):
-        return cell
-    inside, _, behind = cell[1:].rpartition('"')
-    return inside.replace('""', '"') + behind
-
-
 def _to_json(text: str) -> str:
     return text if _NUMBER.fullmatch(text) else json.dumps(text, ensure_ascii=False)
-
-
-def _is_blank(record: str, delimiter: str) -> bool:
-    """Whether a record is blank, without any delimiter."""
-    return not record.strip() and delimiter not in record
-
-
-def _read_name(cell: str) -> str:
-    """Return the name in a cell of a header: without its quotes, or else without spaces around it."""
-    return _unquote(cell) if cell.startswith('"') else cell.strip()
 
 
 def reads_as_header(names: Sequence[str]) -> bool:

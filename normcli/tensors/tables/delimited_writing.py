@@ -10,7 +10,7 @@ import numpy as np
 from normcli.tensors.held_files import refuse_changed
 from normcli.tensors.pieces import expect, forget
 from normcli.tensors.tables.arrow import find_formatter, map_ahead
-from normcli.tensors.tables.delimited import quote
+from normcli.tensors.tables.line_records import quote
 from normcli.tensors.tables.numerals import is_missing
 
 if TYPE_CHECKING:

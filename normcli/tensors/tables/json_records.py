@@ -17,8 +17,8 @@ from normcli.tensors.formats.json_items import AS_NUMBERS, AS_WRITTEN, Digits, r
 from normcli.tensors.formats.json_lists import TENSOR_KEY, NestedLists, Parsed, describe_number, to_array
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables.column_choice import choose_columns, name_all
-from normcli.tensors.tables.delimited import quote
 from normcli.tensors.tables.delimited_writing import holds_nan, iterate_row_blocks, place_numbers, write_rows
+from normcli.tensors.tables.line_records import quote
 from normcli.tensors.tables.numerals import AS_PYTHON
 from normcli.tensors.tables.tables import Block, FileTable
 from normcli.tensors.tables.text_columns import CellReader, list_text_dtypes, settle_text

@@ -1,4 +1,4 @@
-"""The records of a delimited file: a line each, or several lines if a quoted cell contains line ends."""
+"""The records of a delimited file: a line each, or several if a quoted cell contains line ends; their cells."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO
 
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
+from normcli.printable import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
+"""Name → delimiter; the first that splits all of the first records into equally many cells is used."""
 
 _BYTES_AT_ONCE = 1 << 20
 """The number of bytes read at a time."""
@@ -152,3 +156,46 @@ def count_ends(text: str | bytes) -> int:
     data = text.encode() if isinstance(text, str) else text
     others = data.count(b"\r") - data.count(b"\r\n") if b"\r" in data else 0
     return data.count(b"\n") + others
+
+
+def quote(cell: str, delimiter: str) -> str:
+    """Return a cell as it is written to a file: in quotes if it would be read back differently without."""
+    if any(character in cell for character in (delimiter, '"', "\n", "\r")) or cell != cell.strip():
+        return '"' + cell.replace('"', '""') + '"'
+    return cell
+
+
+def unquote(cell: str) -> str:
+    """Return the text of a cell without its quotes."""
+    if not cell.startswith('"'):
+        return cell
+    inside, _, behind = cell[1:].rpartition('"')
+    return inside.replace('""', '"') + behind
+
+
+def is_blank(record: str, delimiter: str) -> bool:
+    """Whether a record is blank, without any delimiter."""
+    return not record.strip() and delimiter not in record
+
+
+def read_name(cell: str) -> str:
+    """Return the name in a cell of a header: without its quotes, or else without spaces around it."""
+    return unquote(cell) if cell.startswith('"') else cell.strip()
+
+
+def find_delimiter(word: str) -> str:
+    """Return the delimiter for an option's value: a name in `DELIMITERS`, or one character.
+
+    Raises
+    ------
+    UsageError
+        If the value is neither, or the character is a letter, a digit, a quote or a line end.
+    """
+    if word.lower() in DELIMITERS:
+        return DELIMITERS[word.lower()]
+    character = "\t" if word == r"\t" else word
+    if len(character) != 1 or character in '"\r\n\0' or character.isalnum():
+        raise UsageError(
+            f"--delimiter {shorten(word)!r} is no delimiter; give {', '.join(DELIMITERS)} or one character"
+        )
+    return character

@@ -14,7 +14,7 @@ from normcli.errors import DataError, MissingExtraError, NormError
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables.arrow import find_missing, find_numbers
 from normcli.tensors.tables.column_choice import choose_columns, join_names, list_names, name_column
-from normcli.tensors.tables.delimited import quote
+from normcli.tensors.tables.line_records import quote
 from normcli.tensors.tables.numerals import name_value
 from normcli.tensors.tables.tables import Block, FileTable, NotWholeError
 

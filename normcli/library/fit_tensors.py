@@ -1,0 +1,211 @@
+"""Statistics fitted to tensors, loaded, merged and used; and rows that are normalized group by group.
+
+Rows in groups are standard scores within a class, or advantages of GRPO per prompt.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.errors import DataError
+from normcli.fitting.shards import require_all
+from normcli.fitting.stats_file import read_stats
+from normcli.library.intake import fit_sums
+from normcli.library.statistics import Statistics
+from normcli.norms.request import Choices, Request
+from normcli.results.arguments import read_numbers
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from normcli.norms.layout import AxisSpec
+    from normcli.norms.rules import EpsModeName, FrameworkName, GroupOrderName, NanName, NormName
+
+_NO_OPTIONS = ("x", "norm", "nan", "by", "threads")
+"""The arguments of `fit` that are no options of the norm."""
+
+
+def fit(
+    x: Any,
+    norm: NormName = "bn",
+    *,
+    axes: AxisSpec | None = None,
+    keep: AxisSpec | None = None,
+    layout: str | None = None,
+    feature_axes: AxisSpec | None = None,
+    gamma_offset: int | None = None,
+    groups: int | None = None,
+    group_order: GroupOrderName | None = None,
+    eps: float | None = None,
+    eps_mode: EpsModeName | None = None,
+    ddof: int | None = None,
+    p: float | None = None,
+    range: tuple[float, float] | None = None,
+    quantiles: tuple[float, float] | None = None,
+    no_mean: bool | None = None,
+    no_scale: bool | None = None,
+    like: FrameworkName | None = None,
+    nan: NanName | None = None,
+    by: Sequence[Any] | None = None,
+    threads: int | None = None,
+) -> Statistics:
+    """Return the statistics of a norm over a tensor's samples, to be updated, merged, kept and used.
+
+    Parameters
+    ----------
+    x : array_like
+        As of `normalize`; a tensor of PyTorch or JAX, a table of pandas or polars, an xarray `DataArray` too.
+    norm : str
+        A name of the table `normcli.NORMS`, or an alias of one, whose statistics samples share.
+    axes, keep, layout, feature_axes, gamma_offset, groups, group_order, eps, eps_mode, ddof, p, like
+        As of `normalize`.
+    range, quantiles, no_mean, no_scale
+        As of `normalize`.
+    nan : {"propagate", "omit", "raise"}, optional
+        What becomes of NaN, as of `normalize`.
+    by : sequence, optional
+        The group of each row of a table, such as a column of pandas: each group has a row of statistics, in the
+        order of `Statistics.groups`.
+    threads : int, optional
+
+    Raises
+    ------
+    UsageError
+        If samples have statistics of their own (`ln`, `in`), or an option makes no sense.
+    DataError
+        If `x` holds no real numbers, or NaN that is refused.
+
+    Notes
+    -----
+    Sums are exact: each statistic is the exact value, rounded once to float64.
+
+    Examples
+    --------
+    >>> stats = fit([[1.0, 2.0], [3.0, 6.0]], "minmax")
+    >>> stats.min, stats.range
+    (array([1., 2.]), array([2., 4.]))
+    >>> shops = fit([[1.0], [5.0], [3.0]], "zscore", by=["north", "south", "north"])
+    >>> shops.groups, shops.mean.tolist(), shops.apply([[4.0], [6.0]], by=["north", "south"]).tolist()
+    (('north', 'south'), [[2.0], [5.0]], [[2.0], [1.0]])
+    """
+    options = {name: value for name, value in locals().items() if name not in _NO_OPTIONS}
+    request = Request.collect(norm, options)
+    rule = Choices(request).pick_nan_rule(nan)
+    return Statistics(fit_sums(x, request, rule, threads, None, by))
+
+
+def load(path: str | os.PathLike[str]) -> Statistics:
+    """Return the statistics of a stats file, which `Statistics.save` or `normcli fit` wrote.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, or it is damaged, of another version, or no stats file.
+    """
+    return Statistics(read_stats(str(path)))
+
+
+def merge(first: Statistics, *others: Statistics, partial: bool = False) -> Statistics:
+    """Return the statistics over the data of all: the same, to the bit, in any order.
+
+    Parameters
+    ----------
+    first, *others : Statistics
+    partial : bool
+        Whether those of `normcli fit --shard I/N` may be fewer than N. Each counts once in any case.
+
+    Raises
+    ------
+    DataError
+        If they are not of the same norm, options, shape, columns and dtype; or hold quantiles; if shards are
+        missing, or would count twice.
+    """
+    merged = first
+    for other in others:
+        merged |= other
+    if not partial:
+        require_all(merged._stats.shards)
+    return merged
+
+
+def apply(stats: Statistics, x: Any, **options: Any) -> Any:
+    """Normalize a tensor with statistics: `stats.apply(x, **options)`."""
+    return stats.apply(x, **options)
+
+
+class GroupedRows(NamedTuple):
+    """Rows that were normalized group by group.
+
+    Parameters
+    ----------
+    names : list
+        The groups, as `Statistics.groups` has them.
+    counts : list of int
+        The number of rows of each.
+    statistics : dict of str to ndarray, shape (groups, columns)
+    normalized : ndarray
+        Of the rows in their own order.
+    warnings : list of str
+        What is degenerate, and of how many groups.
+    """
+
+    names: list[Any]
+    counts: list[int]
+    statistics: dict[str, NDArray[np.float64]]
+    normalized: NDArray[Any]
+    warnings: list[str]
+
+
+def normalize_by(x: ArrayLike, by: Sequence[Any], norm: NormName, **options: Any) -> GroupedRows:
+    """Normalize the rows of each group by their own statistics: exact, each value rounded once.
+
+    Parameters
+    ----------
+    x : array_like, shape (rows, columns)
+        Or (rows,), which is a single column.
+    by : sequence
+        The group of each row: names, or numbers, or tuples of them, or columns of a table.
+    norm : str
+        One whose statistics rows share.
+    **options
+        As of `fit`, and gamma, beta and dtype of `Statistics.apply`. Advantages of GRPO are a `zscore` with
+        `like="trl"`, `"verl"` or `"areal"`.
+
+    Raises
+    ------
+    NormError
+        As `fit`.
+    DataError
+        If there is not one name for each row, or there are no rows.
+
+    Examples
+    --------
+    >>> found = normalize_by([1.0, 5.0, 3.0, 5.0], ["a", "b", "a", "b"], "zscore")
+    >>> found.names, found.statistics["mean"].tolist(), found.normalized.tolist()
+    (['a', 'b'], [[2.0], [5.0]], [-1.0, 0.0, 1.0, 0.0])
+    """
+    given = read_numbers(x, "x")
+    if not given.size:
+        raise DataError("there are no rows to group")
+    table = given[:, np.newaxis] if given.ndim == 1 else given
+    of_use = {name: options.pop(name) for name in _OF_USE & options.keys()}
+    stats = fit(table, norm, by=by, **options)
+    fields: dict[str, NDArray[Any]] = stats._round().fields
+    counts = fields["count"] + (fields["nan_count"] if stats._stats.omits_nan else 0)
+    return GroupedRows(
+        list(stats.groups or ()),
+        counts[:, 0].tolist(),
+        {name: fields[name] for name in stats.plan.norm.statistics},
+        stats.apply(table, by=by, **of_use).reshape(given.shape),
+        list(stats.warnings),
+    )
+
+
+_OF_USE = {"gamma", "beta", "dtype"}
+"""The options that statistics have no part in."""
