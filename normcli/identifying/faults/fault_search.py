@@ -48,7 +48,17 @@ def find_claims(
 ) -> tuple[Claim, ...]:
     """Return the faults with which one of the norms turns x into y, the likeliest first.
 
-    Empty if y is right or no fault explains it. The arguments are described at `open_cases`.
+    Empty if y is right or no fault explains it.
+
+    Parameters
+    ----------
+    subjects : iterator of AskedNorm
+    x, y : ndarray
+        Input and output, of the shape of the norms' plans.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
+    saved : str or None
+        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     """
     return open_joints([*open_cases(subjects, x, y, dtype, saved)])
 
@@ -58,8 +68,17 @@ def claims_of_places(
 ) -> tuple[Claim, ...]:
     """Return the claims that rows of a large tensor stand elsewhere, or that a part of it is wrong.
 
-    Empty without such a fault, for tensors that are too small or too large (see `open_wide_case`), and where
-    some values are masked or sliced. The arguments are described at `recover_used`.
+    Empty without such a fault, for tensors that are too small or too large (see `open_wide_case`), and with a
+    mask or a slice of values.
+
+    Parameters
+    ----------
+    subject : AskedNorm
+        The requested norm.
+    x, y : ndarray
+        Input and output, of the plan's shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
     """
     is_whole = subject.is_open and subject.inputs.selection is None
     case = open_wide_case(subject, x, y, dtype) if is_whole else None
@@ -243,7 +262,16 @@ def shows_nothing(subject: AskedNorm, x: NDArray[Any]) -> bool:
 def counts_masked(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
     """Whether statistics that count the masked values too explain every unmasked y within rounding.
 
-    False without a mask. The arguments are described at `recover_used`.
+    False without a mask.
+
+    Parameters
+    ----------
+    subject : AskedNorm
+        The requested norm, with its mask.
+    x, y : ndarray
+        Input and output, of the plan's shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
     """
     plan, selection = subject.plan, subject.inputs.selection
     if selection is None or selection.mask is None or not plan.has_groups:
