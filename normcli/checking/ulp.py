@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import get_eps, is_float
+from normcli.dtypes import get_eps, get_smallest, is_float
 from normcli.errors import UsageError
 from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
@@ -31,23 +31,10 @@ ROUNDED_ONCE = 0.501
 """The largest distance in ulp of a result that was rounded once: a half, and a little for the comparison."""
 
 
-class _Format(NamedTuple):
-    """A float format: the least exponent of a normal number, and what torch tolerates."""
-
-    least_exponent: int
-    rtol: float
-    atol: float
-
-
-_FORMATS: Mapping[str, _Format] = MappingProxyType(
-    {
-        "float16": _Format(-14, 1e-3, 1e-5),
-        "bfloat16": _Format(-126, 1.6e-2, 1e-5),
-        "float32": _Format(-126, 1.3e-6, 1e-5),
-        "float64": _Format(-1022, 1e-7, 1e-7),
-    }
+_TOLERATED: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 )
-"""IEEE 754 and, as tolerances, the defaults of `torch.testing.assert_close` (PyTorch 2.13)."""
+"""rtol and atol of each format: the defaults of `torch.testing.assert_close` (PyTorch 2.13)."""
 
 
 class Tolerance(NamedTuple):
@@ -119,8 +106,8 @@ def choose_tolerance(
     rtol, atol, max_ulp = _read_limit("rtol", rtol), _read_limit("atol", atol), _read_limit("max-ulp", max_ulp)
     if max_ulp is not None and (rtol is not None or atol is not None):
         raise UsageError("max-ulp takes the place of rtol and atol; give one or the other")
-    usual = _FORMATS[dtype.name]
-    rtol, atol = usual.rtol if rtol is None else rtol, usual.atol * min(1.0, scale) if atol is None else atol
+    usual_rtol, usual_atol = _TOLERATED[dtype.name]
+    rtol, atol = usual_rtol if rtol is None else rtol, usual_atol * min(1.0, scale) if atol is None else atol
     return Tolerance(dtype, rtol, atol, max_ulp)
 
 
@@ -140,7 +127,7 @@ def choose_counting_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
     The dtype itself, in native byte order, if it is float16, bfloat16, float32 or float64.
     """
-    return dtype.newbyteorder("=") if is_float(dtype) and dtype.name in _FORMATS else np.dtype(np.float64)
+    return dtype.newbyteorder("=") if is_float(dtype) and dtype.name in _TOLERATED else np.dtype(np.float64)
 
 
 def measure_unit(values: Floats, dtype: np.dtype[Any]) -> Floats:
@@ -153,7 +140,7 @@ def measure_unit(values: Floats, dtype: np.dtype[Any]) -> Floats:
 
 @functools.cache
 def _get_least_normal(dtype: np.dtype[Any]) -> float:
-    return float(2.0 ** _FORMATS[dtype.name].least_exponent)
+    return get_smallest(dtype.name) / get_eps(dtype)
 
 
 def measure_distance(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
