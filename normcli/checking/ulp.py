@@ -123,7 +123,10 @@ def _read_limit(name: str, value: Any) -> float | None:
 
 
 def choose_counting_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype whose last place counts for values of a dtype: its own if it is one of ours."""
+    """Return the dtype whose last place counts for values of a dtype: the dtype itself, or float64.
+
+    The dtype itself, in native byte order, if it is float16, bfloat16, float32 or float64.
+    """
     return dtype.newbyteorder("=") if is_float(dtype) and dtype.name in _TOLERATED else np.dtype(np.float64)
 
 
