@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from normcli.identifying.models.error_bounds import Level
     from normcli.identifying.question import Diagnosis
-    from normcli.identifying.search.hypothesis import Hypothesis
+    from normcli.identifying.search.groups import Hypothesis
 
 
 class _Finding(NamedTuple):

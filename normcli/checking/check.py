@@ -1,4 +1,4 @@
-"""A given tensor or given statistics compared with the exact ones: tile by tile, however large."""
+"""Comparisons of a given tensor, or given statistics, with the exact ones, tile by tile."""
 
 from __future__ import annotations
 
@@ -50,15 +50,16 @@ class Checked(NamedTuple):
     Parameters
     ----------
     comparisons : mapping of str to Comparison
-        By the name of the array: `normalized`, or a statistic.
+        The comparison of each array, by its name: `normalized`, or a statistic.
     statistics : mapping of str to ndarray of float64
-        The exact statistics, of `Grid.stats_shape`.
+        The exact statistics, by name, of the shape `Grid.stats_shape`.
     counts : ndarray of float64 or None
-        The number of values of each group that count; None if all do.
+        The number of values that count in each group; None if all values count.
     selection : Selection or None
-        Which values count; None where all do.
+        The values that count; None if all do.
     saved : numpy.dtype or None
-        The dtype of half precision that the normalized tensor was judged in, though it was saved as another.
+        The half precision in which the normalized tensor was judged, if it was saved in a longer dtype; else
+        None.
     """
 
     comparisons: Mapping[str, Comparison]
@@ -94,15 +95,18 @@ def check(
     actual : mapping of str to ndarray
         `normalized`, of the tensor's shape, and any statistics of the norm, by name.
     inputs : Inputs
-        Gamma, beta, running statistics, which values count, and a gate that multiplies the result.
+        Gamma, beta, running statistics, the selection of values that count, and a gate that multiplies the
+        result.
     tolerate : callable
-        What is tolerated of values of a dtype; by default what torch's `assert_close` does.
+        Takes a dtype and returns the tolerance for values of it; by default that of torch's `assert_close`.
     effort : Effort
-        Nothing of the outcome depends on it.
+        Threads and memory; the result does not depend on it.
     allowed : ndarray of float64 or None
-        How far each value of the normalized tensor may be off, in place of what is tolerated of its dtype.
+        The largest error of each value of the normalized tensor, in place of the tolerance; None for the
+        latter.
     addends : Addends or None
-        What the values are the sum of; they tell whether y was saved from half precision.
+        x and the residual whose sum the values are: their dtypes tell whether y was saved from half precision.
+        None without a residual.
 
     Raises
     ------
@@ -113,8 +117,8 @@ def check(
 
     Notes
     -----
-    The exact values are calculated in float64, so of shorter floats 0.5 ulp is the most that is rounding. Those
-    of float64 are themselves rounded once.
+    The exact values are rounded once to float64. A result in a shorter dtype that is rounded once is off by at
+    most 0.5 ulp.
 
     Examples
     --------
@@ -184,7 +188,7 @@ def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
 
 
 class ComparingSink:
-    """Takes the exact tensor tile by tile, and compares each with the tile of another tensor.
+    """A sink for the exact tensor, tile by tile, that compares each tile with another tensor's.
 
     Parameters
     ----------
@@ -194,7 +198,7 @@ class ComparingSink:
         The other tensor.
     tolerance : Tolerance
     limits : Source or None
-        How far each value may be off; takes the place of the tolerance.
+        The largest error of each value, in place of the tolerance; None for the latter.
     """
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
@@ -214,11 +218,11 @@ class ComparingSink:
         self._lock = threading.Lock()
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return the buffer that a tile is to be written to."""
+        """Return a buffer of a tile's shape, for the exact values."""
         return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Compare the buffer, and leave in it how far off its mismatches are."""
+        """Compare a tile of exact values, and overwrite it with the ulp of each mismatch, 0 elsewhere."""
         natural = tuple(range(len(tile)))
         actual = self._source.read(tile, natural, work).reshape(-1)
         expected = values.reshape(-1)
@@ -238,7 +242,7 @@ class ComparingSink:
         self._source.forget()
 
     def _locate(self, tile: Slices, place: int) -> int:
-        """Return the number in the whole tensor of a tile's value."""
+        """Return the flat index in the whole tensor of a value, given its flat index in a tile."""
         inside = np.unravel_index(place, [part.stop - part.start for part in tile])
         index = tuple(int(i) + part.start for i, part in zip(inside, tile, strict=True))
         return int(np.ravel_multi_index(index, self._geometry.dims))
@@ -257,7 +261,7 @@ def calculate_rows(
     affine : tuple of ndarray or None
         Scale (gamma, or 1 + gamma) and shift of each value, of the shape of the rows.
     selection : Selection or None
-        Which values count; None where all do.
+        The values that count; None if all do.
     """
     parameters = ParameterShapes(plan.parameters.rule, (0, 1), rows.shape, rows.shape, rows.shape)
     alone = replace(plan, grid=Grid(rows.shape, Layout(2, None), (1,)), parameters=parameters)

@@ -20,15 +20,15 @@ class Fault(NamedTuple):
     Parameters
     ----------
     id : str
-        The wrong part, and how it is wrong: `dx-pull-missing`. JSON has it; it never changes.
+        The wrong part and its fault, `dx-pull-missing`, as JSON has them; an id never changes.
     words : str
-        The cause, in at most 15 words; values of the tensor stand in braces.
+        The cause, in at most 15 words, with names in braces for values of the tensor.
     remedy : str
-        How to mend the kernel.
+        The change that mends the kernel, perhaps with such names.
     example : str
         The wrong code, in one line of NumPy.
     shown : tuple of str
-        What lists have in the place of each value, in their order; behind the words where there is none.
+        The texts that replace the names in a list of faults, in their order; further ones follow the words.
     """
 
     id: str
@@ -38,7 +38,7 @@ class Fault(NamedTuple):
     shown: tuple[str, ...] = ()
 
     def generalize(self) -> Fault:
-        """Return the fault as it is listed: of no tensor.
+        """Return the fault as a list of faults shows it, with the names in braces replaced by `shown`.
 
         Examples
         --------
@@ -58,8 +58,8 @@ class Row(NamedTuple):
     ----------
     fault : Fault
     make : callable
-        Returns, for a case, the numbers that such a kernel would have used or made: one variant, None, or
-        several variants where a number has to be found.
+        Takes a case, and returns the numbers that such a kernel uses or makes: one variant, a list or an
+        iterator of variants if a number has to be found, or None.
     needs : str
         Names of `parts` that a case must have for the fault to be possible, such as `gamma beta`.
     """
@@ -69,7 +69,7 @@ class Row(NamedTuple):
     needs: str = ""
 
     def vary(self, case: Any) -> Iterable[Any]:
-        """Return all variants of a case that kernels with this fault would have used or made."""
+        """Return the variants of a case for kernels with this fault; empty if the case lacks a needed part."""
         made = self.make(case) if case.parts.issuperset(self.needs.split()) else None
         if isinstance(made, list | Iterator):
             return made

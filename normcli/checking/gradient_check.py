@@ -1,4 +1,4 @@
-"""Somebody's gradients beside the exact ones; for each that differs, the faults that come nearest."""
+"""Comparisons of given gradients with the exact ones, and the fault of each that differs."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
     from normcli.results.backward import BackwardProblem, Gradients
 
 _MOST_VALUES = 1 << 22
-"""In larger tensors no fault is looked for: some dozen float64 arrays are made of their size."""
+"""In larger tensors no fault is looked for, since that takes about a dozen float64 arrays of their size."""
 
 _CLEARLY = 8.0
-"""A fault explains a gradient that is this many times nearer to it than to the exact one."""
+"""A fault explains a gradient that is this many times nearer to the fault's than to the exact one."""
 
 _FEW, _MORE_CLEARLY = 16, 32.0
-"""With fewer values, or a quarter as many groups, some fault comes this near by chance."""
+"""With fewer than 16 values or 4 groups, a fault has to be 32 times nearer: some are 8 times by chance."""
 
 _SAME = 1e-9
-"""What differs by less, as part of a gradient, is the same on the data."""
+"""Faults whose gradients differ by less than this part of the exact one are told as equal."""
 
 _LEAST_ROUNDINGS = 4.0
-"""Roundings of its terms by which a right gradient may be off; or the root of their number, if that is more."""
+"""The error of a right gradient in roundings of its terms; for n terms, √n if that is more."""
 
 _MOST_SAID = 3
 """The most numbers that are named if several explain a gradient equally well: `eps is 1e-08 or 0`."""
 
 _Wrong = tuple["Fault", tuple[str, ...], Any]
-"""A fault, the values of its words, and the gradient that it gives."""
+"""A fault, the values for its words, and the gradient that the fault gives."""
 
 
 class GradientFinding(NamedTuple):
@@ -61,13 +61,13 @@ class GradientFinding(NamedTuple):
     Parameters
     ----------
     name : str
-        `dx`, `dgamma` or `dbeta`.
+        The gradient: `dx`, `dgamma`, `dbeta` or `dgate`.
     fault : Fault
-        The fault that comes nearest, with numbers in its words.
+        The fault whose gradient is nearest, with values in its words.
     alternatives : tuple of Fault
-        Faults that come as near on these data.
+        Faults whose gradients are as near on these data.
     evidence : str
-        A sentence on how near they come.
+        A clause that compares the error with the fault and without; empty for a gradient of zeros.
     """
 
     name: str
@@ -88,11 +88,11 @@ class CheckedGradients(NamedTuple):
     Parameters
     ----------
     gradients : Gradients
-        The exact ones, rounded to float64.
+        The exact gradients, rounded to float64.
     comparisons : mapping of str to Comparison
-        By gradient: `dx`, `dgamma`, `dbeta` or `dgate`.
+        The comparison of each gradient, by its name: `dx`, `dgamma`, `dbeta` or `dgate`.
     faults : mapping of str to GradientFinding
-        By gradient; only gradients that differ and whose fault was found.
+        The fault of each gradient that differs, by its name; gradients without a known fault are left out.
     """
 
     gradients: Gradients
@@ -112,19 +112,20 @@ def check_gradients(
     effort: Effort = DEFAULT_EFFORT,
     allowed: Mapping[str, Floats] = MappingProxyType({}),
 ) -> CheckedGradients:
-    """Compare gradients with the exact ones, and say how they are wrong.
+    """Compare gradients with the exact ones, and find the fault of each that differs.
 
     Parameters
     ----------
     problem : BackwardProblem
     actual : mapping of str to ndarray
-        `dx`, `dgamma`, `dbeta`, `dgate`, or some of them.
+        The given gradients, by name: some of `dx`, `dgamma`, `dbeta` and `dgate`.
     tolerate : callable
-        As of `check`; called with `scale`, the largest |expected|: gradients of a mean loss are small, and an
-        absolute tolerance that is fixed would take any for right.
+        Takes a dtype and `scale`, the largest |expected|, and returns the tolerance. Gradients of a mean loss
+        are small: with a fixed absolute tolerance any would pass.
     effort : Effort
+        Threads and memory; the result does not depend on it.
     allowed : mapping of str to ndarray of float64
-        By name: how far each value may be off, in place of what is tolerated.
+        The largest error of each value of a gradient, by its name, in place of the tolerance.
 
     Raises
     ------
@@ -159,13 +160,13 @@ def check_gradients(
 
 
 def _find_scale(expected: NDArray[Any]) -> float:
-    """Return the largest finite size of values that may lie in a file."""
+    """Return the largest finite |value| of a tensor in memory or in a file; 0 without one."""
     pieces = (np.abs(piece) for piece in iterate_pieces(expected))
     return max((float(piece.max(initial=0.0, where=np.isfinite(piece))) for piece in pieces), default=0.0)
 
 
 def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return an array in a shape that it may have ones beside."""
+    """Return an array in a shape; `DataError` is raised unless both are equal but for lengths of 1."""
     if [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
         raise DataError(f"{name} has the shape {array.shape}; it takes {shape}")
     return array.reshape(shape)
@@ -175,15 +176,15 @@ def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]
 
 
 def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFinding | None:
-    """Return how somebody's gradient is wrong; None where no one fault explains it.
+    """Return the fault of a given gradient; None if no single fault explains it, or the tensor is too large.
 
     Parameters
     ----------
     exact : Gradients
-        In float64.
+        All exact gradients, in float64.
     name : {"dx", "dgamma", "dbeta", "dgate"}
     actual : ndarray
-        Of the shape of the exact one.
+        The given gradient, of the shape of the exact one.
     """
     right = exact.field(name)
     if right is None or exact.input.size > _MOST_VALUES:
@@ -199,9 +200,17 @@ def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
 
 
 def is_off_by_rounding(exact: Gradients, name: str, actual: NDArray[Any]) -> bool:
-    """Whether a gradient is no further off than roundings of its terms, which may be far larger than it is.
+    """Whether a gradient's error is within the roundings of its terms, which may be far larger than itself.
 
-    Parameters are as of `find_fault`; of a tensor that is too large for faults, return False.
+    False for tensors that are too large for faults to be looked for.
+
+    Parameters
+    ----------
+    exact : Gradients
+        All exact gradients, in float64.
+    name : {"dx", "dgamma", "dbeta", "dgate"}
+    actual : ndarray
+        The given gradient, of the size of the exact one.
     """
     right = exact.field(name)
     if right is None or exact.input.size > _MOST_VALUES:
@@ -213,23 +222,24 @@ def is_off_by_rounding(exact: Gradients, name: str, actual: NDArray[Any]) -> boo
 
 
 def _make_terms(exact: Gradients, name: str) -> GradientTerms | None:
-    """Return the terms of a gradient; None of one that a gate multiplies last, whose terms are not a norm's."""
+    """Return the terms of a gradient; None for dgate, dx of a gated input, and norms without terms."""
     gated_last = name == "dgate" or (name == "dx" and exact.inputs.gated_input is not None)
     return None if gated_last else make_terms(exact)
 
 
 class _Scales(NamedTuple):
-    """The weight of each value in comparisons, and how far a right value may be off.
+    """The weight of each value of a gradient in comparisons, and the bound on its rounding error.
 
     Parameters
     ----------
     weight : ndarray
-        Large groups of x have small gradients: each counts as much as the others.
+        The weight of each value, so that every group counts alike: large groups of x have small gradients.
     noise : ndarray
+        The bound on the rounding error of each value.
     known : ndarray of bool or None
-        Where there is a gradient; None for everywhere.
+        True where that bound is finite; None if it is everywhere.
     clearly : float
-        How many times nearer than what is right a fault has to come.
+        A fault's gradient has to be nearer than the exact one by at least this factor.
     """
 
     weight: Any
@@ -241,7 +251,7 @@ class _Scales(NamedTuple):
     def of(
         cls, exact: Gradients, name: str, actual: NDArray[Any], right: Floats, terms: GradientTerms | None
     ) -> _Scales:
-        """Return them for a gradient; where the divisor is made of other powers, for its values alone."""
+        """Return the weights and bounds for a gradient; without terms, from its own values alone."""
         short = is_short_float(actual.dtype) or is_short_float(exact.input.dtype)
         stored, least = 0.0, 0.0
         if is_float(actual.dtype):
@@ -263,7 +273,7 @@ class _Scales(NamedTuple):
         return cls(weight, noise, None if known.all() else known, _MORE_CLEARLY if is_few else _CLEARLY)
 
     def measure(self, values: Floats) -> float:
-        """Return how large values are, where the gradient is known."""
+        """Return the weighted root of the sum of squares of values, without those whose bound is not finite."""
         weighed = values * self.weight
         return float(np.linalg.norm(weighed if self.known is None else weighed[self.known]))
 
@@ -276,7 +286,10 @@ def _find_length(values: Floats, axes: tuple[int, ...]) -> Floats:
 def _choose(
     name: str, actual: Floats, right: Floats, candidates: Iterable[_Wrong], scales: _Scales
 ) -> GradientFinding | None:
-    """Return the fault that is much nearer than the exact gradient, and faults that are as near."""
+    """Return the finding of the candidate nearest to a given gradient, with those about as near.
+
+    None if no candidate is much nearer than the exact gradient, or if rounding explains the difference.
+    """
     off, noise = scales.measure(actual - right), scales.measure(scales.noise)
     if off <= noise:
         return None
@@ -301,14 +314,14 @@ def _choose(
 
 
 def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
-    """Return a fault with its whole id, and the values that fit equally well in its words."""
+    """Return a fault with the gradient's name in its id, and equally good values in its words, joined by or."""
     joined = [" or ".join(list(dict.fromkeys(column))[:_MOST_SAID]) for column in zip(*every, strict=True)]
     words, remedy = fault.words.format(*joined), fault.remedy.format(*joined)
     return fault._replace(id=f"{name}-{fault.id}", words=words, remedy=remedy)
 
 
 def _scale(actual: Floats, right: Floats, scales: _Scales) -> Iterator[_Wrong]:
-    """Yield the multiple of the exact gradient that comes nearest."""
+    """Yield the nearest multiple of the exact gradient as a fault; nothing if the factor is 1 to 3 digits."""
     usable = np.isfinite(actual) & np.isfinite(right)
     known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
     factor = float(np.vdot(wide, known) / np.vdot(known, known))
@@ -317,7 +330,10 @@ def _scale(actual: Floats, right: Floats, scales: _Scales) -> Iterator[_Wrong]:
 
 
 def _list_wrong(exact: Gradients, name: str, actual: Floats, right: Floats) -> Iterator[_Wrong]:
-    """Yield each fault, the numbers of its words, and the gradient that it would give."""
+    """Yield each possible fault, the values for its words, and the gradient that it gives.
+
+    For norms without terms, only the turned sign is tried.
+    """
     terms = make_terms(exact)
     if terms is None:
         yield ROWS[0].fault, (), -right
@@ -331,7 +347,7 @@ def _list_wrong(exact: Gradients, name: str, actual: Floats, right: Floats) -> I
 
 
 def _add_up(wrong: Floats, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Floats:
-    """Return a gradient in the wanted shape; one of a broadcast gate is summed."""
+    """Return a gradient in the wanted shape; that of a broadcast gate is summed over its repetitions."""
     if wrong.size != math.prod(wanted):
         lengths = (1,) * (len(shape) - len(wanted)) + wanted
         wrong = wrong.reshape(shape).sum(tuple(axis for axis, n in enumerate(lengths) if n == 1))

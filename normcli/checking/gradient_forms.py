@@ -1,4 +1,4 @@
-"""A wrong gradient, and the faults that have several forms: other axes, shards, another eps."""
+"""A wrong gradient with its terms, and the faults with several forms: other axes, shards, another eps."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from normcli.results.backward import Gradients
 
 _CLEARLY = 8.0
-"""An order explains values that are this many times nearer to it than to each other."""
+"""A permutation explains values if their error is at least this many times smaller than their differences."""
 
 _EPS = (0.0, 1e-12, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 2.0**-10, 1e-3, 2.0**-7, 1e-2)
 """The values of eps that kernels have, in other frameworks and by mistake."""
 
 _MOST_VARIED = 1 << 20
-"""The most values of a tensor for which other norms (up to a hundred) are tried."""
+"""With more values than this, the gradients of other norms (up to a hundred) are not tried."""
 
 _MOST_ROUNDED = 0.5
-"""A sum of roundings is off by no more, as part of it."""
+"""The largest relative error of a gradient for which sums in half precision are tried."""
 
 _SHARDS = (2, 3, 4, 8)
 
@@ -48,13 +48,13 @@ GRADIENTS: Mapping[str, frozenset[str]] = MappingProxyType(
         "dgate": frozenset(("dgate",)),
     }
 )
-"""The gradients, each with what rows need of it: to be of the norm or a parameter, to have statistics in it."""
+"""The parts of each gradient that rows of the table may need: its name, `norm`, `parameter`, `statistics`."""
 
 LAYER_PARTS = frozenset(("mean", "gamma", "gate", "behind", "before"))
-"""What rows need of a norm: a mean, a gamma, or a gate, on one side of it."""
+"""The parts of a norm that rows may need: a mean, a gamma, a gate, or a gate behind or before the norm."""
 
 _Detailed = tuple[tuple[str, ...], Any]
-"""The values of a fault's words, and the gradient that it gives."""
+"""The values for a fault's words, and the gradient that the fault gives."""
 
 
 class WrongGradient(NamedTuple):
@@ -63,11 +63,12 @@ class WrongGradient(NamedTuple):
     Parameters
     ----------
     exact : Gradients
-        In float64.
+        All exact gradients, in float64.
     name : {"dx", "dgamma", "dbeta", "dgate"}
     actual, right : ndarray
-        Of one shape.
+        The wrong gradient and the exact one, of one shape.
     t : GradientTerms
+        The terms of the exact gradients.
     """
 
     exact: Gradients
@@ -78,7 +79,7 @@ class WrongGradient(NamedTuple):
 
     @property
     def parts(self) -> frozenset[str]:
-        """What rows of the table may need: which gradient it is, and which parts the norm has."""
+        """The parts of the gradient (`GRADIENTS`) and of the norm (`LAYER_PARTS`) that rows may need."""
         inputs = self.exact.inputs
         has = (
             self.t.centres, inputs.gamma is not None, self.gate is not None, inputs.gate is not None,
@@ -89,7 +90,7 @@ class WrongGradient(NamedTuple):
 
     @property
     def plan(self) -> Plan:
-        """The norm, as it is asked for."""
+        """The plan of the requested norm."""
         return self.exact.plan
 
     @property
@@ -104,7 +105,7 @@ class WrongGradient(NamedTuple):
 
     @property
     def gamma(self) -> Floats:
-        """The gamma that multiplies, of the shape of its gradient."""
+        """Gamma, or 1 + gamma, of the shape of the gradient of gamma."""
         return np.broadcast_to(self.t.gamma, self.plan.parameters.view_shape).reshape(self.right.shape)
 
     @property
@@ -114,7 +115,7 @@ class WrongGradient(NamedTuple):
 
     @property
     def is_trained(self) -> bool:
-        """Whether statistics are of x, over whole axes."""
+        """Whether statistics are computed from x over whole axes: no running statistics, no channel groups."""
         return self.plan.grid.split is None and self.exact.inputs.given is None
 
     @property
@@ -124,23 +125,23 @@ class WrongGradient(NamedTuple):
 
     @property
     def x(self) -> Floats:
-        """The tensor, before a gate multiplies it."""
+        """The input in float64, before a gate in front of the norm multiplies it."""
         before = self.exact.inputs.gated_input
         return np.asarray(self.exact.input if before is None else before.times, np.float64)
 
     def pass_gate(
         self, gate: Gated | None, *, slope: Floats | None = None, is_first: bool | None = None
     ) -> Floats | None:
-        """Return the gradient of the norm with another gate.
+        """Return this gradient for the norm with another gate; None if that has no terms (see `make_terms`).
 
         Parameters
         ----------
         gate : Gated or None
-            None for a norm without.
+            The other gate; None for none.
         slope : ndarray or None
-            What multiplies dgate; None for the derivative of the gate's activation.
+            The last factor of dgate; None for the derivative of the gate's activation.
         is_first : bool or None
-            Whether the gate multiplies before the norm; None for where it does.
+            Whether the gate multiplies before the norm; None for its own side.
         """
         is_first = self.exact.inputs.gated_input is not None if is_first is None else is_first
         gate = None if gate is None else gate._replace(times=None)
@@ -159,31 +160,34 @@ class WrongGradient(NamedTuple):
         return np.asarray(known.reshape(x.shape) * (x if is_first else self.exact.dy) * slope)
 
     def add(self, shares: Floats) -> Floats:
-        """Return the gradient of a parameter from the term of each value."""
+        """Return the gradient of a parameter as the sum of each value's term."""
         total: Floats = shares.reshape(self.plan.grid.view_shape).sum(self.along)
         return total.reshape(self.right.shape)
 
     def vary(self, plan: Plan | None = None, **how: bool) -> Floats | None:
-        """Return the gradient of a norm that is changed as `make_terms` has it."""
+        """Return this gradient for another plan, or with other arguments of `make_terms`.
+
+        None for large tensors and norms without terms.
+        """
         terms = make_terms(self.exact, plan, **how) if self.exact.input.size <= _MOST_VARIED else None
         if terms is None:
             return None
         return terms.differentiate() if self.name == "dx" else self.add(terms.dy * terms.xhat)
 
     def change(self, **numbers: Any) -> Floats | None:
-        """Return the gradient of the norm with other numbers (eps, ddof)."""
+        """Return this gradient for the norm with other options (`eps`, `eps_mode`, `ddof`); None as `vary`."""
         return self.vary(self.plan.change_spec(**numbers))
 
     def regroup(self, **grid: Any) -> Floats | None:
-        """Return the gradient of the norm with other groups."""
+        """Return this gradient for the norm with another `axes` or `split` of its grid; None as `vary`."""
         return self.vary(replace(self.plan, grid=replace(self.plan.grid, **grid)))
 
     def name_axes(self, axes: Iterable[int]) -> str:
-        """Return what axes are called: `n×h×w`."""
+        """Return the names of axes, joined: `n×h×w`."""
         return "×".join(self.plan.grid.layout.name(axis) for axis in axes)
 
     def list_axes(self) -> Iterator[tuple[int, ...]]:
-        """Yield every choice of axes but the norm's; none where a part of an axis is a group."""
+        """Yield every set of axes but the norm's; nothing with channel groups or running statistics."""
         axes = range(len(self.plan.grid.shape) if self.is_trained else 0)
         choices = (itertools.combinations(axes, count) for count in range(1, len(axes) + 1))
         yield from (some for some in itertools.chain(*choices) if some != tuple(sorted(self.t.axes)))
@@ -193,14 +197,14 @@ class WrongGradient(NamedTuple):
 
 
 def leave_gate(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient of a norm without its gate; and dx that a gate before the norm does not multiply."""
+    """Yield the gradient without the gate, and for a gate before the norm also dx without its factor."""
     yield (), c.pass_gate(None)
     if c.name == "dx" and c.exact.inputs.gated_input is not None:
         yield (), c.t._replace(behind=1.0).differentiate()
 
 
 def change_activation(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient of another activation of the gate; of dgate, that of another derivative too."""
+    """Yield the gradient with each other activation of the gate; dgate also with the wrong derivative alone."""
     own = c.gate
     assert own is not None
     for act in Activation:
@@ -223,13 +227,13 @@ def slope_of(gate: Gated | None) -> Floats:
 
 
 def change_means(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield dx with the means of the backward pass alone over other axes."""
+    """Yield dx with the means of the backward pass over other axes, and the right statistics."""
     own = c.name_axes(c.plan.grid.axes)
     yield from (((c.name_axes(axes), own), c.t.differentiate(axes=axes)) for axes in c.list_axes())
 
 
 def widen_sums(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield dx with sums over more axes that are divided by the size of a group."""
+    """Yield dx with its sums over more axes, but divided by the size of a group."""
     for axes in c.list_axes():
         if set(axes) > set(c.t.axes):
             more = math.prod(c.plan.grid.shape[axis] for axis in axes) / c.t.size
@@ -253,7 +257,10 @@ def change_groups(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def shard(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient of parts of an axis, in blocks or interleaved, each with its own statistics."""
+    """Yield the gradient with each of 2, 3, 4 or 8 parts of an axis normalized by its own statistics.
+
+    Parts are blocks, or interleaved.
+    """
     grid = c.plan.grid
     for axis, count in itertools.product(c.t.axes if c.is_trained else (), _SHARDS):
         if grid.shape[axis] % count == 0 and count < grid.shape[axis]:
@@ -262,14 +269,14 @@ def shard(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def change_eps(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient of every other eps that kernels have."""
+    """Yield the gradient with each other usual eps; nothing for a norm without eps."""
     own = c.plan.spec.eps
     if own is not None:
         yield from (((f"{eps:g}", f"{own:g}"), c.change(eps=eps)) for eps in _EPS if eps != own)
 
 
 def move_eps(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient for an eps on the other side of the root."""
+    """Yield the gradient with eps on the other side of the root; nothing if eps is a floor."""
     own = c.plan.spec.eps_mode
     if own in MOVED_EPS:
         yield (str(MOVED_EPS[own]), str(own)), c.change(eps_mode=MOVED_EPS[own])
@@ -290,7 +297,7 @@ def exchange(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def sum_part(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the sums from the first index of an axis, and to its last, that come nearest."""
+    """Yield, for each axis, the nearest sum from its first index on, and the nearest one up to its last."""
     grid, actual = c.plan.grid, c.actual.reshape(-1)
     for axis in c.along:
         word = grid.layout.name(axis) if grid.split is None else f"axis {axis}"
@@ -307,7 +314,7 @@ def sum_part(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def reorder(c: WrongGradient, *, flip: bool) -> Iterator[_Detailed]:
-    """Yield a gradient with an axis reversed, or rolled by what fits best."""
+    """Yield the exact gradient with each axis reversed, or rolled by the places that fit best."""
     for axis, length in enumerate(c.right.shape):
         if flip:
             yield (), np.flip(c.right, axis)
@@ -320,7 +327,10 @@ def reorder(c: WrongGradient, *, flip: bool) -> Iterator[_Detailed]:
 
 
 def permute(c: WrongGradient) -> Floats | None:
-    """Return the right values in the order of the actual ones, which is no simpler one."""
+    """Return the exact values in the order of the actual ones.
+
+    None if they do not agree in that order, or if it is a reversal or a roll.
+    """
     order, found = np.argsort(c.right, axis=None), np.argsort(c.actual, axis=None)
     right, actual = c.right.reshape(-1)[order], c.actual.reshape(-1)[found]
     if np.linalg.norm(actual - right) * _CLEARLY > np.linalg.norm(np.diff(right)):
@@ -332,7 +342,7 @@ def permute(c: WrongGradient) -> Floats | None:
 
 
 def round_sums(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield sums in half precision, where the actual ones are not far off: other faults are larger."""
+    """Yield the sums in half precision; nothing if the actual gradient is off by half of its size or more."""
     if c.along and np.linalg.norm(c.actual - c.right) < _MOST_ROUNDED * np.linalg.norm(c.right):
         factors = (c.t.dy, c.t.xhat) if c.name == "dgamma" else (c.t.dy,)
         yield from (((dtype, order), total) for dtype, order, total in sum_in_half(factors, c.along))

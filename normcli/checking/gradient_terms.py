@@ -1,4 +1,4 @@
-"""The terms of gradients of variances, mean squares and ℓ2 lengths, for a norm as asked or changed.
+"""The terms of the gradients of norms that divide by moments or ℓ2 lengths, as requested or with a fault.
 
 With g = dy · gamma, A = mean(g), w = x − mean and B as in `normcli.numerics.gradients.coefficients`,
 dx is (g − A − w · B) / D.
@@ -33,6 +33,7 @@ class GradientTerms(NamedTuple):
     Parameters
     ----------
     dy, gamma : ndarray
+        The derivative by y (times the activated gate, for a gate behind the norm), and the factor of x̂.
     offset : int
         1 for norms that multiply by 1 + gamma, else 0; `gamma` includes it.
     g : ndarray
@@ -42,17 +43,17 @@ class GradientTerms(NamedTuple):
     divisor : ndarray
         D.
     slope : ndarray
-        w · B / Σ g · w, the factor of the sum; 0 where statistics are given, which are constants.
+        w · B / Σ g · w, the factor of that sum; 0 if the divisor does not depend on x.
     skew : ndarray or float
-        How many spreads the mean is off 0.
+        |mean| / divisor.
     size : int
-        Values in a group.
+        The number of values in a group.
     axes : tuple of int
         The reduced axes.
     centres : bool
-        Whether dx has a mean of g: a mean is subtracted that depends on x.
+        Whether dx has the term A, since a mean is subtracted that depends on x.
     behind : ndarray or float
-        What multiplies the derivative by the norm's input: the activation of a gate before the norm, or 1.
+        The factor on the derivative by the norm's input: the activation of a gate before the norm, or 1.
     """
 
     dy: Floats
@@ -85,7 +86,17 @@ class GradientTerms(NamedTuple):
         g: Floats | None = None,
         axes: tuple[int, ...] | None = None,
     ) -> Floats:
-        """Return dx with other multiples of its two terms, another g, or means over other axes."""
+        """Return dx, perhaps with faults.
+
+        Parameters
+        ----------
+        a, b : float or ndarray
+            Factors on the term A and on the term w · B.
+        g : ndarray or None
+            Another dy · gamma; None for that of the terms.
+        axes : tuple of int or None
+            Other axes of both means; None for the reduced ones.
+        """
         g, axes = self.g if g is None else g, self.axes if axes is None else axes
         share = self.size / math.prod(g.shape[axis] for axis in axes)
         mean = g.mean(axes, keepdims=True) if self.centres else 0.0
@@ -94,7 +105,7 @@ class GradientTerms(NamedTuple):
         return result * self.behind
 
     def measure(self) -> Floats:
-        """Return how large the terms of dx are, each with the error that cancelling x − mean brings into it."""
+        """Return the sum of the sizes of dx's terms, times 1 + skew² for the digits that x − mean cancels."""
         size, pulled = np.abs(self.g), np.abs(self.slope * self.divisor)
         mean = size.mean(self.axes, keepdims=True) if self.centres else 0.0
         pull = (size * np.abs(self.xhat)).sum(self.axes, keepdims=True)
@@ -102,7 +113,7 @@ class GradientTerms(NamedTuple):
         return result
 
     def measure_shares(self) -> Floats:
-        """Return each value's term of dgamma, dy · x̂."""
+        """Return the size of each value's term of dgamma, |dy · x̂|, with room for errors of x − mean."""
         xhat = np.abs(self.xhat) * (1.0 + self.skew * self.skew) + self.skew
         return np.abs(self.dy) * xhat
 
@@ -115,19 +126,20 @@ def make_terms(
     trained: bool = False,
     constant: bool = True,
 ) -> GradientTerms | None:
-    """Return the terms of a norm's gradients; None for lp with other p than 2, and for windows.
+    """Return the terms of a norm's gradients; None for norms with windows or without an exponent of 2.
 
     Parameters
     ----------
     exact : Gradients
+        The exact gradients, with the tensors that they are of.
     plan : Plan or None
-        A plan with other numbers or groups than that of `exact`; None for the same plan.
+        A plan with other options or groups; None for the plan of `exact`.
     centres : bool or None
-        Whether the mean is subtracted; None for what the norm does.
+        Whether the mean is subtracted; None for the norm's own choice.
     trained : bool
-        Whether given statistics are ignored, and those of x are taken, as in training.
+        Whether running statistics are ignored in favour of those of x, as in training.
     constant : bool
-        Whether given statistics are constants.
+        Whether running statistics, if given, are constants of the derivative.
     """
     plan = exact.plan if plan is None else plan
     if plan.groups_overlap or find_p(plan) != 2.0:
@@ -164,12 +176,15 @@ def make_terms(
 
 
 MOVED_EPS: Mapping[EpsMode | None, EpsMode] = {EpsMode.INSIDE: EpsMode.OUTSIDE, EpsMode.OUTSIDE: EpsMode.INSIDE}
-"""The eps mode that a kernel may use by mistake, by the right one."""
+"""The place of eps that a kernel may use by mistake, by the right place."""
 
 
 @np.errstate(all="ignore")
 def add_eps(square: Floats, eps: float | Floats, mode: EpsMode | None) -> Floats:
-    """Return the divisor of a variance or mean square: its root, with eps where a mode has it."""
+    """Return the divisor of a variance or mean square: its root, with eps at the place of a mode.
+
+    Any other mode, and None, is a floor of the divisor: max(√square, eps).
+    """
     match mode:
         case EpsMode.INSIDE:
             found = np.sqrt(square + eps)
@@ -183,7 +198,7 @@ def add_eps(square: Floats, eps: float | Floats, mode: EpsMode | None) -> Floats
 
 
 def spread_parameter(plan: Plan, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
-    """Return gamma or beta at the view's rank."""
+    """Return gamma or beta in float64 at the view's rank; for None, the number `otherwise`."""
     if parameter is None:
         return np.full((1,) * len(plan.grid.view_shape), otherwise)
     shapes = plan.parameters

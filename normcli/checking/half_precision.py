@@ -1,4 +1,4 @@
-"""Half precision: tensors that were saved from it as a wider dtype, and sums that are rounded to it."""
+"""Half precision: tensors that hold its numbers in a longer dtype, and sums that are rounded to it."""
 
 from __future__ import annotations
 
@@ -25,16 +25,20 @@ HALVES = ("bfloat16", "float16")
 """The dtypes of half precision."""
 
 _LEAST_SAVED, _MOST_SAVED = 16, 1 << 22
-"""Different values that tell half precision from round numbers; larger tensors are not looked at."""
+"""The fewest different values that show half precision, and the most values of a tensor that is examined."""
 
 _FEW = 1 << 10
-"""Values that are looked at before all are."""
+"""The number of values that are tested before all are."""
 
 _HALF_BYTES = 2
 
 
 def find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
-    """Return the dtype of half precision whose numbers a wider tensor holds, as one that was saved so."""
+    """Return the half precision that has every number of a tensor of a longer float dtype; None without one.
+
+    None too for tensors above 2²² values, with fewer than 16 different values, or if the package for bfloat16
+    is not installed.
+    """
     if y.dtype.kind != "f" or y.dtype.itemsize <= _HALF_BYTES or y.size > _MOST_SAVED:
         return None
     values = fetch(y).reshape(-1)
@@ -51,9 +55,16 @@ def find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
 
 
 def find_common_half(every: Sequence[NDArray[Any]], y: NDArray[Any]) -> np.dtype[Any] | None:
-    """Return the half precision that y was saved from, if x (or each addend) holds such numbers too.
+    """Return the half precision that has every number of y and of all inputs; None without one.
 
-    A kernel of half precision is right then. If x is wider, y has lost digits that it should have.
+    A kernel of half precision is then right. If an input has more digits, y has lost some that it should have.
+
+    Parameters
+    ----------
+    every : sequence of ndarray
+        The inputs: x, or x and the residual.
+    y : ndarray
+        The output, in a longer dtype.
     """
     half = find_saved_dtype(y)
     return half if half is not None and all(_is_of(x, half) for x in every) else None
@@ -70,30 +81,32 @@ def _holds(values: NDArray[Any], name: str) -> bool:
     return bool(np.array_equal(round_to_short(wide, name), wide, equal_nan=True))
 
 
-# -- sums: large ones stand still
+# -- sums in half precision: large ones stop growing
 
 _LEAST_ROWS, _MOST_ROWS = 8, 1 << 14
-"""Fewer may come out so by chance; more are not added one by one."""
+"""The fewest rows whose sums are evidence of half precision, and the most rows that are added one by one."""
 
 
 _BLOCKS = (8, 16, 32, 64, 128, 256, 512)
-"""Rows that a block of threads adds before the blocks' sums are added."""
+"""The numbers of rows that a block of threads adds before the sums of blocks are added."""
 
 
 def sum_in_half(factors: Sequence[Floats], axes: tuple[int, ...]) -> Iterator[tuple[str, str, Floats]]:
-    """Yield the names of half precisions, in which order is added, and sums of products in each.
+    """Yield sums of products as kernels that add in half precision would make them.
 
     Parameters
     ----------
     factors : sequence of ndarray
-        Of one shape.
+        The factors, of one shape.
     axes : tuple of int
-        What is summed over: value by value, or the first axis so, and the others at once before.
+        The axes to sum over. Either all values are added one by one, or those of the first axis are, and the
+        others exactly before.
 
     Yields
     ------
     name, order, sum
-        With what is added rounded or not, and factors rounded before or not.
+        The half precision, the order of additions in words, and the sum, flat. Variants with factors or terms
+        rounded, and not rounded, follow each other.
     """
     wide = [np.moveaxis(factor, axes, range(len(axes))) for factor in factors]
     shape = wide[0].shape

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 PIECE = 1 << 14
-"""Values compared at once: the dozen arrays that this takes stay in the cache."""
+"""The number of values compared at once, so that their dozen arrays stay in the cache."""
 
 _FIRST_BOUND = 0.5
 """The first bin holds correctly rounded values: rounding once is off by half a unit at most."""
@@ -43,9 +43,10 @@ class Element(NamedTuple):
     excess : float
         |actual − expected| as a multiple of the tolerance.
     ulp : float
+        |actual − expected| in units in the last place at the expected value.
     expected, actual : float
     place : int
-        Its number in C order.
+        The flat index of the value, in C order.
     """
 
     excess: float
@@ -56,7 +57,7 @@ class Element(NamedTuple):
 
     @property
     def rank(self) -> tuple[float, float, int]:
-        """Sorts the worst last: by excess, then by ulp; of equals the first in the tensor is the worst."""
+        """The sort key that puts the worst last: excess, then ulp, then the earlier place."""
         return (self.excess, self.ulp, -self.place)
 
 
@@ -69,22 +70,23 @@ class Bin(NamedTuple):
 
 
 _NEAR_ZERO = 2.0**-6
-"""Values below this part of the largest |value| count as near 0: their own last place is far smaller."""
+"""Values below this part of the largest |value| count as near 0, where one ulp is very small."""
 
 _CELL = np.dtype([("mismatches", np.int64), ("max_ulp", np.float64)])
 """The totals of one group."""
 
 
 class Smallest(NamedTuple):
-    """The smallest tolerances that pass: each limit as small as can be; infinite where none passes.
+    """The smallest tolerances at which an array passes; infinite if no number passes.
 
     Parameters
     ----------
     rtol : float
-        At the tolerance's own atol.
+        The smallest rtol, beside the atol of the tolerance in use.
     atol : float
-        At the tolerance's own rtol.
+        The smallest atol, beside the rtol of the tolerance in use.
     max_ulp : float
+        The smallest limit in ulp.
     """
 
     rtol: float
@@ -93,7 +95,7 @@ class Smallest(NamedTuple):
 
 
 class GroupDifference(NamedTuple):
-    """A group with mismatches: its number, how many, and the largest distance of one in ulp."""
+    """A group with mismatches: its index, the number of mismatches, and the largest distance of one in ulp."""
 
     group: int
     mismatches: int
@@ -102,19 +104,28 @@ class GroupDifference(NamedTuple):
 
 @dataclass(slots=True)
 class Comparison:
-    """The distance of an array from the exact one. Pieces may be added in any order and of any size.
+    """The running totals of a comparison, to which pieces of an array are added in any order.
 
     Parameters
     ----------
     tolerance : Tolerance
     groups : GroupTally or None
         The mismatches of each group, which the caller adds; None for sliding windows.
+    compared, mismatches : int
+        The number of compared values, and of those beyond the tolerance.
+    max_ulp, max_abs : float
+        The largest distance in ulp, and the largest |actual − expected|.
     max_ulp_expected : float
-        The smallest size that is expected where it is furthest in ulp: near 0, the last place is worth little.
+        The smallest |expected| among the values with the largest distance in ulp; near 0, one ulp is very
+        small.
     largest_expected : float
-        The largest finite size that is expected.
+        The largest finite |expected|.
     least_rtol, least_atol : float
-        The least of each that passes beside the tolerance's other one; see `Smallest`.
+        The smallest rtol and atol that pass; see `Smallest`.
+    worst : Element or None
+        The value with the largest excess; None before any value.
+    bins : ndarray of int
+        The number of values in each bin of distances.
     """
 
     tolerance: Tolerance
@@ -133,9 +144,15 @@ class Comparison:
     def compare(
         self, actual: NDArray[Any], expected: NDArray[Any], start: int, allowed: Floats | None = None
     ) -> Floats:
-        """Compare a piece of one axis whose first value has the number `start`; the caller silences NumPy.
+        """Add a piece of values, which the caller does under `np.errstate(all="ignore")`.
 
-        Where a difference is `allowed` for each value, that takes the place of the tolerance.
+        Parameters
+        ----------
+        actual, expected : ndarray, shape (values,)
+        start : int
+            The flat index of the piece's first value in the whole array.
+        allowed : ndarray of float64 or None
+            The largest error of each value, in place of the tolerance; None for the latter.
 
         Returns
         -------
@@ -168,7 +185,7 @@ class Comparison:
         return np.where(wrong, ulp, 0.0)
 
     def compare_all(self, actual: NDArray[Any], expected: NDArray[Any], allowed: Floats | None = None) -> None:
-        """Compare arrays of one size, in memory or in files, with each value as a group where groups count."""
+        """Add whole arrays of one size, in memory or in files; if groups count, each value is a group."""
         flat = actual.reshape(-1)
         limits = None if allowed is None else allowed.reshape(-1)
         with np.errstate(all="ignore"):
@@ -181,7 +198,10 @@ class Comparison:
                 forget(actual)
 
     def _find_least(self, error: Floats, size: Floats, largest: float) -> tuple[float, float]:
-        """Return the least rtol and atol that pass here and so far; `largest` is the largest error."""
+        """Return the smallest rtol and atol that pass for these values and all before.
+
+        Both are infinite if `largest`, the largest error, is.
+        """
         rtol, atol = self.tolerance.rtol, self.tolerance.atol
         least_rtol, least_atol = self.least_rtol, self.least_atol
         if largest == math.inf:
@@ -193,7 +213,7 @@ class Comparison:
         return least_rtol, least_atol
 
     def merge(self, other: Comparison) -> None:
-        """Add the totals of other values, without the mismatches of groups."""
+        """Add the totals of another comparison; the mismatches of its groups are left out."""
         self.compared += other.compared
         self.mismatches += other.mismatches
         if other.max_ulp >= self.max_ulp:
@@ -207,39 +227,41 @@ class Comparison:
 
     @property
     def is_near_zero(self) -> bool:
-        """Whether the value that is off by most ulp is near 0, beside the other values."""
+        """Whether the largest distance is above 1 ulp and at a value below 1/64 of the largest |expected|."""
         return self.max_ulp > 1.0 and self.max_ulp_expected < _NEAR_ZERO * self.largest_expected
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is further away than is tolerated."""
+        """Whether every value is within the tolerance."""
         return self.mismatches == 0
 
     @property
     def smallest(self) -> Smallest | None:
-        """The smallest tolerances that pass; None where each value has a bound of its own."""
+        """The smallest tolerances that pass; None if each value has a bound of its own."""
         if self.tolerance.derived:
             return None
         return Smallest(self.least_rtol, self.least_atol, self.max_ulp)
 
     def count_groups(self) -> int:
-        """Return how many groups have a mismatch."""
+        """Return the number of groups with a mismatch; for sliding windows, the number of mismatches."""
         return self.mismatches if self.groups is None else self.groups.count()
 
     @property
     def histogram(self) -> tuple[Bin, ...]:
-        """The bins that hold a value, from near to far."""
+        """The bins of distances that are not empty, from the smallest distance up."""
         found = np.flatnonzero(self.bins).tolist()
         return tuple(Bin(_BOUNDS[n], _BOUNDS[n + 1], int(self.bins[n])) for n in found)
 
 
 class GroupTally:
-    """The mismatches of each group. Its array is made at the first mismatch, on disk if it is large.
+    """The number and the largest distance of mismatches in each group.
+
+    The array is made at the first mismatch, on disk if it is large.
 
     Parameters
     ----------
     shape : tuple of int
-        The lengths of the axes that `add` indexes.
+        The shape of the array of groups, which `add` indexes.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -247,18 +269,31 @@ class GroupTally:
         self._cells: NDArray[np.void] | None = None
 
     def add(self, index: tuple[slice, ...], ulp: Floats, axes: tuple[int, ...]) -> None:
-        """Add the values of the groups at an index: their distances where they mismatch, 0 elsewhere."""
+        """Add values of the groups at an index.
+
+        Parameters
+        ----------
+        index : tuple of slice
+            The index of the groups in the array of groups.
+        ulp : ndarray
+            The distance of each mismatch in ulp, and 0 for every other value.
+        axes : tuple of int
+            The axes of `ulp` along which the values of one group lie.
+        """
         self._add(index, np.count_nonzero(ulp, axis=axes), ulp.max(axis=axes))
 
     def add_each(self, numbers: NDArray[np.intp], ulp: Floats) -> None:
-        """Add single values of the groups of some numbers, several perhaps of one; `ulp` as of `add`."""
+        """Add single values, each with the flat index of its group; a group may occur several times.
+
+        `ulp` is the distance of each mismatch, and 0 for every other value.
+        """
         if self._cells is None:
             self._cells = make_scratch(self._shape, _CELL)
         np.add.at(self._cells["mismatches"], numbers, ulp > 0.0)
         np.maximum.at(self._cells["max_ulp"], numbers, ulp)
 
     def merge(self, other: GroupTally, index: tuple[slice, ...]) -> None:
-        """Add the mismatches of a block, whose groups are those at an index."""
+        """Add the totals of another tally, whose array of groups is the part at an index."""
         if other._cells is not None:
             self._add(index, other._cells["mismatches"], other._cells["max_ulp"])
 
@@ -279,11 +314,11 @@ class GroupTally:
             yield from _join(groups, cells)
 
     def count(self) -> int:
-        """Return how many groups have a mismatch."""
+        """Return the number of groups with a mismatch."""
         return sum(groups.size for groups, _ in self._pieces())
 
     def find_worst(self, most: int) -> list[GroupDifference]:
-        """Return the groups with most mismatches; of groups with equally many, first those further off."""
+        """Return the groups with the most mismatches, at most `most`; of equal ones, the further off first."""
         worst: list[GroupDifference] = []
         for groups, cells in self._pieces():  # few of each piece: millions of groups may differ
             order = np.lexsort((-cells["max_ulp"], -cells["mismatches"]))[:most]
@@ -291,7 +326,7 @@ class GroupTally:
         return sorted(worst, key=lambda group: (-group.mismatches, -group.max_ulp))[:most]
 
     def _pieces(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.void]]]:
-        """Yield the numbers of groups with mismatches, and the totals of each."""
+        """Yield, piece by piece, the flat indices of groups with mismatches and their totals."""
         if self._cells is not None:
             for groups in find_places(lambda cells: cells["mismatches"] > 0, self._cells):
                 yield groups, self._cells.reshape(-1)[groups]
@@ -302,9 +337,9 @@ def _join(groups: NDArray[np.intp], cells: NDArray[np.void]) -> Iterator[GroupDi
 
 
 def _raise_limit(least: float, error: Floats, fixed: Floats, factor: Floats) -> float:
-    """Return the least t that is no smaller than one found before, with error ≤ fixed + factor · t everywhere.
+    """Return the smallest t ≥ `least` with error ≤ fixed + factor · t for every value; infinite without one.
 
-    The comparison includes the roundings of its own arithmetic: the limit passes, and the next smaller float
+    The inequality is that of float64 arithmetic: t passes, and if it is above `least`, the next smaller float
     does not.
     """
     while least < math.inf:
@@ -322,7 +357,7 @@ _LARGEST = int(np.array(np.finfo(np.float64).max).view(np.int64))
 
 
 def _bisect(error: float, fixed: float, factor: float) -> float:
-    """Return the least float t ≥ 0 with error ≤ fixed + factor · t, infinite where there is none."""
+    """Return the smallest float t ≥ 0 with error ≤ fixed + factor · t; infinite without one."""
     low, high = 0, _LARGEST + 1  # whose bits are those of infinity
     while low < high:
         middle = (low + high) // 2
@@ -335,7 +370,7 @@ def _bisect(error: float, fixed: float, factor: float) -> float:
 
 
 def _choose_bins(ulp: Floats) -> NDArray[np.int64]:
-    """Return the number of the bin of each distance: 1 + ⌈log₂⌉ where that is positive."""
+    """Return the index of the bin of each distance in ulp: max(0, 1 + ⌈log₂ distance⌉), or the last for ∞."""
     fraction, exponent = np.frexp(ulp)
     bins: NDArray[np.int64] = np.clip(exponent + (fraction > _FIRST_BOUND), 0, _BINS - 2)
     bins[ulp == np.inf] = _BINS - 1

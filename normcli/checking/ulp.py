@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import get_eps, is_float
+from normcli.dtypes import get_eps, get_smallest, is_float
 from normcli.errors import UsageError
 from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
@@ -31,23 +31,10 @@ ROUNDED_ONCE = 0.501
 """The largest distance in ulp of a result that was rounded once: a half, and a little for the comparison."""
 
 
-class _Format(NamedTuple):
-    """A float format: the least exponent of a normal number, and what torch tolerates."""
-
-    least_exponent: int
-    rtol: float
-    atol: float
-
-
-_FORMATS: Mapping[str, _Format] = MappingProxyType(
-    {
-        "float16": _Format(-14, 1e-3, 1e-5),
-        "bfloat16": _Format(-126, 1.6e-2, 1e-5),
-        "float32": _Format(-126, 1.3e-6, 1e-5),
-        "float64": _Format(-1022, 1e-7, 1e-7),
-    }
+_TOLERATED: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 )
-"""IEEE 754 and, as tolerances, the defaults of `torch.testing.assert_close` (PyTorch 2.13)."""
+"""rtol and atol of each format: the defaults of `torch.testing.assert_close` (PyTorch 2.13)."""
 
 
 class Tolerance(NamedTuple):
@@ -59,9 +46,9 @@ class Tolerance(NamedTuple):
         The dtype in whose last place distances are counted.
     rtol, atol : float
     max_ulp : float or None
-        Takes the place of rtol and atol; None if these hold.
+        The limit in ulp, in place of rtol and atol; None if these hold.
     derived : str
-        The algorithm from which a bound for each value was derived, in place of the numbers; empty without one.
+        The algorithm from which a bound for each value was derived, in place of all limits; empty without one.
     """
 
     dtype: np.dtype[Any]
@@ -71,7 +58,14 @@ class Tolerance(NamedTuple):
     derived: str = ""
 
     def measure_excess(self, error: Floats, ulp: Floats, expected: Floats) -> Floats:
-        """Return distances as multiples of the tolerance of each value."""
+        """Return each value's distance as a multiple of its tolerance: 0 if equal, infinite if not finite.
+
+        Parameters
+        ----------
+        error, ulp : ndarray of float64
+            |actual − expected|, and the distance in ulp.
+        expected : ndarray of float64
+        """
         if self.max_ulp is not None:
             return np.where(ulp == 0.0, 0.0, ulp / self.max_ulp)
         excess = error / (self.atol + self.rtol * np.abs(expected))
@@ -87,14 +81,22 @@ def choose_tolerance(
     max_ulp: float | None = None,
     scale: float = 1.0,
 ) -> Tolerance:
-    """Return the tolerance for values of a dtype: the given, and for the rest torch's own.
+    """Return the tolerance for values of a dtype, with the defaults of torch's `assert_close`.
 
-    Of values whose largest is a `scale` below 1, the absolute tolerance is as much smaller.
+    Parameters
+    ----------
+    dtype : numpy.dtype
+    rtol, atol : float or None
+        The limits; None for torch's default of the dtype.
+    max_ulp : float or None
+        The limit in ulp, in place of rtol and atol; None if these hold.
+    scale : float
+        The largest |expected|; if it is below 1, the default atol is multiplied by it.
 
     Raises
     ------
     UsageError
-        If one is negative or no number, or if both kinds are given.
+        If a limit is negative or not a finite number, or if `max_ulp` is given with rtol or atol.
 
     Examples
     --------
@@ -104,13 +106,13 @@ def choose_tolerance(
     rtol, atol, max_ulp = _read_limit("rtol", rtol), _read_limit("atol", atol), _read_limit("max-ulp", max_ulp)
     if max_ulp is not None and (rtol is not None or atol is not None):
         raise UsageError("max-ulp takes the place of rtol and atol; give one or the other")
-    usual = _FORMATS[dtype.name]
-    rtol, atol = usual.rtol if rtol is None else rtol, usual.atol * min(1.0, scale) if atol is None else atol
+    usual_rtol, usual_atol = _TOLERATED[dtype.name]
+    rtol, atol = usual_rtol if rtol is None else rtol, usual_atol * min(1.0, scale) if atol is None else atol
     return Tolerance(dtype, rtol, atol, max_ulp)
 
 
 def _read_limit(name: str, value: Any) -> float | None:
-    """Return a limit as a finite number ≥ 0; None where it is not given."""
+    """Return a limit as a float; None for None. `UsageError` is raised unless it is a finite number ≥ 0."""
     try:
         number = None if value is None else float(operator.pos(value))  # a string has no sign
     except (TypeError, ValueError, OverflowError) as error:
@@ -121,12 +123,15 @@ def _read_limit(name: str, value: Any) -> float | None:
 
 
 def choose_counting_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype whose last place counts for values of a dtype: its own if it is one of ours."""
-    return dtype.newbyteorder("=") if is_float(dtype) and dtype.name in _FORMATS else np.dtype(np.float64)
+    """Return the dtype whose last place counts for values of a dtype: the dtype itself, or float64.
+
+    The dtype itself, in native byte order, if it is float16, bfloat16, float32 or float64.
+    """
+    return dtype.newbyteorder("=") if is_float(dtype) and dtype.name in _TOLERATED else np.dtype(np.float64)
 
 
 def measure_unit(values: Floats, dtype: np.dtype[Any]) -> Floats:
-    """Return the unit of the last place that a dtype has at each value."""
+    """Return the unit in the last place (ulp) of a dtype at each value, in float64."""
     unit: Floats = (np.ascontiguousarray(values).view(np.int64) & _EXPONENT).view(np.float64)
     np.maximum(unit, _get_least_normal(dtype), out=unit)  # below it, subnormals share one unit
     unit *= get_eps(dtype)
@@ -135,24 +140,24 @@ def measure_unit(values: Floats, dtype: np.dtype[Any]) -> Floats:
 
 @functools.cache
 def _get_least_normal(dtype: np.dtype[Any]) -> float:
-    return float(2.0 ** _FORMATS[dtype.name].least_exponent)
+    return get_smallest(dtype.name) / get_eps(dtype)
 
 
 def measure_distance(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
-    """Return |actual − expected|, and the same in ulp of a dtype at the expected value.
+    """Return |actual − expected|, and that distance in ulp of a dtype at the expected value.
 
     Parameters
     ----------
-    actual, expected : ndarray of float64, of one shape
-        The expected values are wider than the dtype, so that rounding them once makes 0.5 ulp at most.
+    actual, expected : ndarray of float64
+        Values of one shape; the expected ones are not rounded to the dtype.
     dtype : numpy.dtype
         A float of up to 8 bytes.
 
     Returns
     -------
     tuple of ndarray of float64
-        NaN where NaN is expected, the infinity that is expected, and the one that the expected value rounds to
-        are 0 away. Whatever else is not finite is infinitely far away.
+        Both distances are 0 where NaN is expected and found, and where an infinity is found that the expected
+        value is or rounds to. They are infinite for all other values that are not finite.
 
     Examples
     --------

@@ -49,10 +49,8 @@ class NamedNorm(NamedTuple):
 
 
 _TENSORS = {AxesRule.LAST: "--layout NLC --shape 2,4,6", AxesRule.FIRST: "--shape 8,3"}
-"""Axes that are reduced by default → a tensor of which they are those that one wants."""
-
 _TENSOR = "--shape 2,4,4,4"
-"""Such a tensor of the other norms."""
+"""Axes that are reduced by default → a tensor for examples; and a tensor for the other norms."""
 
 SELECTION = ("--mask", "--lengths", "--nan", "--fill")
 EVALUATION = ("--eval", "--running-mean", "--running-var", "--state")

@@ -86,6 +86,7 @@ class Writer(Printer):
     def __init__(self, arrays: Arrays, plan: Plan) -> None:
         self.arrays, self.axes, self.shape = arrays, plan.grid.view_axes, plan.grid.view_shape
         self.window, self.rows = plan.grid.reach, plan.spec.rows or ()
+        self.others = tuple(axis for axis in range(len(self.shape)) if axis not in self.axes)
         reduced = self.axes if self.window is None else ()
         self.kept = tuple(1 if axis in reduced else length for axis, length in enumerate(self.shape))
         window = {} if plan.spec.window is None else plan.spec.window._asdict()
@@ -107,7 +108,6 @@ class Writer(Printer):
             raise UsageError(f"{self.arrays.title} has no operator for the {kind}s of a matrix")
         if not axes:  # each value is a group of its own; torch takes no axes for all of them
             return x
-        others = tuple(axis for axis in range(len(shape)) if axis not in axes)
         size = math.prod(shape[axis] for axis in axes)
         place = (part or 0.0) * (size - 1)
         return self.arrays.reduce[kind].format(
@@ -117,8 +117,8 @@ class Writer(Printer):
             last=write_axes(tuple(range(-len(axes), 0))),
             count=len(axes),
             kept=self.kept,
-            order=(*others, *axes),
-            flat=[*(shape[axis] for axis in others), size],
+            order=(*self.others, *axes),
+            flat=[*(shape[axis] for axis in self.others), size],
             size=size,
             **self.fill_matrices(),
             q=part,
@@ -129,13 +129,12 @@ class Writer(Printer):
 
     def fill_matrices(self) -> dict[str, tuple[int, ...]]:
         """Return the order of axes with rows and columns last, and the shape with one axis for each of them."""
-        axes, shape, rows = self.axes, self.shape, self.rows
-        others = tuple(axis for axis in range(len(shape)) if axis not in axes)
-        columns = tuple(axis for axis in axes if axis not in rows)
+        shape, rows = self.shape, self.rows
+        columns = tuple(axis for axis in self.axes if axis not in rows)
         lengths = (math.prod(shape[axis] for axis in each) for each in (rows, columns))
         return {
-            "by_rows": (*others, *rows, *columns),
-            "matrices": (*(shape[axis] for axis in others), *lengths),
+            "by_rows": (*self.others, *rows, *columns),
+            "matrices": (*(shape[axis] for axis in self.others), *lengths),
         }
 
     def format(self, expression: Expression) -> tuple[str, int]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.identifying.models.error_bounds import Level
     from normcli.identifying.search.affine_step import AffineStep
-    from normcli.identifying.search.hypothesis import Hypothesis
+    from normcli.identifying.search.groups import Hypothesis
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +17,11 @@ from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import is_half
 from normcli.engine.inputs import Inputs
-from normcli.errors import DataError
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
 from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, REQUESTS, SCALERS, keep_first
 from normcli.identifying.faults.fault_search import (
     claims_of_places,
-    find_claims,
     find_nearest,
     list_near_plans,
     list_subjects,
@@ -61,6 +59,7 @@ from normcli.identifying.question import (
 )
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
 from normcli.identifying.search.affine_step import choose_usual, enumerate_affine_steps
+from normcli.identifying.search.groups import find_orders, put_in_order
 from normcli.identifying.search.match import Scope, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.search.search import Search
@@ -69,19 +68,13 @@ from normcli.tensors.mapped import fetch, require_unchanged
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
 
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.models.line_fit import PlainMap
     from normcli.identifying.models.standards import Standard
     from normcli.identifying.search.match import Match
-
-
-MOST_ORDERS = 24
-"""The most orders of the actual tensor's axes that are tried."""
 
 
 def identify(question: Question, norm: str | None = None) -> Identification:
@@ -143,8 +136,9 @@ _MOST_UNRELATED = 1 << 16
 def _check_subject(question: Question, saved: str | None) -> Identification | None:
     """Return the identification of y as the requested norm with faults.
 
-    None if no norm was requested, if no fault explains y, or if no norm can be identified. Instead of faults
-    that another request cures, the matches of that request are returned.
+    None if no norm was requested, or nothing is found; with a gate behind the norm, and if x shows nothing of
+    the norm, an identification without claims. Instead of faults that another request cures, the matches of
+    that request are returned.
 
     Parameters
     ----------
@@ -159,7 +153,7 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     if reason not in (None, NOT_FINITE, ZEROS) and not is_constant:
         return None
     dtype = choose_counting_dtype(y.dtype)
-    claims = find_claims(iter((subject,)), x, y, dtype, saved)
+    claims = open_joints([*open_cases(iter((subject,)), x, y, dtype, saved)])
     if not claims or claims[0].fault.id in REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, x, y, dtype) or claims
     if subject.inputs.gate is not None:  # no norm alone is y
@@ -223,7 +217,7 @@ def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]
 
 def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
     x, y, gamma, beta, layout, start, _ = question
-    orders = list(itertools.islice(_find_orders(x.shape, y.shape), MOST_ORDERS))
+    orders = find_orders(x.shape, y.shape)
     reason = find_reason(x, y)
     if reason is not None:
         return Identification(question, (), reason=reason)
@@ -237,7 +231,7 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     ways = [affines, *itertools.repeat(choose_usual(affines), len(orders) - 1)]
     kept: dict[object, Standard] = {}
     samples = [
-        Samples(x, _order(y, scope.order), steps, scope, kept)
+        Samples(x, put_in_order(y, scope.order), steps, scope, kept)
         for scope, steps in zip(scopes, ways, strict=True)
     ]
     first, search = samples[0], Search(samples[0])
@@ -316,11 +310,6 @@ def _tell_algorithm(found: Identification, list_cases: Callable[[], Sequence[Cas
     return found._replace(reproductions=told)
 
 
-def _order(y: NDArray[Any], order: tuple[int, ...]) -> NDArray[Any]:
-    """Return a tensor with its axes in an order; the tensor itself if they are in that order already."""
-    return y if order == tuple(range(y.ndim)) else y.transpose(order)
-
-
 def _confirm(found: Identification, samples: Sequence[Samples]) -> Identification:
     """Return an identification with the matches of a sample that hold for the whole tensor.
 
@@ -357,12 +346,3 @@ def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identific
         known = (name for name in known if name != SPECTRAL)
     evaluation = read_evaluation(plain, samples.affines)
     return blank._replace(plain=plain, known=tuple(known), evaluation=evaluation)
-
-
-def _find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield the permutations of the actual tensor's axes that give a shape, the identity first if it does."""
-    if sorted(shape) != sorted(actual):
-        raise DataError(f"the actual tensor has the shape {actual}, which is {shape} in no order of axes")
-    for order in itertools.permutations(range(len(shape))):
-        if tuple(actual[axis] for axis in order) == shape:
-            yield order

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from normcli.checking.check import NORMALIZED, check
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
-from normcli.identifying.faults.fault_search import find_claims, list_subjects, open_cases
+from normcli.identifying.faults.fault_search import list_subjects, open_cases
+from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.question import Diagnosis, Identification, Kind
@@ -168,7 +169,7 @@ def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tu
         listed = [*_list_gated(question, Surroundings(gate=gate, gate_order=order), norm)]
         if listed:
             subjects, (values, *_) = zip(*listed, strict=True)
-            claims = find_claims(iter(subjects), values, question.y, dtype)
+            claims = open_joints([*open_cases(iter(subjects), values, question.y, dtype)])
             if claims:
                 return claims
     return ()

@@ -33,7 +33,8 @@ import normcli.testing  # noqa: E402
 from normcli.cli.commands import VERBS  # noqa: E402
 from normcli.cli.languages import TranslatedContext  # noqa: E402
 from normcli.cli.main import commands  # noqa: E402
-from normcli.cli.verbs.reference.help import TOPICS, read_symptoms  # noqa: E402
+from normcli.cli.verbs.reference.help import TOPICS  # noqa: E402
+from normcli.cli.verbs.reference.list_tables import read_symptoms  # noqa: E402
 from normcli.language import LANGUAGES, choose_language, translate  # noqa: E402
 from normcli.norms.conventions import CONVENTIONS  # noqa: E402
 from normcli.norms.table import BY_ANY_NAME, NORMS  # noqa: E402

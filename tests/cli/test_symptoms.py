@@ -8,7 +8,7 @@ import shlex
 import numpy as np
 import pytest
 
-from normcli.cli.verbs.reference.help import read_symptoms
+from normcli.cli.verbs.reference.list_tables import read_symptoms
 from tests.marks import costly
 
 RECIPES = read_symptoms()

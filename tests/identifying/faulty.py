@@ -9,7 +9,8 @@ import numpy as np
 from normcli.checking.check import NORMALIZED, check
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.fault_search import find_claims
+from normcli.identifying.faults.fault_search import open_cases
+from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.open_case import AskedNorm, open_case
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan
@@ -54,7 +55,7 @@ def ask(norm, x, y, gamma=None, beta=None, given=None, **options):
     """Return the claims."""
     y = np.asarray(y).astype(options.pop("rounded", x.dtype))
     subject = AskedNorm(plan(norm, x, **options), Inputs(gamma, beta, given))
-    return find_claims(iter([subject]), x, y, choose_counting_dtype(y.dtype))
+    return open_joints([*open_cases(iter([subject]), x, y, choose_counting_dtype(y.dtype))])
 
 
 def name(*asked, **options):

@@ -14,8 +14,7 @@ from normcli.identifying.models.plain_map import find_plain_map
 from normcli.identifying.models.standards import standardize as standardize_groups
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep
-from normcli.identifying.search.groups import enumerate_grids
-from normcli.identifying.search.hypothesis import Hypothesis, Sample
+from normcli.identifying.search.groups import Hypothesis, Sample, enumerate_grids
 from normcli.identifying.search.samples import MOST_VALUES
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE

@@ -10,7 +10,8 @@ import pytest
 import normcli
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.fault_search import find_claims
+from normcli.identifying.faults.fault_search import open_cases
+from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
@@ -221,7 +222,7 @@ def test_a_sum_of_half_precision_that_is_rounded_otherwise_is_named(kind):
     y = norm(Addends(x, r, other).add()).astype("f2")
     addends = Addends(x, r, kind)
     subject = AskedNorm(plan("ln", x), Inputs(), addends)
-    claims = find_claims(iter([subject]), addends.add(), y, choose_counting_dtype(y.dtype))
+    claims = open_joints([*open_cases(iter([subject]), addends.add(), y, choose_counting_dtype(y.dtype))])
     assert claims[0].fault.id == "before-residual-rounding"
 
 

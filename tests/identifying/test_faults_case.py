@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from normcli.dtypes import find_type
+from normcli.identifying.faults.tables.parameters import recover_parameters
 from normcli.identifying.faults.variant import Variant
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -60,7 +61,7 @@ def test_an_eps_that_is_a_floor_keeps_divisors_above_it():
 
 def test_gamma_is_found_as_the_slope_of_each_feature():
     y = standardize(X) * GAMMA + BETA
-    assert open_("ln", X, y, GAMMA, BETA).recover_parameters()[0].ravel() == pytest.approx(GAMMA, rel=1e-6)
+    assert recover_parameters(open_("ln", X, y, GAMMA, BETA))[0].ravel() == pytest.approx(GAMMA, rel=1e-6)
 
 
 @pytest.mark.parametrize("groups", [2, 3])

@@ -9,7 +9,8 @@ from normcli import normalize
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.fault_search import find_claims
+from normcli.identifying.faults.fault_search import open_cases
+from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.norms.table import NORMS
 from normcli.numerics.statistics.solution import Given
@@ -79,7 +80,7 @@ def test_faults_of_groups_are_named_however_they_lie(order):
 def test_half_precision_that_was_saved_is_said_where_y_is_right():
     half = standardize(X).astype("f2")
     subject = AskedNorm(plan("ln", X), Inputs())
-    (claim,) = find_claims(iter([subject]), X, half, half.dtype, "float16")
+    (claim,) = open_joints([*open_cases(iter([subject]), X, half, half.dtype, "float16")])
     assert (claim.fault.id, claim.cause) == ("after-cast", "y is rounded to float16")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from normcli.identifying.faults.tables.places import _find_order
 from tests.identifying.faulty import ask, draw, name, standardize
 
 X = draw((9, 9, 16))
@@ -42,3 +43,10 @@ def test_memory_of_another_layout_is_named():
 def test_rows_that_are_alike_have_no_order():
     x = np.tile(draw((1, 16)), (9, 1))
     assert ask("ln", x, standardize(x)) == ()
+
+
+def test_single_values_have_an_order_if_no_two_are_the_same():
+    right = draw((500, 1))
+    order = np.random.default_rng(1).permutation(500)
+    np.testing.assert_array_equal(_find_order(right, right[order] * (1.0 + 2.0**-40)), order)
+    assert _find_order(right, np.repeat(right[order][:250], 2, axis=0)) is None

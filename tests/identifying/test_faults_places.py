@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.fault_search import find_claims
+from normcli.identifying.faults.fault_search import open_cases
+from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.faults.unnamed_fault import find_region
 from normcli.identifying.models.weight import choose_bits
@@ -87,7 +88,7 @@ def test_a_row_that_is_barely_off_is_no_exception():
         (x - x.mean(1, keepdims=True, dtype="f8")) / np.sqrt(x.var(1, keepdims=True, dtype="f8") + 1e-5)
     ).astype("f4")
     y[3] *= np.float32(1.0003)
-    assert not find_claims(iter([AskedNorm(plan, Inputs())]), x, y, y.dtype)
+    assert not open_joints([*open_cases(iter([AskedNorm(plan, Inputs())]), x, y, y.dtype)])
     y[3] *= np.float32(1.3)
-    (claim, *_) = find_claims(iter([AskedNorm(plan, Inputs())]), x, y, y.dtype)
+    (claim, *_) = open_joints([*open_cases(iter([AskedNorm(plan, Inputs())]), x, y, y.dtype)])
     assert claim.fault.id == "where-index"

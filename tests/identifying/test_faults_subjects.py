@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.fault_search import find_claims, list_subjects
+from normcli.identifying.faults.fault_search import list_subjects, open_cases
+from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.open_case import MOST_VALUES, AskedNorm, open_case
 from normcli.identifying.faults.variant import cut_at
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize
@@ -65,11 +66,11 @@ def test_a_fault_of_a_large_tensor_is_named_in_little_time_and_memory():
     subject = AskedNorm(plan("ln", x), Inputs(gamma, None))
     for actual, ids in ((y, ["affine-gamma-missing"]), (noise, [])):
         began = time.process_time()
-        claims = find_claims(iter([subject]), x, actual, y.dtype)
+        claims = open_joints([*open_cases(iter([subject]), x, actual, y.dtype)])
         assert [claim.fault.id for claim in claims[:1]] == ids
         assert time.process_time() - began < 10  # most of it is not the size
     tracemalloc.start()
-    find_claims(iter([subject]), x, noise, y.dtype)
+    open_joints([*open_cases(iter([subject]), x, noise, y.dtype)])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 64 << 20

@@ -13,8 +13,7 @@ from normcli.identifying.models.matrix_model import FittedMatrix
 from normcli.identifying.models.standards import standardize
 from normcli.identifying.models.window_model import FittedWindow
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, AffineStep
-from normcli.identifying.search.groups import enumerate_grids, take_groups
-from normcli.identifying.search.hypothesis import Hypothesis, Sample
+from normcli.identifying.search.groups import Hypothesis, Sample, enumerate_grids, take_groups
 from normcli.identifying.search.match import Scope
 from normcli.identifying.search.match_names import _may_choose, describe_hypothesis
 from normcli.identifying.search.search import describe_matrix, describe_window

@@ -9,7 +9,7 @@ import pytest
 
 from normcli.identifying.question import Question
 from normcli.identifying.search.affine_step import AffineStep
-from normcli.identifying.search.hypothesis import Hypothesis
+from normcli.identifying.search.groups import Hypothesis
 from normcli.identifying.search.match import Furthest
 from normcli.identifying.words.match_words import (
     choose_others,

@@ -16,8 +16,7 @@ from normcli.identifying.models.line_fit import PlainMap
 from normcli.identifying.models.standards import MOMENTS, STANDARDS, standardize, standardize_roughly
 from normcli.identifying.question import Question
 from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep, enumerate_affine_steps
-from normcli.identifying.search.groups import enumerate_grids
-from normcli.identifying.search.hypothesis import Hypothesis
+from normcli.identifying.search.groups import Hypothesis, enumerate_grids
 from normcli.identifying.search.match import Furthest, Match, Scope
 from normcli.identifying.search.samples import Samples, list_grids
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE

@@ -7,6 +7,8 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
+from normcli.identifying.models import window_model
+from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.models.window_model import (
     EXPONENTS,
     _enumerate_sides,
@@ -148,6 +150,16 @@ def test_a_window_gives_y_within_four_times_its_slack():
     result = calculate_window(LRN, 1, window)
     assert lies_near(result, y + 3.9 * slack, slack)
     assert not lies_near(result, y + 4.1 * slack, slack)
+
+
+@pytest.mark.parametrize(("slack", "exact"), [(2.0**-6, False), (2.0**-10, True)])
+def test_the_exact_result_is_calculated_of_a_window_with_evidence_alone(slack, exact, monkeypatch):
+    x, calculated = LRN[:1, :, :1], []
+    y = normalize(x, "lrn", size=3, alpha=0.5, k=2.0).normalized
+    monkeypatch.setattr(window_model, "calculate_window", lambda *given: calculated.append(given) or y)
+    fitted = find(y, slack, x)
+    assert (bool(calculated), {one.bits >= CERTAIN for one in fitted}) == (exact, {exact})
+    assert all(np.allclose(one.result, y, rtol=4.0 * slack) for one in fitted)
 
 
 def test_every_twentieth_is_tried_as_an_exponent_and_common_ones_first():

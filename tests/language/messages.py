@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normcli.checking.fault import Fault
-from normcli.cli.verbs.reference.help import read_symptoms
+from normcli.cli.verbs.reference.list_tables import read_symptoms
 from normcli.language.reading import PLACE, find_foreign_words
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from normcli.answers.judging.identification import build_verdict
 from normcli.checking.gradient_faults import list_faults
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.identifying.faults.claim import FAULTS
-from normcli.identifying.faults.fault_search import find_claims
+from normcli.identifying.faults.fault_search import open_cases
+from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.models.line_fit import PlainMap
 from normcli.identifying.question import VERDICTS, Diagnosis, Identification, Question
 from normcli.identifying.words.map_words import tell_sigma
@@ -107,7 +108,9 @@ FIRST = {row.ids[0]: row for row in reversed(TABLE)}
 @pytest.mark.parametrize("name", FIRST)
 def test_what_is_said_of_a_wrong_kernel(name):
     asked = ask(make_wrong(FIRST[name], 0), is_checked=True)
-    claims = find_claims(iter((asked.subject,)), asked.x, asked.y, choose_counting_dtype(asked.y.dtype))
+    claims = open_joints(
+        [*open_cases(iter((asked.subject,)), asked.x, asked.y, choose_counting_dtype(asked.y.dtype))]
+    )
     for claim in claims:
         found = Identification(asked, (), claims=(claim,))
         assert_all_is_chinese(diagnose(found))

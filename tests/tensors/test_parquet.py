@@ -162,9 +162,10 @@ def test_without_the_library_the_extra_is_named(path, monkeypatch):
         load(path)
 
 
-def test_a_key_is_no_column(path):
-    with pytest.raises(UsageError, match="--columns chooses"):
-        load(f"{path}:x")
+def test_a_key_is_a_column(path):
+    found = load(f"{path}:x")
+    assert found.columns == ("x",)
+    np.testing.assert_array_equal(found.values, [[1.5], [np.nan], [-2.25]])
 
 
 # -- the verbs

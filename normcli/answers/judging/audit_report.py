@@ -38,7 +38,7 @@ _COLUMNS = ("layer", "norm", "shape", "dtype", "worst ulp", "verdict")
 _OF_PART = ("ok", "max_ulp", "compared", "mismatches", "cause", "fault", "remedy")
 
 _UNSAID = (("like", "torch"), ("axes", [-1]), ("layout", "NLC"))
-"""Options that nearly every layer has, which a line leaves out."""
+"""Options of nearly every layer, which are left out of a line."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class AuditReport(RecordDocument):
     ----------
     audit : Audit
     source : str
-        The dump.
+        The path of the recorded run.
     """
 
     audit: Audit
@@ -57,7 +57,7 @@ class AuditReport(RecordDocument):
     row_names = ("name", "norm", "dtype", "ok", "max_ulp", "cause", "problem")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the table of layers, the report of `check` on the first bad one, and the verdict."""
+        """Yield the table of layers, the report of `check` on the first bad layer, and the verdict."""
         layers, first = self.audit.layers, self.audit.first
         yield Facts(f"audit · {make_printable(self.source)}", (("layers", (f"{len(layers):,}",)),))
         rows = [_build_row(alike) for alike in _join_alike(layers)]
@@ -71,7 +71,7 @@ class AuditReport(RecordDocument):
         yield build_summary(self.audit)
 
     def listing(self, view: View) -> Listing:
-        """Return the layers as a page lists them, each with its answer."""
+        """Return the layers as entries of a page, each with the findings on it."""
         entries = [_build_entry(one, view) for one in self.audit.layers]
         return Listing(f"audit · {make_printable(self.source)}", build_summary(self.audit), entries)
 
@@ -87,12 +87,12 @@ class AuditReport(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each layer."""
+        """Return an iterator of one object for each layer."""
         return map(describe_layer, self.audit.layers)
 
 
 def describe_layer(verdict: LayerVerdict) -> dict[str, Any]:
-    """Return the members of JSON of one layer."""
+    """Return the verdict on one layer as members of JSON."""
     telling = verdict.telling
     found = (None,) * 3 if telling is None else (telling.cause, telling.fault, telling.remedy)
     return {
@@ -114,7 +114,7 @@ def _build_entry(verdict: LayerVerdict, view: View) -> Entry:
 
 
 def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
-    """Yield the findings on a layer: the report of `check` where it was kept, and a line for each tensor."""
+    """Yield the findings on a layer: its facts, a problem, the report of `check` if kept, lines for tensors."""
     shape = "×".join(map(str, verdict.shape))
     kind = verdict.settings.kind
     told = (("norm", name_norm(verdict)), ("input", f"{shape} {verdict.dtype}"), ("class", kind))
@@ -130,7 +130,7 @@ def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
 
 
 def build_detail(detail: Detail) -> Verdict:
-    """Return the report of `check` on a layer."""
+    """Return the report of `check` on a layer, from what was kept of its comparison."""
     gradients = None
     if detail.gradients is not None and detail.dy is not None:
         sources = {name: f"grad of {name.removeprefix('d')}" for name in detail.gradients.comparisons}
@@ -144,14 +144,14 @@ def build_detail(detail: Detail) -> Verdict:
 
 
 def _build_part(part: JudgedTensor) -> Line:
-    """Return the verdict on a tensor in a line."""
+    """Return a line with the verdict on a tensor, and its cause and remedy below."""
     told = (("evidence", part.cause), ("try", part.remedy))
     details = tuple((label, words) for label, words in told if words is not None)
     return build_short_line(part.role, part, details)
 
 
 def build_summary(audit: Audit) -> Line:
-    """Return the verdict on all layers in a line."""
+    """Return a line with the verdict on all layers: how many differ, the first, how many are not judged."""
     layers, first = audit.layers, audit.first
     unknown, wrong = (sum(one.ok is kind for one in layers) for kind in (None, False))
     left = (f"{unknown:,} could not be judged",) if unknown else ()
@@ -166,11 +166,11 @@ def build_summary(audit: Audit) -> Line:
 
 
 _FEWEST_ALIKE = 3
-"""Layers of a class that differ in one way, all of them, before they are taken for what the class means."""
+"""The fewest layers of a class that, if all need one remedy, suggest that the class means another norm."""
 
 
 def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]]:
-    """Yield for each class whose layers all differ alike what names it when it is recorded."""
+    """Yield a hint for each class whose layers all need one remedy: how to record it as another norm."""
     by_class: dict[str, list[LayerVerdict]] = {}
     for one in layers:
         by_class.setdefault(one.settings.kind.rpartition(".")[2], []).append(one)
@@ -187,7 +187,7 @@ def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]
 
 
 def _join_alike(layers: Sequence[LayerVerdict]) -> Iterator[list[LayerVerdict]]:
-    """Yield layers one by one, and those that are wrong in one way together, at the place of the first."""
+    """Yield the layers in lists: those of one norm that differ in the same way together, others alone."""
     alike: dict[tuple[str | None, str], list[LayerVerdict]] = {}
     for one in layers:
         key = (one.settings.norm, tell(one)) if one.ok is False else ("", one.settings.name)
@@ -207,7 +207,7 @@ def _build_row(alike: Sequence[LayerVerdict]) -> TableRow:
 
 
 def name_norm(verdict: LayerVerdict) -> str:
-    """Return a layer's norm with the options that are worth a word, as `rms:like=llama:eps=1e-06`."""
+    """Return a layer's norm with its less usual options, such as `rms:like=llama:eps=1e-06`."""
     settings = verdict.settings
     options = [pair for pair in settings.options.items() if pair not in _UNSAID]
     words = [f"{name.replace('_', '-')}={_write_option(value)}" for name, value in options]
@@ -220,7 +220,7 @@ def _write_option(value: Any) -> str:
 
 
 def tell(verdict: LayerVerdict) -> str:
-    """Return what there is to say of a layer in a clause; nothing of one that agrees without a finding."""
+    """Return the finding on a layer as a clause: a problem, a cause or a note; empty without any."""
     if verdict.problem is not None:
         return verdict.problem
     telling = verdict.telling
@@ -231,7 +231,7 @@ def tell(verdict: LayerVerdict) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return the pattern of some names: `*` stands where parts between points differ.
+    """Return one pattern for several names, with `*` in place of the parts between points that differ.
 
     Examples
     --------

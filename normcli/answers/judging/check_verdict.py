@@ -73,10 +73,11 @@ class Verdict(RecordDocument):
     tensor : Tensor
         The input.
     parameters : mapping of str to ndarray or None
-        gamma and beta, of the plan's shape.
+        Gamma and beta by name, of the plan's shape; None for one that was not given.
     sources : mapping of str to str
-        The file of each compared array.
+        The file of each compared array, by the array's name.
     checked : Checked
+        The comparisons.
     warnings : sequence of str
         Warnings on degenerate groups.
     diagnosis : Diagnosis or None
@@ -96,11 +97,11 @@ class Verdict(RecordDocument):
 
     @property
     def ok(self) -> bool:
-        """Whether everything agrees."""
+        """Whether all arrays, and all gradients if there are any, agree."""
         return self.checked.ok and (self.gradients is None or self.gradients.checked.ok)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, of each array the worst value, distances and worst groups, then the verdicts."""
+        """Yield the header; the worst value, distances and worst groups of each array; and the verdicts."""
         yield self._build_header(view)
         for name, comparison in self.checked.comparisons.items():
             if comparison.worst is not None and not comparison.ok:
@@ -119,7 +120,7 @@ class Verdict(RecordDocument):
             yield from self.gradients.judge()
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one object; `groups` are those with mismatches, in order."""
+        """Return the verdicts as one object; its `groups` are the groups with mismatches, in order."""
         comparisons = {name: self._describe(name, found) for name, found in self.checked.comparisons.items()}
         return {
             **describe_plan(self.plan, {"input": describe_tensor(self.tensor)}),
@@ -134,7 +135,7 @@ class Verdict(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each group with a mismatch, of each thing compared; one for each gradient."""
+        """Yield one object for each group with a mismatch of each array, and for each gradient that differs."""
         for name, comparison in self.checked.comparisons.items():
             for group in comparison.groups or ():
                 yield {"compared": name, **self._describe_group(group)}
@@ -146,21 +147,21 @@ class Verdict(RecordDocument):
 
     @property
     def row_names(self) -> Sequence[str]:
-        """The members of a group with a mismatch: array, index, mismatches, largest ulp."""
+        """The columns of a group with a mismatch: array, index, mismatches, largest distance in ulp."""
         return ("compared", *self._kept_names, *_OF_GROUP)
 
-    # -- what groups are: those of the plan
+    # -- groups: those of the plan; subclasses may have others
 
     @property
     def _kept_names(self) -> tuple[str, ...]:
-        """The names of the members that tell groups apart."""
+        """The names of the columns that hold a group's index."""
         return self.plan.grid.kept_names
 
     def _count_groups(self) -> int:
         return self.plan.grid.group_count
 
     def _measure_group(self, number: int) -> int:
-        """Return how many values a group has."""
+        """Return the number of values in a group."""
         return self.plan.grid.group_size
 
     def _name_group(self, number: int) -> str:
@@ -170,7 +171,10 @@ class Verdict(RecordDocument):
         return name_place(self.plan, place) if name == NORMALIZED else (self._name_group(place),)
 
     def _locate(self, name: str, place: int) -> tuple[tuple[int, ...], int]:
-        """Return the index of a value, empty for a statistic, and the number of its group."""
+        """Return the index of a value (empty for a statistic) and the flat index of its group.
+
+        `place` is the flat index of the value.
+        """
         if name != NORMALIZED:
             return (), place
         index = np.unravel_index(np.asarray(place), self.plan.grid.shape)
@@ -228,15 +232,15 @@ class Verdict(RecordDocument):
 
 @dataclass(frozen=True)
 class RunningVerdict(RecordDocument):
-    """The comparison of running statistics with those that batches make.
+    """The comparison of running statistics with the exact ones of some batches.
 
     Parameters
     ----------
     norm : str
     batches : tuple of str
-        Where the batches came from.
+        The files of the batches.
     found : sequence of tuple
-        The name of each, how far it is off, and the cause where it differs.
+        The name of each statistic, its comparison, and the cause if it differs (None if unknown).
     """
 
     norm: str
@@ -245,11 +249,11 @@ class RunningVerdict(RecordDocument):
 
     @property
     def ok(self) -> bool:
-        """Whether all agree."""
+        """Whether all statistics agree."""
         return all(one.ok for _, one, _ in self.found)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the batches, and a line for each of the statistics."""
+        """Yield the batches, and a line for each statistic."""
         lines = (("batches", tuple(map(make_printable, self.batches))),)
         yield Facts(f"check {self.norm} · running statistics", lines)
         for name, one, cause in self.found:
@@ -260,14 +264,14 @@ class RunningVerdict(RecordDocument):
         return {"schema": SCHEMA, "norm": self.norm, "ok": self.ok, "checked": list(self.records())}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each of the statistics."""
+        """Yield one object for each statistic."""
         for name, one, cause in self.found:
             yield {"name": name, **describe_members(one, *OF_COMPARISON), "cause": cause}
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupedVerdict(Verdict):
-    """A verdict whose groups are those of rows, each with statistics of every column.
+    """A verdict on a table whose rows are in groups; each column of a row group counts as a group.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Distances from exact values: an array's verdict, its worst value, and how many values are how far off."""
+"""Distances from exact values: an array's verdict, its worst value, and the histogram of distances."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _SHORT_DIGITS, _LONG_DIGITS = 10, 17
 """Significant digits that tell neighbours apart: of floats of up to 4 bytes, and of float64."""
 
 _FINE_BOUND, _COARSE_STEP = 1024.0, 10
-"""Above the first number of ulp, a table's histogram has one bin for each factor of 2¹⁰."""
+"""Above this many ulp, a histogram in a table has one bin for each factor of two to this power."""
 
 
 def list_verdict_lines(name: str, found: Comparison) -> Iterator[Line]:
-    """Yield an array's verdict, and the smallest tolerances that pass."""
+    """Yield a line with an array's verdict, and one with the smallest tolerances that pass, if any."""
     yield build_line(name, found)
     smallest = build_smallest(found)
     if smallest is not None:
@@ -41,25 +41,37 @@ def list_verdict_lines(name: str, found: Comparison) -> Iterator[Line]:
 
 
 def tell_difference(wrong: int, counted: str) -> str:
-    """Return how many things differ, of a number of them such as `10 values`."""
+    """Return a clause that some of a number of things differ.
+
+    Examples
+    --------
+    >>> tell_difference(1, "10 values")
+    '1 of 10 values differs'
+    """
     return f"{wrong:,} of {counted} differ{'s' if wrong == 1 else ''}"
 
 
 def tell_agreement(count: int, counted: str) -> str:
-    """Return that a number of things, such as `10 values`, agree."""
+    """Return a clause that a number of things agree.
+
+    Examples
+    --------
+    >>> tell_agreement(10, "10 values")
+    '10 values agree'
+    """
     return f"{counted} agree{'s' if count == 1 else ''}"
 
 
 def build_short_line(
     name: str, found: Comparison | JudgedTensor, details: tuple[tuple[str, str], ...] = ()
 ) -> Line:
-    """Return how many values of a tensor differ, and how far the furthest is off."""
+    """Return a line with the number of values of a tensor that differ, and the largest distance in ulp."""
     text = tell_difference(found.mismatches, format_count(found.compared, "value"))
     return Line((f"{name}: {text}", f"{format_ulp(found.max_ulp)} ulp"), found.ok, details)
 
 
 def build_line(name: str, found: Comparison) -> Line:
-    """Return how many values agree, and how far they are off."""
+    """Return a line with an array's verdict: values that agree or differ, largest ulp, largest difference."""
     if not found.compared:
         return Line((f"{name}: there are no values to compare",), mark=True)
     where = f", at an exact value of {found.max_ulp_expected:.2g}" if found.is_near_zero else ""
@@ -73,7 +85,10 @@ def build_line(name: str, found: Comparison) -> Line:
 
 
 def build_smallest(found: Comparison) -> Line | None:
-    """Return the smallest tolerances that pass, each rounded up; None where each value has its own bound."""
+    """Return a line with the smallest tolerances that pass, each rounded up.
+
+    None if each value has a bound of its own, or no value was compared.
+    """
     smallest, limits, worst = found.smallest, found.tolerance, found.worst
     if smallest is None or worst is None:
         return None
@@ -95,12 +110,15 @@ def _format_limit(name: str, value: float) -> str:
 
 
 def _format_odd(value: float) -> str:
-    """Return a value that may not be finite."""
+    """Return a value, which may be infinite or NaN, as text."""
     return "NaN" if math.isnan(value) else f"{value:.{_SHORT_DIGITS}g}".replace("inf", "∞")
 
 
 def name_place(plan: Plan, place: int) -> tuple[str, ...]:
-    """Return the index of a value of the tensor in words, and the group that it belongs to."""
+    """Return the index of a tensor's value in words, and the group of the value.
+
+    `place` is its flat index. For sliding windows, the tuple has no group.
+    """
     index = np.unravel_index(np.asarray(place), plan.grid.shape)
     at = format_index([*map(int, index)], plan.grid.layout) or "the only value"
     return (
@@ -111,7 +129,7 @@ def name_place(plan: Plan, place: int) -> tuple[str, ...]:
 
 
 def build_worst(name: str, place: tuple[str, ...], comparison: Comparison, view: View) -> Facts:
-    """Return the worst value of an array, which lies at a place: expected, actual, difference."""
+    """Return the lines on the worst value of an array: its place in words, expected, actual, distance."""
     worst, short = comparison.worst, comparison.tolerance.dtype.itemsize <= 4
     assert worst is not None
     digits = view.digits or (_SHORT_DIGITS if short else _LONG_DIGITS)
@@ -128,14 +146,14 @@ def build_worst(name: str, place: tuple[str, ...], comparison: Comparison, view:
 def list_compared(
     comparisons: Mapping[str, Comparison], sources: Mapping[str, str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield a header's line on each compared array: where it came from, its dtype, its tolerance."""
+    """Yield a header's line on each compared array: label, then file, dtype and tolerance."""
     for name, comparison in comparisons.items():
         label = "actual" if name == NORMALIZED else f"actual {name}"
         yield label, (make_printable(sources[name]), *list_tolerance(comparison.tolerance))
 
 
 def describe_tolerance(limits: Tolerance) -> dict[str, Any]:
-    """Return the tolerance as members of JSON."""
+    """Return a tolerance as members of JSON: `max_ulp_allowed`, or `rtol` and `atol`."""
     if limits.max_ulp is None:
         return describe_members(limits, "rtol", "atol")
     return {"max_ulp_allowed": limits.max_ulp}
@@ -158,11 +176,14 @@ def describe_comparison(comparison: Comparison) -> dict[str, Any]:
 
 OF_WORST = ("expected", "actual", "ulp")
 OF_COMPARISON = ("ok", "max_ulp", "max_abs", "compared", "mismatches")
-"""The members of JSON of a worst value, and of an array where a line is enough."""
+"""The members of JSON of a worst value, and of an array with few members."""
 
 
 def build_histogram(comparison: Comparison, view: View, name: str | None = None) -> Table:
-    """Return a table of the number of values at each distance; with a name, titled by array and tolerance."""
+    """Return a table of the number of values at each distance in ulp.
+
+    With the name of the array, the table has a title with the name and the tolerance.
+    """
     total = comparison.compared
     bins = comparison.histogram if view.full else _coarsen(comparison.histogram)
     rows = [
@@ -176,7 +197,7 @@ def build_histogram(comparison: Comparison, view: View, name: str | None = None)
 
 
 def _coarsen(bins: Sequence[Bin]) -> Iterator[Bin]:
-    """Yield bins, those beyond `_FINE_BOUND` joined ten at a time."""
+    """Yield bins of a histogram, with those from 1,024 ulp on joined ten at a time."""
     for lower, joined in itertools.groupby(bins, _find_coarse_bound):
         parts = list(joined)
         upper = parts[0].upper if lower < _FINE_BOUND else lower * 2.0**_COARSE_STEP
@@ -184,14 +205,14 @@ def _coarsen(bins: Sequence[Bin]) -> Iterator[Bin]:
 
 
 def _find_coarse_bound(part: Bin) -> float:
-    """Return the lower bound of the bin that one is joined to; its own where it stays as it is."""
+    """Return the lower bound of the joined bin that a bin belongs to; its own bound if it is not joined."""
     if part.lower < _FINE_BOUND or math.isinf(part.lower):
         return part.lower
     return 2.0 ** ((math.frexp(part.lower)[1] - 1) // _COARSE_STEP * _COARSE_STEP)
 
 
 def format_ratio(count: int, total: int) -> str:
-    """Return a share in percent: `> 99.9 %` if it is nearly all."""
+    """Return a count as a percentage of a total; `> 99.9 %` if it would be rounded up to 100 %."""
     percent = f"{100 * count / total:.3g}"
     return f"{'> 99.9' if percent == '100' and count < total else percent} %"
 
@@ -207,7 +228,7 @@ def _format_bound(bound: float) -> str:
 
 
 def list_tolerance(limits: Tolerance) -> tuple[str, str]:
-    """Return the dtype in whose ulp distances are counted, and the tolerance."""
+    """Return the name of the dtype in whose ulp distances are counted, and the tolerance in words."""
     if limits.derived:
         return limits.dtype.name, f"bounds of {limits.derived}"
     relative = f"rtol {limits.rtol:g}, atol {limits.atol:g}"
@@ -215,5 +236,5 @@ def list_tolerance(limits: Tolerance) -> tuple[str, str]:
 
 
 def format_ulp(value: float) -> str:
-    """Return a distance, without its unit."""
+    """Return a distance in ulp with four digits, without its unit."""
     return f"{value:.{_ULP_DIGITS}g}"

@@ -1,4 +1,4 @@
-"""The answer of `normcli doctor`: the error of each algorithm on a tensor, and which are safe."""
+"""The answer of `normcli doctor`: the error of each algorithm on a tensor, and the safe algorithms."""
 
 from __future__ import annotations
 
@@ -38,18 +38,19 @@ _COLUMNS = ("worst ulp", "median", "var < 0", "var = 0", "overflow")
 
 @dataclass(frozen=True)
 class ExaminationAnswer:
-    """The error of every algorithm, as a document.
+    """The error of every algorithm on a tensor.
 
     Parameters
     ----------
     found : Examination
     tensor : Tensor
+        The input.
     inputs : Inputs
-        Gamma and beta.
+        Gamma, beta and the selection of values that count.
     required : Computation or None
         The algorithm that has to be safe; None if none has to.
     costs : sequence of FormatCost
-        What formats of few bits cost the exact result.
+        The errors of the exact result in formats of few bits.
     """
 
     found: Examination
@@ -68,7 +69,7 @@ class ExaminationAnswer:
         return None if self.required is None else self.found.find(self.required)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, the conditioning of the groups, the algorithms and the verdict."""
+        """Yield header, conditioning of the groups, algorithms, frameworks' practices, costs and verdict."""
         plan = self.found.plan
         title = f"doctor {plan.norm.name} · {plan.norm.title}"
         source = list_facts(self.tensor, self.found.tolerance.dtype)
@@ -97,7 +98,7 @@ class ExaminationAnswer:
         return Table(None, columns, (False, False, *(True,) * 4), rows)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the examination as one object."""
         found, grid = self.found, self.found.plan.grid
         cheapest = found.cheapest
         return {
@@ -131,11 +132,11 @@ class ExaminationAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each algorithm, dtype of sums and cast order."""
+        """Return an iterator of one object for each algorithm, dtype of sums and order of casts."""
         return map(self._describe, self.found.findings)
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line for each, as `records`."""
+        """Yield a header, and one row for each algorithm, dtype of sums and order of casts."""
         yield tuple(next(self.records()))
         for record in self.records():
             yield tuple(_name_index(value) if isinstance(value, dict) else value for value in record.values())
@@ -199,7 +200,7 @@ class ExaminationAnswer:
             yield Line((f"rounded once at the end; --full shows {hidden} other cast orders",))
 
     def _list_practices(self) -> Table:
-        """Return which framework does what, and how that is known."""
+        """Return a table of the algorithm of each framework, whether it is safe here, and how that is known."""
         rows = []
         for row in list_practices(self.found.plan.norm.name):
             finding = self.found.find(parse_computation(row.computation))

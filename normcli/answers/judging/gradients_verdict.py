@@ -1,4 +1,4 @@
-"""The answer of `normcli check NORM --backward`: how far gradients are off, and how they are wrong."""
+"""The answer of `normcli check NORM --backward`: the distances of gradients from the exact ones, and faults."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ class GradientsVerdict(RecordDocument):
     Parameters
     ----------
     checked : CheckedGradients
+        The comparisons.
     tensor, dy : Tensor
-        The input and dy, and where they came from.
+        The input, and the derivative by y.
     sources : mapping of str to str
-        The file of each compared array.
+        The file of each compared array, by the array's name.
     warnings : sequence of str
-        Of degenerate groups.
+        Warnings on degenerate groups.
     """
 
     checked: CheckedGradients
@@ -52,7 +53,7 @@ class GradientsVerdict(RecordDocument):
     warnings: Sequence[str] = ()
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, the worst values and distances, and last of each array its verdict."""
+        """Yield the header, worst values and distances, and the verdict of each array."""
         exact, plan = self.checked.gradients, self.checked.gradients.plan
         title = f"check backward {plan.norm.name} · {plan.norm.title}"
         given = name_inputs(exact.inputs)
@@ -61,11 +62,11 @@ class GradientsVerdict(RecordDocument):
         yield from self.judge()
 
     def list_facts(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Return the header's lines on dy and on the gradients that are compared."""
+        """Return the header's lines on dy and on the compared gradients."""
         return [("dy", list_facts(self.dy)), *list_compared(self.checked.comparisons, self.sources)]
 
     def detail(self, view: View) -> Iterator[Section]:
-        """Return the worst value of each array that differs, and the distances of dx."""
+        """Yield the worst value of each array that differs, and the histogram of dx's distances."""
         for name, comparison in self.checked.comparisons.items():
             if comparison.worst is not None and not comparison.ok:
                 yield build_worst(name, self._name_place(name, comparison.worst.place), comparison, view)
@@ -73,7 +74,7 @@ class GradientsVerdict(RecordDocument):
                 yield build_histogram(comparison, view, name)
 
     def judge(self) -> Iterator[Section]:
-        """Return of each array its verdict, and first how it is wrong, where that was found."""
+        """Yield the verdict of each array; if its fault is known, with the fault, evidence and remedy."""
         for name, comparison in self.checked.comparisons.items():
             finding = self.checked.faults.get(name)
             if finding is None:
@@ -101,17 +102,17 @@ class GradientsVerdict(RecordDocument):
         }
 
     def describe(self) -> Mapping[str, Any]:
-        """Return the verdicts as members of JSON: `dx`, `dgamma`, `dbeta`."""
+        """Return the verdict of each compared gradient as members of JSON, by its name, such as `dx`."""
         return {name: self._describe(name) for name in self.checked.comparisons}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each gradient compared."""
+        """Yield one object for each compared gradient."""
         for name in self.checked.comparisons:
             yield {"gradient": name, **self._describe(name)}
 
     @property
     def row_names(self) -> Sequence[str]:
-        """The members that a line of CSV has."""
+        """The columns of a CSV file."""
         return "gradient", "compared", "mismatches", "max_ulp", "max_abs"
 
     def _describe(self, name: str) -> Mapping[str, Any]:
@@ -127,7 +128,7 @@ class GradientsVerdict(RecordDocument):
         }
 
     def _describe_fault(self, name: str) -> Mapping[str, Any]:
-        """Return how an array is wrong: all None where no one fault explains it."""
+        """Return the fault of an array as members of JSON; all None if no single fault explains it."""
         finding = self.checked.faults.get(name)
         if finding is None:
             return dict.fromkeys(("sentence", "fault", "cause", "evidence", "alternatives", "remedy"))
@@ -142,7 +143,7 @@ class GradientsVerdict(RecordDocument):
         }
 
     def _name_place(self, name: str, place: int) -> tuple[str, ...]:
-        """Return the index of a value, and of dx the group that it belongs to."""
+        """Return the index of a gradient's value in words, and for one of the input's shape the group."""
         found = self.checked.gradients
         if name not in _OF_PARAMETERS and getattr(found, name).shape == found.plan.grid.shape:
             return name_place(found.plan, place)
@@ -150,7 +151,7 @@ class GradientsVerdict(RecordDocument):
         return (" ".join(f"{axis}={i}" for axis, i in index.items()) or "the only value",)
 
     def _locate(self, name: str, place: int) -> dict[str, int]:
-        """Return the index of a value, by the names of its axes."""
+        """Return the index of a gradient's value, given its flat index, by the names of the axes."""
         plan = self.checked.gradients.plan
         if name in _OF_PARAMETERS:
             return {plan.grid.layout.name(axis): i for axis, i in plan.parameters.locate(place).items()}

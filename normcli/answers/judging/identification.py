@@ -1,4 +1,4 @@
-"""The answer of `normcli identify`: what reproduces a tensor, as a document."""
+"""The answer of `normcli identify`: the norms and maps that reproduce a tensor, and the diagnosis."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 _MOST_LINES, _MOST_ON_SCREEN = 12, 4
-"""Lines of a table in a pipe, and in a terminal, where the verdict below it is to be seen."""
+"""The most rows of a table in a pipe, and in a terminal, where the verdict below should stay in sight."""
 
 _COLUMNS = (
     *("norm", "axes", "eps", "fits", "place", "ddof"),
@@ -44,35 +44,40 @@ _ABSENT = "–"
 _NUMERIC = frozenset(("eps", "ddof", "equal", "max ulp", "max abs"))
 
 _NOTHING = frozenset((_ABSENT, NO_AFFINE.way, "0"))
-"""Cells without information: a column of nothing else is left out."""
+"""Cells without information; a column that has only such cells is left out."""
 
 _MEMBERS = (
     *("norm", "axes", "groups", "group_order", "eps", "eps_range", "eps_mode", "ddof", "p"),
     *("affine", "precision", "like", "equal", "max_ulp", "max_abs", "order", "window", "rows"),
 )
-"""The members of a match in JSON; p, the window and the rows only where a norm has them."""
+"""The members of a match in JSON; `p`, `window` and `rows` are left out if they are None."""
 
 
 def build_verdict(diagnosis: Diagnosis, mark: bool | None) -> Line:
-    """Return the cause, and below it evidence, alternatives, remedy and next step."""
+    """Return a line with the cause, and below it evidence, alternatives, remedy and next step.
+
+    `mark` is True for ✓, False for ✗, and None for no mark.
+    """
     return Line((f"{begin_sentence(diagnosis.cause)}.",), mark, tuple(diagnosis.list_details()))
 
 
 def describe_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return the members of JSON: `verdict` is one of `VERDICTS`."""
+    """Return the fields of a diagnosis as members of JSON."""
     return describe_members(diagnosis, *diagnosis._fields)
 
 
 @dataclass(frozen=True)
 class IdentificationAnswer:
-    """The norms or other maps that reproduce a tensor, and the two tensors.
+    """The identification of a tensor, with its diagnosis and the two tensors.
 
     Parameters
     ----------
     found : Identification
     diagnosis : Diagnosis
     source, actual : Tensor
+        The input, and the tensor that is identified.
     axis_names : sequence of str
+        The names of the input's axes.
     """
 
     found: Identification
@@ -82,7 +87,7 @@ class IdentificationAnswer:
     axis_names: Sequence[str]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return a header, the table of matches, and the verdict on the origin of the tensor."""
+        """Yield a header, the table of matches, that of a plain map's lines, and the verdict."""
         lines = (("input", list_facts(self.source)), ("actual", list_facts(self.actual)))
         yield Facts("what made the actual tensor of the input?", lines)
         if self.found.matches:
@@ -92,7 +97,7 @@ class IdentificationAnswer:
         yield build_verdict(self.diagnosis, self.diagnosis.verdict == Kind.NORM)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the identification as one object."""
         return {
             "schema": SCHEMA,
             "input": describe_tensor(self.source),
@@ -111,11 +116,11 @@ class IdentificationAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per match."""
+        """Return an iterator of one object for each match."""
         return map(_describe_match, self.found.matches)
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per match."""
+        """Return an iterator of a header and one row for each match."""
         return iter((_COLUMNS, *map(self._to_cells, self.found.matches)))
 
     def _list_matches(self, view: View) -> Table:
@@ -129,7 +134,7 @@ class IdentificationAnswer:
         return Table(None, columns, tuple(name in _NUMERIC for name in columns), rows, note, wraps=True)
 
     def _list_lines(self, plain: PlainMap, view: View) -> Table:
-        """Return a and b of each index, and the statistics that evaluation would have stored."""
+        """Return a table of a and b of each index, with the running statistics that would give them."""
         columns = {"a": plain.scale, "b": plain.shift}
         evaluation = self.found.evaluation
         if evaluation is not None:
@@ -146,7 +151,7 @@ class IdentificationAnswer:
         return Table(None, (*names, *columns), (True,) * (len(names) + len(columns)), rows, note)
 
     def _describe_map(self, plain: PlainMap) -> Mapping[str, Any]:
-        """Return a plain map: a and b are numbers where one pair serves all, else lists over its axes."""
+        """Return a plain map as members of JSON; a and b are numbers, or lists over the axes of the map."""
         evaluation = self.found.evaluation
         stored = None
         if evaluation is not None:
@@ -183,7 +188,7 @@ class IdentificationAnswer:
 
 
 def _count_lines(count: int, view: View) -> int:
-    """Return how many lines of a table are shown."""
+    """Return how many of `count` rows of a table are shown in a view."""
     return count if view.full else min(count, _MOST_LINES if view.width is None else _MOST_ON_SCREEN)
 
 

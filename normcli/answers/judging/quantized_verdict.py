@@ -1,4 +1,4 @@
-"""The answer of `check` and `identify` with `--quantize`: codes and scales beside those of an exact result."""
+"""The answer of `check` and `identify` with `--quantize`: given codes and scales, and the exact ones."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ _OF_WORST = ("place", "expected", "actual", "ulp")
 
 @dataclass(frozen=True)
 class QuantizedVerdict(RecordDocument):
-    """Codes and scales, checked.
+    """The comparison of given codes and scales with the exact ones.
 
     Parameters
     ----------
     found : Quantized
-        The exact ones.
+        The exact codes and scales.
     tensor : Tensor
         The input.
     sources : tuple of str
-        Where codes and scales came from.
+        The files of the given codes and scales.
     parts : sequence of QuantizedPart
+        The comparisons of codes and of scales.
     also : sequence of Quantized or None
-        Other norms that explain as much, where a norm was looked for; None where it was asked for.
+        The equally good other norms, for `identify`; None for `check`, whose norm is given.
     is_near : bool
-        Whether the norm explains anything.
+        Whether the norm explains at least half of the codes or of the scales.
     """
 
     found: Quantized
@@ -50,11 +51,11 @@ class QuantizedVerdict(RecordDocument):
 
     @property
     def ok(self) -> bool:
-        """Whether codes and scales are the exact ones."""
+        """Whether codes and scales agree with the exact ones."""
         return all(part.ok for part in self.parts)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, and a line for codes and for scales."""
+        """Yield the header, a line for codes and for scales, and the other norms."""
         plan, asked = self.found.exact.plan, self.found.asked
         more = (
             ("actual", tuple(map(make_printable, self.sources))),
@@ -80,7 +81,7 @@ class QuantizedVerdict(RecordDocument):
 
     @property
     def _others(self) -> list[str]:
-        """The other norms, each with its eps: of several from the least to the largest."""
+        """The other norms in words, each with its eps; of several eps with the least and the largest."""
         plans = [one.exact.plan for one in self.also or ()]
         told = []
         for name in dict.fromkeys(plan.norm.name for plan in plans):
@@ -101,7 +102,7 @@ class QuantizedVerdict(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for codes and one for scales."""
+        """Yield one object for codes and one for scales."""
         for part in self.parts:
             told = part._asdict()
             worst = told.pop("worst")

@@ -1,4 +1,4 @@
-"""The answer of `normcli audit --against`: two runs of a model, layer by layer, and where they part."""
+"""The answer of `normcli audit --against`: two runs of a model by layer, and the first layer that differs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Section, View
 
 _MOST_NAMED = 3
-"""Layers of one run alone that are named."""
+"""The most layers named of those that only one run has."""
 
 _RUNS = ("first", "second")
 
@@ -41,14 +41,14 @@ class RunReport:
     ----------
     found : RunComparison
     sources : tuple of str
-        The two dumps.
+        The paths of the two recorded runs.
     """
 
     found: RunComparison
     sources: tuple[str, str]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the table of layers, the report of `check` where the runs part, and the verdict."""
+        """Yield the table of layers, the report of `check` on the layer where runs part, and the verdict."""
         lines = zip(_RUNS, ((make_printable(name),) for name in self.sources), strict=True)
         yield Facts("audit · two runs", tuple(lines))
         rows = [*map(self._build_row, self.found.pairs)]
@@ -63,7 +63,7 @@ class RunReport:
         yield self._build_summary()
 
     def listing(self, view: View) -> Listing:
-        """Return the layers as a page lists them: each opens the findings on both runs."""
+        """Return the layers as entries of a page, each with the findings on both runs."""
         entries = [
             Entry(
                 make_printable(pair.first.settings.name), make_printable(name_norm(pair.first)),
@@ -91,7 +91,7 @@ class RunReport:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each layer that both runs have."""
+        """Yield one object for each layer that both runs have."""
         for pair in self.found.pairs:
             yield {
                 "name": pair.first.settings.name,
@@ -107,7 +107,7 @@ class RunReport:
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line for each layer that both runs have."""
+        """Yield a header, and one row for each layer that both runs have."""
         tensors = ("input", "output")
         ulps, causes = (f"{name}_ulp" for name in tensors), (f"{run}_cause" for run in _RUNS)
         yield ("name", "norm", *ulps, "differences", "nearer", *causes)
@@ -117,11 +117,11 @@ class RunReport:
             yield (one["name"], one["norm"], *ulp, "; ".join(one["differences"]), one["nearer"], *cause)
 
     def _choose(self, pair: LayerPair) -> tuple[str, LayerVerdict]:
-        """Return the run that is further from the exact norm, and its verdict."""
+        """Return the name of the run that is further from the exact norm (or the second), and its verdict."""
         return ("first", pair.first) if pair.nearer == "second" else ("second", pair.second)
 
     def _tell_causes(self, pair: LayerPair) -> Iterator[tuple[str, str]]:
-        """Yield the fault of each run where they part, and the computation that gives its bits."""
+        """Yield, by run, the fault in a layer, and the algorithm that gives its bits if the runs' differ."""
         both = zip(_RUNS, (pair.first, pair.second), strict=True)
         wrong = {run: tell(one) for run, one in both if one.ok is False}
         if len(wrong) > len({*wrong.values()}):

@@ -242,7 +242,8 @@ def _open_gaps(items: Mapping[int, _Item], places: Sequence[int]) -> list[_Item 
 
 
 def _describe_group(group: MeasuredGroup) -> Mapping[str, Any]:
-    dy = group.gradients
+    dy = {} if group.gradients is None else {"dy": group.gradients}
+    arrays = {"values": group.values, **dict(zip(("x", "residual"), group.addends, strict=False)), **dy}
     return {
         "index": group.plan.grid.group_index(group.number),
         "count": group.count,
@@ -250,12 +251,7 @@ def _describe_group(group: MeasuredGroup) -> Mapping[str, Any]:
             group.indices(np.arange(start, min(start + _AT_ONCE, group.count))).tolist()
             for start in range(0, group.count, _AT_ONCE)
         ),
-        "values": LongList(to_lists(piece) for piece in iterate_pieces(group.values)),
-        **{
-            name: LongList(to_lists(piece) for piece in iterate_pieces(part))
-            for name, part in zip(("x", "residual"), group.addends, strict=False)
-        },
-        **({} if dy is None else {"dy": LongList(to_lists(piece) for piece in iterate_pieces(dy))}),
+        **{name: LongList(map(to_lists, iterate_pieces(array))) for name, array in arrays.items()},
         "stats": {name: describe_number(value) for name, value in group.statistics.items()},
         "dtype": group.dtype.name,
     }

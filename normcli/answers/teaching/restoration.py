@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 
-_TENSORS = ("input", "normalized_without_affine", "restored")
-
-
 @dataclass(frozen=True)
 class RestorationAnswer:
     """The result of an attempt to undo a norm.
@@ -88,9 +85,9 @@ class RestorationAnswer:
 
     @property
     def _tensors(self) -> dict[str, NDArray[Any]]:
-        result = self.restoration.result
-        tensors = (result.input, result.standardized, result.normalized)
-        return dict(zip(_TENSORS, tensors, strict=True))
+        found = self.restoration.result
+        own = {"input": found.input, "normalized_without_affine": found.standardized}
+        return {**own, "restored": found.normalized}
 
     def _list_parameters(self) -> tuple[str, ...]:
         """Return the statistics that gamma and beta are, and the axes over which they were measured."""

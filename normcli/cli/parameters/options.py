@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -12,7 +11,6 @@ from normcli.cli.parameters.types import (
     Framework,
     LikeOption,
     OptionValue,
-    Words,
     parse_lengths,
     parse_momentum,
     parse_number,
@@ -26,11 +24,9 @@ from normcli.quantizing.formats import FORMATS as FORMATS_OF_CODES
 from normcli.quantizing.formats import ScaleRounding
 from normcli.tensors.held_files import StoreRules, Stores
 from normcli.tensors.random.recipe import DISTRIBUTIONS, RNGS
-from normcli.tensors.tensor import STREAMED
-from normcli.writers import FIELDS, FORMATS, WRITERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from normcli.cli.verb_commands import NamedNorm
     from normcli.norms import option_kinds as norms
@@ -132,11 +128,6 @@ RECIPE = (
 
 TENSOR: tuple[Option, ...] = (*_declare_source(), *TABLE_INPUT, *RECIPE)
 """Options for the source of the one tensor that a verb works on."""
-
-
-def output(text: str, metavar: str = "FILE") -> Option:
-    """Return the option that says where the result of a verb goes."""
-    return option("-o", "--output", metavar=metavar, help=text)
 
 
 def declare(row: norms.Option, norm: Norm | None = None) -> Option:
@@ -279,119 +270,6 @@ QUANTIZING = (
 """A norm whose result is stored in few bits."""
 
 STATE = option("--state", metavar="FILE.npz", help="Where running statistics are kept between calls.")
-
-OVERWRITE = option("--overwrite", is_flag=True, help="Replace the .zarr store that -o names.")
-
-SAVE = (
-    output(
-        "Save the normalized tensor, or as .html a page, as .svg or .png a picture, in place of the answer; "
-        "- is standard output."
-    ),
-    OVERWRITE,
-    option(
-        "--stats-output",
-        metavar="FILE",
-        help="Save the statistics, as .json or .npz, and the names of their columns. Each file is whole; a "
-        "run that is killed at its end may leave this one new, and that of -o old.",
-    ),
-)
-
-FORMAT = option("-f", "--format", "format_name", type=click.Choice(FORMATS), help="[default: table]")
-ANY_FORMAT = option("-f", "--format", "format_name", type=click.Choice(tuple(WRITERS)), help="[default: table]")
-ANY_OR_TENSOR_FORMAT = option(
-    "-f", "--format", "format_name", type=click.Choice(tuple(dict.fromkeys((*WRITERS, *STREAMED)))),
-    help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table; with -o - its own]",
-)  # fmt: skip
-ANSWER_OR_TENSOR_FORMAT = option(
-    "-f", "--format", "format_name", type=click.Choice(tuple(dict.fromkeys((*FORMATS, *STREAMED)))),
-    help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table; with -o - its own]",
-)  # fmt: skip
-TENSOR_FORMAT = option(
-    "-f",
-    "--format",
-    "format_name",
-    type=click.Choice(STREAMED),
-    help="Of the tensor on standard output. [default: a table's own, or npy]",
-)
-ANSWER_FILE = output("Write the answer to a file, in the format that its name ends in.")
-
-
-def print_fields(known: Sequence[str] = ()) -> Option:
-    """Return the option that prints fields; none are known of an answer that tells them itself."""
-    text = "Print a field, a number a line, in full precision; several are columns, with tabs between them."
-    listed = f" Fields: {', '.join(known)}." if known else ""
-    return option(
-        "--print", "fields", type=Words(known), multiple=True, metavar="FIELD,…",
-        help=f"{text}{listed}", callback=_join_words,
-    )  # fmt: skip
-
-
-def _join_words(
-    ctx: click.Context, param: click.Parameter, given: tuple[tuple[str, ...], ...]
-) -> tuple[str, ...]:
-    return tuple(itertools.chain.from_iterable(given))
-
-
-def print_of(norm: Norm) -> Option:
-    """Return the option that prints fields of a norm's answer."""
-    running = ("running_mean", "running_var") if norm.tracks else ()
-    return print_fields((*norm.all_statistics, *running, *norm.vector_names, *FIELDS))
-
-
-EMITTED = ("numpy", "torch", "keras", "flax", "tensorflow", "onnx")
-
-EMIT = option(
-    "--emit", type=click.Choice(EMITTED),
-    help="Instead of an answer, code that does this: a module, or with -o FILE.onnx a model.",
-)  # fmt: skip
-
-LOOK = (
-    option(
-        "--digits",
-        type=click.IntRange(1, 17),
-        help="Significant digits in tables. [default: 8; in a matrix 5 of its largest value]",
-    ),
-    option("--full", is_flag=True, help="Show every group and value, however many."),
-    option(
-        "--color",
-        "colour",
-        type=click.Choice(("auto", "always", "never")),
-        default="auto",
-        help="[default: auto]",
-    ),
-)
-"""Options for the look of a table."""
-
-COLOUR = LOOK[-1]
-
-TABLE = (FORMAT, *LOOK)
-"""An answer that has no other formats than tables have."""
-
-ANSWER = (ANSWER_FILE, ANY_FORMAT, *LOOK)
-"""An answer on standard output or in a file."""
-
-THREADS = option("--threads", type=click.IntRange(min=1), help="At most so many. [default: all processors]")
-
-CLUSTER = (
-    option("--scheduler", metavar="ADDRESS", help="Work on the dask cluster there: tcp://host:8786."),
-    option("--workers", type=click.IntRange(min=1), metavar="N", help="Work in N dask processes here."),
-)
-"""Who works, if not threads of this process."""
-
-QUIET = option("-q", "--quiet", is_flag=True, help="No warnings, notes or progress bar on standard error.")
-
-RUN = (
-    THREADS,
-    option(
-        "--strict", is_flag=True, help="Fail (exit 4) on empty, constant, single-valued or non-finite groups."
-    ),
-    QUIET,
-)
-
-
-def show(parts: tuple[str, ...]) -> Option:
-    """Return the option that chooses the parts of a table."""
-    return option("--show", type=Words(parts), metavar="PARTS", help=f"What a table shows: {','.join(parts)}.")
 
 
 def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:

@@ -17,8 +17,6 @@ from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.statistics.divisor import find_freedom
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from normcli.checking.fault import Fault
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
@@ -177,19 +175,6 @@ class Case:
         """Return the variance about another mean; the mean square where nothing is subtracted."""
         deviations = self.x - mean if self.centres else self.x
         return self.average(deviations**2) * (self.count / self.freedom)
-
-    def replace_mean(self, mean: Floats) -> list[Variant]:
-        """Return two variants with another mean: the norm's divisor, and the variance about that mean."""
-        return [Variant(mean), Variant(mean, square=self.measure_square(mean))]
-
-    def replace_statistics(self, mean: Floats, square: Floats, names: Sequence[str]) -> list[Variant]:
-        """Return variants with other statistics: with both, with the mean alone, with the square alone.
-
-        A norm without mean has only the first variant. `names` are the words for each, as `values["what"]`.
-        """
-        every = Variant(mean, square=square), Variant(mean), Variant(square=square)
-        some = every if self.centres else every[:1]
-        return [one._replace(values={"what": name}) for one, name in zip(some, names, strict=False)]
 
     @property
     def square_name(self) -> str:
@@ -350,19 +335,6 @@ class Case:
             for one in (used, line)
         ]
         return used if fits[0] >= fits[1] else line
-
-    @np.errstate(all="ignore")
-    def recover_parameters(self) -> tuple[Floats, Floats]:
-        """Return the gamma and beta of each feature that fit y = gamma · x̂ + beta by least squares.
-
-        Both have the shape of the case's gamma.
-        """
-        axes = tuple(axis for axis, n in enumerate(self.gamma.shape) if n == 1)
-        x, y = (np.where(np.isfinite(self.y), values, 0.0) for values in (self.standardized, self.y))
-        mean_x, mean_y = (values.mean(axes, keepdims=True) for values in (x, y))
-        gamma = ((x - mean_x) * (y - mean_y)).sum(axes, keepdims=True)
-        gamma = np.asarray(gamma / ((x - mean_x) ** 2).sum(axes, keepdims=True))
-        return gamma, mean_y - gamma * mean_x
 
     @np.errstate(all="ignore")
     def explains(self, prediction: Prediction) -> Selected:

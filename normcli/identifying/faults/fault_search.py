@@ -12,11 +12,12 @@ import numpy as np
 from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.joint_search import find_places, open_joints, recover
+from normcli.identifying.faults.joint_search import find_places, recover
 from normcli.identifying.faults.open_case import MOST_VALUES, AskedNorm, choose_index, open_case, open_wide_case
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.search.match_names import lay_out
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -37,20 +38,6 @@ if TYPE_CHECKING:
 
 BOTH = UNKNOWN["both"].fault.id
 """The id of the fault with another mean and another divisor: any line y = a · x + b in each group has it."""
-
-
-def find_claims(
-    subjects: Iterator[AskedNorm],
-    x: NDArray[Any],
-    y: NDArray[Any],
-    dtype: np.dtype[Any],
-    saved: str | None = None,
-) -> tuple[Claim, ...]:
-    """Return the faults with which one of the norms turns x into y, the likeliest first.
-
-    Empty if y is right or no fault explains it. The arguments are described at `open_cases`.
-    """
-    return open_joints([*open_cases(subjects, x, y, dtype, saved)])
 
 
 def claims_of_places(
@@ -320,11 +307,12 @@ def _list_requests(
     that have their lengths, as for a gamma of each sample or head.
     """
     rank = len(shape)
+    layouts = (None, lay_out(rank, rank - 1)) if layout is None and rank in _RANKS else (layout,)
     several = {values.shape for values in given.values() if values.ndim > 1}
     for row in NORMS.values():
         if row.divisor.measurement is not Measurement.MOMENTS or norm not in (None, row.name):
             continue
-        for letters in (layout,) if layout is not None else (None, _put_channel_last(rank)):
+        for letters in layouts:
             request = Request(row.name, layout=letters)
             if row.axes is AxesRule.CHANNEL_GROUPS:
                 place = rank - 1 if letters is not None and layout is None else min(1, rank - 1)
@@ -338,9 +326,5 @@ def _list_requests(
                     yield Request(row.name, layout=layout, feature_axes=axes)
 
 
-def _put_channel_last(rank: int) -> str | None:
-    """Return a layout with the batch first and the channel last; None for ranks below 3 or above 12."""
-    return "NABDEFGHIJKLM"[: rank - 1] + "C" if 2 < rank <= _MOST_LETTERS else None
-
-
-_MOST_LETTERS = 12
+_RANKS = range(3, 13)
+"""The ranks whose last axis may be the channel, where no layout says so."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps, is_half
+from normcli.identifying.faults.tables.parameters import recover_parameters
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import NEAR, Found, IndexRegion, Variant
 from normcli.identifying.models.weight import choose_bits
@@ -104,7 +105,7 @@ def _fit_parameters(case: Case, axes: tuple[int, ...]) -> Iterator[dict[str, Any
     if case.has_beta:
         yield {"beta": (y - gamma * x).mean(axes, keepdims=True)}
     if case.has_gamma:
-        yield dict(zip(_PARAMETERS, case.recover_parameters(), strict=True))
+        yield dict(zip(_PARAMETERS, recover_parameters(case), strict=True))
 
 
 def _find_moved(case: Case, variant: Variant) -> dict[str, Selected]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.ulp import measure_unit
 from normcli.identifying.models.error_bounds import bound_each
 from normcli.tuples import NamedTuple
 
@@ -157,12 +156,7 @@ def fit_medians(x: Floats, y: Floats, axes: Axes, *, through_zero: bool) -> Plai
     through_zero : bool
         Whether b is 0; a is then the median of y / x.
     """
-    others = tuple(axis for axis in range(x.ndim) if axis not in axes)
-    shape = [n if axis in axes else 1 for axis, n in enumerate(x.shape)]
-    columns = (
-        np.moveaxis(values, others, range(len(others))).reshape(-1, math.prod(shape)) for values in (x, y)
-    )
-    x, y = columns
+    shape, (x, y) = _lay_columns(axes, x, y)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # of lines without values
         if through_zero:
@@ -186,11 +180,6 @@ def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], le
 
 _HOPELESS = 8.0
 """If a least-squares line misses a value by more than this many bounds, no other line is looked for."""
-
-
-def measure_own_unit(y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
-    """Return the error of y's last rounding, in units of the relative rounding error of the terms."""
-    return level.ulp / level.measure(np.ones(1)) * measure_unit(y, dtype)
 
 
 def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers: int) -> float:
@@ -243,14 +232,17 @@ def fit_within(
     >>> fit_within(x, y, np.full(3, 0.01), (), through_zero=False) is None
     True
     """
-    others = tuple(axis for axis in range(x.ndim) if axis not in axes)
-    shape = [n if axis in axes else 1 for axis, n in enumerate(x.shape)]
-    columns = (
-        np.moveaxis(values, others, range(len(others))).reshape(-1, int(np.prod(shape)))
-        for values in (x, y, slack)
-    )
+    shape, columns = _lay_columns(axes, x, y, slack)
     fitted = (_fit_slopes if through_zero else _fit_both)(*columns)
     return None if fitted is None else PlainMap(axes, fitted[0].reshape(shape), fitted[1].reshape(shape))
+
+
+def _lay_columns(axes: Axes, *values: Floats) -> tuple[list[int], list[Floats]]:
+    """Return the shape of numbers along some axes, and arrays with the values of each line in a column."""
+    shape = [n if axis in axes else 1 for axis, n in enumerate(values[0].shape)]
+    others = [axis for axis in range(len(shape)) if axis not in axes]
+    columns = (np.moveaxis(one, others, range(len(others))) for one in values)
+    return shape, [one.reshape(-1, math.prod(shape)) for one in columns]
 
 
 def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.ulp import ROUNDED_ONCE
+from normcli.checking.ulp import ROUNDED_ONCE, measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.line_fit import (
@@ -17,7 +17,6 @@ from normcli.identifying.models.line_fit import (
     fit_closely,
     fit_lines,
     fit_medians,
-    measure_own_unit,
 )
 from normcli.identifying.models.weight import CERTAIN, choose_bits
 from normcli.tensors.mapped import fetch
@@ -273,7 +272,8 @@ def _fit(
     x: Floats, y: Floats, axes: Axes, dtype: np.dtype[Any], level: Level, *, through_zero: bool
 ) -> PlainMap:
     """Return the least-squares lines through values; for half precision, lines within all bounds if any."""
-    lines = fit_lines(x, y, axes, measure_own_unit(y, dtype, level), through_zero=through_zero)
+    unit = level.ulp / level.measure(1.0) * measure_unit(y, dtype)  # in units of the roundings of terms
+    lines = fit_lines(x, y, axes, unit, through_zero=through_zero)
     return fit_closely(lines, x, y, dtype, level) if is_half(dtype) else lines
 
 

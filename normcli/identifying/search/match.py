@@ -12,7 +12,7 @@ from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.evidence import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, WAYS
-from normcli.identifying.search.hypothesis import find_equal
+from normcli.identifying.search.groups import find_equal
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.tuples import NamedTuple
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.identifying.models.matrix_model import Start, Steps
-    from normcli.identifying.search.hypothesis import Hypothesis
+    from normcli.identifying.search.groups import Hypothesis
     from normcli.norms.spec import Window
 
 
@@ -240,7 +240,8 @@ class Match(NamedTuple):
         """Whether only a kernel with sums in half precision, or sums that cancel, may give these values."""
         if self.rounds_length:
             return False
-        is_lost = self.lost > _MOST_LOST or (self.p is not None and self.shows_one)
+        is_alone = self.hypothesis is not None and len(self.hypothesis.sample.chosen) == 1
+        is_lost = self.lost > _MOST_LOST or (self.p is not None and is_alone)
         is_blurred = is_lost and self.equal < _FEW_EXACT and self.affine != ESTIMATED
         return self.sums_in_half or is_blurred
 
@@ -248,11 +249,6 @@ class Match(NamedTuple):
     def is_far(self) -> bool:
         """Whether a value is off by more than 2⁴⁰ ulp, as with numbers whose squares overflow float64."""
         return self.max_ulp > _MOST_ULP
-
-    @property
-    def shows_one(self) -> bool:
-        """Whether a single group was compared, so that y shows one factor only."""
-        return self.hypothesis is not None and len(self.hypothesis.sample.chosen) == 1
 
     @property
     def sums_in_half(self) -> bool:

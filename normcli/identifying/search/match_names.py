@@ -12,7 +12,7 @@ from normcli.errors import NormError
 from normcli.identifying.models.error_bounds import Level, measure_lost
 from normcli.identifying.models.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.identifying.search.affine_step import ESTIMATED
-from normcli.identifying.search.hypothesis import measure_equality
+from normcli.identifying.search.groups import measure_equality
 from normcli.identifying.search.match import Match
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.plan import make_plan
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from normcli.identifying.models.evidence import Model
     from normcli.identifying.search.affine_step import AffineStep
-    from normcli.identifying.search.hypothesis import Hypothesis
+    from normcli.identifying.search.groups import Hypothesis
     from normcli.identifying.search.match import Scope
     from normcli.norms.conventions import Convention
     from normcli.norms.grid import Grid
@@ -221,7 +221,7 @@ def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
     `channel` is the channel axis. The number of channel groups, and of trailing axes, is free.
     """
     grid = hypothesis.sample.grid
-    request = Request(norm.name, layout=_make_layout(len(grid.shape), channel))
+    request = Request(norm.name, layout=lay_out(len(grid.shape), channel))
     if norm.axes is AxesRule.LAST:
         if not _is_trailing(grid):
             return False
@@ -273,7 +273,7 @@ def try_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] = _A
         return None
 
 
-def _make_layout(rank: int, channel: int) -> str:
+def lay_out(rank: int, channel: int) -> str:
     """Return a layout of some rank, with C at the axis `channel`."""
     letters = list("NABDEFGHIJKLMOPQRSTUVWXYZ"[:rank])
     letters[channel] = "C"

@@ -13,8 +13,14 @@ from normcli.identifying.models.error_bounds import Level, bound_factors, list_l
 from normcli.identifying.models.evidence import fit_models
 from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize, standardize_roughly
 from normcli.identifying.models.weight import count_fine
-from normcli.identifying.search.groups import choose_groups, enumerate_grids, take_groups, widen
-from normcli.identifying.search.hypothesis import Hypothesis, Sample
+from normcli.identifying.search.groups import (
+    Hypothesis,
+    Sample,
+    choose_groups,
+    enumerate_grids,
+    take_groups,
+    widen,
+)
 from normcli.identifying.search.match_names import describe_hypothesis
 from normcli.identifying.search.screen import Screen
 from normcli.norms.table import NORMS

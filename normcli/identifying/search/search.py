@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from normcli.identifying.models.matrix_model import FittedMatrix
     from normcli.identifying.models.window_model import FittedWindow, Side
     from normcli.identifying.search.affine_step import AffineStep
-    from normcli.identifying.search.hypothesis import Hypothesis, Sample
+    from normcli.identifying.search.groups import Hypothesis, Sample
     from normcli.identifying.search.match import Scope
-    from normcli.norms.spec import Window
 
 
 _PATIENCE = 2
@@ -128,7 +127,8 @@ class Search:
         """Yield matches of the hypotheses with enough evidence; if wanted, also of the best doubtful ones."""
         fitted = [one for pair in self._candidates for one in self.samples.fit(*pair, level)]
         doubtful = [hypothesis for hypothesis in fitted if not hypothesis.model.is_likely]
-        left = sorted(doubtful, key=_rank_doubtful)[:_MOST_DOUBTFUL] if doubtful_too else []
+        doubtful.sort(key=lambda one: (one.model.is_odd, -one.model.bits))  # plausible eps, then most evidence
+        left = doubtful[:_MOST_DOUBTFUL] if doubtful_too else []
         kept = set(map(id, left))
         for hypothesis in fitted:
             if hypothesis.model.is_likely or id(hypothesis) in kept:
@@ -216,11 +216,6 @@ def _is_of(affine: AffineStep, shape: tuple[int, ...]) -> bool:
     return all(length in (1, full) for length, full in zip(affine.scale.shape, shape, strict=True))
 
 
-def _rank_doubtful(hypothesis: Hypothesis) -> tuple[bool, float]:
-    """Return the sort key of doubtful matches: plausible eps first, then most evidence."""
-    return hypothesis.model.is_odd, -hypothesis.model.bits
-
-
 def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
     """Return the match of a window of local response normalization."""
     axis, window, result, bits = fitted
@@ -229,9 +224,10 @@ def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precisio
     for framework in list_frameworks(WINDOWED):
         plan = try_plan(Request(WINDOWED, like=framework, size=window.size, axes=(axis,)), actual.shape)
         if plan is not None and plan.grid.reach == (window.before, window.after):
-            is_own = _has_constants(plan.spec.window, window)
+            own = plan.spec.window
+            is_own = own is not None and (own.k, own.exponent) == (window.k, window.exponent)
             users += is_own
-            if is_own or not covers_all:  # the constants are often the user's, and the window tells enough
+            if is_own or not covers_all:  # constants are often the user's, and alpha is seldom seen well
                 like.append(framework)
     return Match.of(
         WINDOWED,
@@ -267,8 +263,3 @@ def describe_matrix(fitted: FittedMatrix, actual: Floats, scope: Scope, precisio
         by_default=fitted.rows == default,
         bits=fitted.bits,
     )
-
-
-def _has_constants(default: Window | None, window: Window) -> bool:
-    """Whether a window has a default's k and exponent; alpha, seldom well determined, is not compared."""
-    return default is not None and (default.k, default.exponent) == (window.k, window.exponent)

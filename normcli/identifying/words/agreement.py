@@ -21,8 +21,7 @@ from normcli.identifying.models.standards import MOMENTS, ROWS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Diagnosis, Kind
 from normcli.identifying.search.affine_step import AffineStep
-from normcli.identifying.search.groups import take_groups, widen
-from normcli.identifying.search.hypothesis import Hypothesis, measure_equality
+from normcli.identifying.search.groups import Hypothesis, measure_equality, take_groups, widen
 from normcli.identifying.search.match import BY_LUCK, Scope, rank_matches
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.words.match_words import format_share, round_down
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.inputs import Inputs as Given
-    from normcli.identifying.search.hypothesis import Sample
+    from normcli.identifying.search.groups import Sample
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
 

@@ -96,10 +96,8 @@ class Numbers:
         """Return the sum of a term over the group, in exact numbers."""
         if self.count > MOST_TERMS:
             return Constant(self._add_pairs(each))
-        return Sum(tuple(self._substitute(each, place) for place in range(self.count)))
-
-    def _substitute(self, each: Expression, place: int) -> Expression:
-        return substitute(each, {**self.shared, **self.take(place)}, self.sum_up)
+        names = ({**self.shared, **self.take(place)} for place in range(self.count))
+        return Sum(tuple(substitute(each, numbers, self.sum_up) for numbers in names))
 
     def _add_pairs(self, each: Expression) -> Fraction:
         """Return a long sum, its terms calculated as pairs of doubles: to about 100 bits of the largest."""

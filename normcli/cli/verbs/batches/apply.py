@@ -10,7 +10,7 @@ from click import option
 from normcli.cli.files.choose_destination import choose_files_for
 from normcli.cli.files.destination import Destination, WholeFiles, describe_written
 from normcli.cli.files.sources import load_affine
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.verb_commands import Verb
 from normcli.errors import UsageError, name_subject
 from normcli.printable import agree, format_count
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 _OPTIONS: tuple[options.Option, ...] = (
     click.argument("stats", required=False, metavar="STATS"),
     *options.declare_inputs("As FILE.", "FILE…"),
-    options.output("Of the result; of several files, a folder; - is standard output.", "FILE|DIR/"),
-    options.OVERWRITE,
-    options.TENSOR_FORMAT,
+    answer_options.output("Of the result; of several files, a folder; - is standard output.", "FILE|DIR/"),
+    answer_options.OVERWRITE,
+    answer_options.TENSOR_FORMAT,
     *options.TABLE_INPUT,
     option("--partial", is_flag=True, help="Use statistics of some shards, though not all N."),
     option("--eps", type=float, help="Instead of that of the statistics."),
     *options.declare_affine(),
     options.RANGE,
     options.DTYPE,
-    options.THREADS,
-    *options.CLUSTER,
-    options.QUIET,
+    answer_options.THREADS,
+    *answer_options.CLUSTER,
+    answer_options.QUIET,
 )
 
 

@@ -13,7 +13,7 @@ from click import option
 
 from normcli.cli.files.choose_destination import choose_values_file
 from normcli.cli.files.destination import Destination, collect_fields, print_document
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import Shard
 from normcli.cli.verb_commands import CLUSTER, EVALUATION, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
@@ -32,10 +32,10 @@ _EMITTED = ("torchvision", "keras", "sklearn", "json")
 _OF_ONE_TENSOR = ("--mask", "--lengths", "--fill")
 
 _ANSWER = (
-    options.output("Keep the statistics: a stats file, .npz."),
+    answer_options.output("Keep the statistics: a stats file, .npz."),
     option("--emit", type=click.Choice(_EMITTED), help="Print them as code to paste."),
-    options.print_fields(),
-    *options.TABLE,
+    answer_options.print_fields(),
+    *answer_options.TABLE,
 )
 
 
@@ -54,9 +54,9 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         option("--skip-bad", is_flag=True, help="Leave out bad files, list them at the end, exit 3."),
         *_ANSWER,
         option("--shard", metavar="I/N", type=Shard(), help="Fit the I-th of N parts; merge joins all N."),
-        options.THREADS,
-        *options.CLUSTER,
-        options.QUIET,
+        answer_options.THREADS,
+        *answer_options.CLUSTER,
+        answer_options.QUIET,
     ]  # fmt: skip
 
 
@@ -254,6 +254,6 @@ MERGE = Verb(
         *options.declare_inputs("As STATS.", "STATS…"),
         option("--partial", is_flag=True, help="Merge the shards that there are, though not all N."),
         *_ANSWER,
-        options.QUIET,
+        answer_options.QUIET,
     ),
 )

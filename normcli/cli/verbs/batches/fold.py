@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from click import argument, option
 
 from normcli.cli.files.choose_destination import choose_values_file
-from normcli.cli.files.destination import ARCHIVES, WholeFiles, print_document
+from normcli.cli.files.destination import ARCHIVES, print_document, save_arrays
 from normcli.cli.files.sources import load_affine, load_optional, load_parameter
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import Framework, NormName
 from normcli.cli.problem import adopt_eps, load_running
 from normcli.cli.verb_commands import Verb
@@ -126,9 +126,7 @@ def _fold_batch(settings: Settings, source: _Source) -> None:
     folded = fold(arranged, norm)
     proof = prove(arranged, norm, folded)
     document = Folding(arranged, norm, folded, proof, str(source.conv_weight), eps_from, order)
-    if destination is not None:
-        with WholeFiles() as files:
-            destination.write_arrays(files, document.arrays())
+    save_arrays(destination, document.arrays())
     print_document(document, settings.answer)
 
 
@@ -139,7 +137,7 @@ def _fold_norms(settings: Settings, source: _Source) -> None:
     from normcli.auditing.onnx_fold import OpenModel
     from normcli.running.checkpoint_fold import fold_checkpoint
 
-    _require_one_source(source)
+    settings.refuse("and --checkpoint are two sources of weights: give one", "--conv-weight")
     of_layer = ("--conv-bias", "--transposed", "--groups", *_OF_NORM)
     settings.refuse("goes with --conv-weight, not with --checkpoint", *of_layer)
     path, output = str(source.checkpoint), settings.answer.output
@@ -170,9 +168,7 @@ def _fold_norms(settings: Settings, source: _Source) -> None:
     if model is not None and graph_file is not None:
         with open_whole(graph_file) as stream:
             stream.write(model.write(saved))
-    if destination is not None:
-        with WholeFiles() as files:
-            destination.write_arrays(files, saved)
+    save_arrays(destination, saved)
     print_document(document, settings.answer)
 
 
@@ -210,9 +206,7 @@ def _fold_matrices(settings: Settings, source: _Source) -> None:
     suffixes = _SUFFIXES if source.checkpoint is None else ARCHIVES
     destination = choose_values_file(settings.answer.output, suffixes=suffixes)
     document = (_fold_weight if source.checkpoint is None else _fold_checkpoint)(settings, source)
-    if destination is not None:
-        with WholeFiles() as files:
-            destination.write_arrays(files, document.saved)
+    save_arrays(destination, document.saved)
     print_document(document, settings.answer)
 
 
@@ -234,7 +228,7 @@ def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
     from normcli.tensors.many import load_all
 
     names = ("groups", *list_own_options(_MATRICES), "like")
-    _require_one_source(source)
+    settings.refuse("and --checkpoint are two sources of weights: give one", "--conv-weight")
     of_layer = ("--conv-bias", *(f"--{name}" for name in names if name != "rows"), "--transposed")
     settings.refuse("goes with --conv-weight, not with --checkpoint", *of_layer)
     rows = settings.request.rows
@@ -275,11 +269,6 @@ def _describe_state(
         yield f"other parametrizations stay as they are: {_list_names(others)}"
 
 
-def _require_one_source(source: _Source) -> None:
-    if source.conv_weight is not None:
-        raise UsageError("--conv-weight and --checkpoint are two sources of weights: give one")
-
-
 def _list_names(names: Sequence[str]) -> str:
     """Return the first of some names in a row."""
     return ", ".join((*names[:_MOST_NAMES], *(("…",) if len(names) > _MOST_NAMES else ())))
@@ -291,10 +280,8 @@ def _load_layer(settings: Settings, source: _Source) -> tuple[Layer, tuple[str, 
 
     if source.conv_weight is None:
         raise UsageError("fold needs --conv-weight FILE")
-    weight, bias = (
-        load_parameter("conv-weight", source.conv_weight),
-        load_optional("conv-bias", source.conv_bias),
-    )
+    weight = load_parameter("conv-weight", source.conv_weight)
+    bias = load_optional("conv-bias", source.conv_bias)
     if weight.ndim < 1:
         raise DataError("--conv-weight holds a single number; a layer's weight has 2 axes or more")
     groups, order = settings.request.groups, find_order(settings.request.like, transposed=source.transposed)
@@ -353,8 +340,8 @@ FOLD = Verb(
         option("--pairs", metavar="LAYER=NORM,…", help="Of bn, with --checkpoint: the layer of each norm."),
         option("--dry-run", is_flag=True, help="With --checkpoint: list the pairs, and fold nothing."),
         option("--like", type=Framework(_NORM.name), help="Take a framework's eps, rows and order of axes."),
-        options.output("Save weight and bias, or the whole state dict: .npz, .safetensors, or .json."),
-        *options.TABLE,
-        options.QUIET,
+        answer_options.output("Save weight and bias, or the whole state dict: .npz, .safetensors, or .json."),
+        *answer_options.TABLE,
+        answer_options.QUIET,
     ),
 )

@@ -9,7 +9,7 @@ from click import option
 
 from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.files.sources import load_input
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import parse_momentum
 from normcli.cli.verb_commands import EVALUATION, SELECTION, Verb
 from normcli.errors import UsageError, name_subject
@@ -166,8 +166,8 @@ SIMULATE = Verb(
         *_OF_BATCH_SIZE,
         *_OF_TRAINING,
         *_OF_BOTH,
-        *options.ANSWER,
-        *options.RUN,
+        *answer_options.ANSWER,
+        *answer_options.RUN,
     ),
     refused={
         SELECTION: "batches are drawn of whole samples",

@@ -10,7 +10,7 @@ from click import option
 from normcli.cli.files.destination import ARCHIVES, WholeFiles, collect_fields
 from normcli.cli.files.outputs import choose_outputs
 from normcli.cli.files.sources import load_typed, require_one_stream
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.verb_commands import NamedNorm, Verb
 from normcli.errors import UsageError
@@ -46,13 +46,13 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *options.of_problem(named),
         *options.COUNTING,
         *options.GATE,
-        options.output("Save dx; - is standard output. As .npz, .safetensors: the other gradients too."),
-        options.OVERWRITE,
-        options.ANSWER_OR_TENSOR_FORMAT,
-        options.print_fields(GRADIENTS),
-        options.show(GRADIENT_PARTS),
-        *options.LOOK,
-        *options.RUN,
+        answer_options.output("Save dx; - is standard output. As .npz, .safetensors: the other gradients too."),
+        answer_options.OVERWRITE,
+        answer_options.ANSWER_OR_TENSOR_FORMAT,
+        answer_options.print_fields(GRADIENTS),
+        answer_options.show(GRADIENT_PARTS),
+        *answer_options.LOOK,
+        *answer_options.RUN,
     ]
 
 

@@ -8,7 +8,7 @@ import click
 from click import option
 
 from normcli.cli.files.choose_destination import choose_document_file
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import Word
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.verb_commands import Verb
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from normcli.results.gradient_reach import GradientReach
 
 _PICTURE = (
-    options.output("Where the picture goes: FILE.svg or FILE.png."),
+    answer_options.output("Where the picture goes: FILE.svg or FILE.png."),
     option(
         "--view", type=click.Choice(VIEWS),
         help="Blocks of cubes, matrices laid flat, both of these, or drawers within drawers. [default: both]",
@@ -117,8 +117,8 @@ DRAW = Verb(
         *_PICTURE,
         *options.of_problem(named),
         *options.COUNTING,
-        *options.LOOK,
-        *options.RUN,
+        *answer_options.LOOK,
+        *answer_options.RUN,
     ],
     examples=(
         "{tensor} -o picture.svg",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from normcli.cli.files.choose_destination import choose_tensor_file
 from normcli.cli.files.destination import WholeFiles
 from normcli.cli.files.sources import make_recipe
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.verb_commands import Verb
 from normcli.errors import UsageError
 from normcli.tensors.tensor import STANDARD_STREAM
@@ -47,8 +47,8 @@ GENERATE = Verb(
     options=(
         *options.RECIPE,
         options.DTYPE,
-        options.output("Where to; - is standard output. [default: - as JSON]"),
-        options.OVERWRITE,
-        options.TENSOR_FORMAT,
+        answer_options.output("Where to; - is standard output. [default: - as JSON]"),
+        answer_options.OVERWRITE,
+        answer_options.TENSOR_FORMAT,
     ),
 )

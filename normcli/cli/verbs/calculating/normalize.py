@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from normcli.cli.files.destination import WholeFiles, collect_fields
 from normcli.cli.files.outputs import choose_outputs
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.problem import advise, load_problem
 from normcli.cli.verb_commands import AROUND, BOUNDS, TRAINING, NamedNorm, Verb
 from normcli.errors import UsageError
@@ -31,14 +31,14 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *options.AROUND.values(),
         *options.QUANTIZING,
         *options.of_columns(norm),
-        *options.SAVE,
-        options.ANY_OR_TENSOR_FORMAT,
-        options.print_of(norm),
-        options.EMIT,
-        options.show(PARTS),
-        *options.LOOK,
-        *options.RUN,
-        *options.CLUSTER,
+        *answer_options.SAVE,
+        answer_options.ANY_OR_TENSOR_FORMAT,
+        answer_options.print_of(norm),
+        answer_options.EMIT,
+        answer_options.show(PARTS),
+        *answer_options.LOOK,
+        *answer_options.RUN,
+        *answer_options.CLUSTER,
     ]
 
 

@@ -3,7 +3,6 @@
 * `audit`: every norm of a recorded model run
 * `check`: somebody's tensor, held against the exact one
 * `check_backward`: `check --backward`: somebody's gradients
-* `check_by`: `check --by`: somebody's table, each group of its rows normalized by itself
 * `check_running`: `check --actual-running-mean`: somebody's running statistics
 * `doctor`: whether low precision is safe, and by which algorithm
 * `golden`: exact results for another project's tests

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from click import argument, option
 
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options
 from normcli.cli.verb_commands import Verb
 from normcli.cli.verbs.judging.check import TOLERANCES, print_verdict
 
@@ -85,9 +85,9 @@ AUDIT = Verb(
         ),
         option("--seed", type=int, help="Of inputs that are drawn. [default: 0]"),
         *TOLERANCES,
-        options.ANY_FORMAT,
-        *options.LOOK,
-        options.THREADS,
-        options.QUIET,
+        answer_options.ANY_FORMAT,
+        *answer_options.LOOK,
+        answer_options.THREADS,
+        answer_options.QUIET,
     ),
 )

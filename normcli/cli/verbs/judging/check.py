@@ -12,10 +12,11 @@ from click import option
 
 from normcli.cli.files.destination import leave_with_verdict, print_document
 from normcli.cli.files.sources import load_actual, require_one_stream
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.verb_commands import AROUND, BOUNDS, NamedNorm, Verb, make_command
-from normcli.cli.verbs.judging import check_backward, check_by, check_quantized, check_running
+from normcli.cli.verbs.calculating import grouped, quantized
+from normcli.cli.verbs.judging import check_backward, check_running
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import UsageError, name_subject
 from normcli.norms.table import find_norm
@@ -51,7 +52,7 @@ TOLERANCES = (
     option("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
 )
 
-_ANSWER = (options.ANY_FORMAT, *options.LOOK, *options.RUN)
+_ANSWER = (answer_options.ANY_FORMAT, *answer_options.LOOK, *answer_options.RUN)
 
 
 def _list_options(named: NamedNorm) -> Sequence[options.Option]:
@@ -73,14 +74,14 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         options.AROUND["clip"],
         *options.GATE,
         options.AROUND["clip_output"],
-        *check_quantized.OPTIONS,
+        *quantized.OPTIONS,
         *check_backward.OPTIONS,
         *(check_running.OPTIONS if named.norm.tracks else ()),
         *options.of_problem(named, but="dtype"),
         *options.of_columns(named.norm),
         *options.COUNTING,
         *_ANSWER,
-        *options.CLUSTER,
+        *answer_options.CLUSTER,
     ]
 
 
@@ -140,15 +141,15 @@ def _run(
     """
     other = any(settings.quantizing) or accumulate is not None or check_backward.take_options(dict(actual))
     if settings.source.by is not None and other:
-        raise UsageError(check_by.ALONE)
+        raise UsageError(grouped.ALONE)
     if any(settings.quantizing) or actual.get("actual_scale") or actual.get("actual_tensor_scale"):
         limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp, "accumulate": accumulate}
-        quantized = check_quantized.check_codes(settings, actual | limits)
-        print_verdict(quantized, settings.answer, ok=quantized.ok)
+        codes = quantized.check_codes(settings, actual | limits)
+        print_verdict(codes, settings.answer, ok=codes.ok)
         return
     if settings.around.clip_output is not None:
         raise UsageError("--clip-output is checked of codes: give --quantize, or check the norm without bounds")
-    actual = {name: path for name, path in actual.items() if name not in check_quantized.OWN}
+    actual = {name: path for name, path in actual.items() if name not in quantized.OWN}
     stored = check_running.take_paths(actual)
     if stored:
         limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
@@ -191,7 +192,7 @@ def _run(
         print_verdict(found, settings.answer, ok=found.ok)
         return
     if settings.source.by is not None:
-        verdict = check_by.check_rows_by(settings, paths, _load_actual, tolerate)
+        verdict = grouped.check_rows_by(settings, paths, _load_actual, tolerate)
         print_verdict(verdict, settings.answer, ok=verdict.ok)
         return
     problem = load_problem(settings)

@@ -10,7 +10,7 @@ from click import option
 from normcli.algorithms.row_computation import parse_computation
 from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.files.destination import leave_with_verdict
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.problem import load_problem, warn_of_input
 from normcli.cli.verb_commands import EVALUATION, NamedNorm, Verb
 from normcli.dtypes import OUTPUT_DTYPES
@@ -45,9 +45,9 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *options.of_norm(named, but="dtype"),
         *((*affine, options.AFFINE_SEED) if affine else ()),
         *options.COUNTING[:-1],
-        options.ANSWER_FILE,
-        *options.TABLE,
-        *options.RUN,
+        answer_options.ANSWER_FILE,
+        *answer_options.TABLE,
+        *answer_options.RUN,
     ]
 
 

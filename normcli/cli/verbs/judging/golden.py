@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from normcli.cli.files.sources import make_recipe, require_one_stream
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.problem import load_problem
 from normcli.cli.verb_commands import Verb
 from normcli.cli.verbs.calculating.backward import ask_for_backward, choose_seed, load_gradient
@@ -69,11 +69,11 @@ GOLDEN = Verb(
     "golden",
     _run,
     options=lambda named: [
-        options.output("The folder: a new or an empty one.", "DIR"),
+        answer_options.output("The folder: a new or an empty one.", "DIR"),
         *ask_for_backward("Also dy, and the derivatives by the input, gamma and beta that follow from it."),
         *options.of_problem(named),
         *options.COUNTING,
-        *options.RUN,
+        *answer_options.RUN,
     ],
     examples=(
         "{tensor} --dist normal -o golden",

@@ -9,11 +9,11 @@ from click import option
 
 from normcli.cli.files.destination import leave_with_verdict
 from normcli.cli.files.sources import load_actual, load_affine, load_input, load_typed, require_one_stream
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import NormName
 from normcli.cli.verb_commands import EVALUATION, SELECTION, Verb
+from normcli.cli.verbs.calculating.quantized import OPTIONS, identify_codes
 from normcli.cli.verbs.judging.check import print_verdict
-from normcli.cli.verbs.judging.check_quantized import OPTIONS, identify_codes
 from normcli.errors import UsageError
 from normcli.norms.table import find_norm
 from normcli.printable import format_count
@@ -132,9 +132,9 @@ IDENTIFY = Verb(
         options.AROUND["gate"],
         *options.STARTS,
         *OPTIONS,
-        options.ANY_FORMAT,
-        *options.LOOK,
-        options.QUIET,
+        answer_options.ANY_FORMAT,
+        *answer_options.LOOK,
+        answer_options.QUIET,
     ),
     refused={
         SELECTION: "every value is evidence of what was done; try normcli check NORM with a mask",

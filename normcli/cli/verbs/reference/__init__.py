@@ -2,5 +2,5 @@
 
 * `completion`: what a shell asks for at each TAB
 * `help`: topics, and the help of a command
-* `list_tables`: `norms` and `conventions`: the tables of both
+* `list_tables`: `norms` and `conventions`: the tables of both, and of symptoms
 """

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import pkgutil
-import tomllib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -13,8 +11,8 @@ import click
 from normcli.cli.commands import VERBS
 from normcli.cli.parameters.types import NormName
 from normcli.cli.verb_commands import Verb
+from normcli.cli.verbs.reference.list_tables import read_symptoms
 from normcli.language import translate
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,20 +20,6 @@ if TYPE_CHECKING:
     from normcli.cli.parameters.settings import Settings
 
     Topic = tuple[str, Mapping[str, str]]
-
-
-class Symptom(NamedTuple):
-    """What people report of a norm, and how its cause is found."""
-
-    symptom: str
-    thread: str
-    """The address of a public thread that reports it."""
-    make: str
-    """Python that writes small tensors which show it, with NumPy as np."""
-    command: str
-    answer: str
-    """The line of the command's answer that says what is wrong."""
-    fix: str
 
 
 def _run(settings: Settings, words: tuple[str, ...]) -> None:
@@ -322,12 +306,6 @@ def _list_faults(joint: str) -> Callable[[], Topic]:
         return f"{JOINTS[joint].capitalize()} ({joint}-)", rows
 
     return list_rows
-
-
-def read_symptoms() -> list[Symptom]:
-    """Return the recipes of `symptoms.toml`, in the order of the file."""
-    text = (pkgutil.get_data("normcli.cli.verbs.reference", "symptoms.toml") or b"").decode()
-    return [Symptom(**row) for row in tomllib.loads(text)["recipes"]]
 
 
 def _list_symptoms() -> Topic:

@@ -1,18 +1,41 @@
-"""`normcli norms` and `normcli conventions`: the tables of norms, and of what the frameworks do."""
+"""`normcli norms` and `normcli conventions`: the tables of norms and of frameworks; and that of symptoms."""
 
 from __future__ import annotations
 
+import pkgutil
+import tomllib
 from typing import TYPE_CHECKING
 
 import click
 
 from normcli.cli.files.destination import print_document
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options
 from normcli.cli.parameters.types import NormName
 from normcli.cli.verb_commands import Verb
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.cli.parameters.settings import Settings
+
+
+class Symptom(NamedTuple):
+    """What people report of a norm, and how its cause is found."""
+
+    symptom: str
+    thread: str
+    """The address of a public thread that reports it."""
+    make: str
+    """Python that writes small tensors which show it, with NumPy as np."""
+    command: str
+    answer: str
+    """The line of the command's answer that says what is wrong."""
+    fix: str
+
+
+def read_symptoms() -> list[Symptom]:
+    """Return the recipes of `symptoms.toml`, in the order of the file."""
+    text = (pkgutil.get_data("normcli.cli.verbs.reference", "symptoms.toml") or b"").decode()
+    return [Symptom(**row) for row in tomllib.loads(text)["recipes"]]
 
 
 def _list_norms(settings: Settings) -> None:
@@ -52,7 +75,7 @@ def _list_conventions(settings: Settings, name: str | None) -> None:
 NORMS = Verb(
     "norms",
     _list_norms,
-    options=(options.FORMAT, options.COLOUR),
+    options=(answer_options.FORMAT, answer_options.COLOUR),
 )
 
 CONVENTIONS = Verb(
@@ -60,7 +83,7 @@ CONVENTIONS = Verb(
     _list_conventions,
     options=(
         click.argument("name", required=False, metavar="[NORM|FRAMEWORK]", type=NormName()),
-        options.FORMAT,
-        options.COLOUR,
+        answer_options.FORMAT,
+        answer_options.COLOUR,
     ),
 )

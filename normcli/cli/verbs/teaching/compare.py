@@ -9,7 +9,7 @@ import click
 
 from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.files.sources import load_input
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.settings import RunningOptions
 from normcli.cli.parameters.types import NormName
 from normcli.cli.problem import make_problem
@@ -190,8 +190,8 @@ COMPARE = Verb(
         *options.RUNNING,
         options.STATE,
         *options.COUNTING,
-        *options.ANSWER,
-        options.show(_PARTS),
-        *options.RUN,
+        *answer_options.ANSWER,
+        answer_options.show(_PARTS),
+        *answer_options.RUN,
     ),
 )

@@ -8,7 +8,7 @@ from click import option
 
 from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.files.sources import require_one_stream
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.problem import load_problem
 from normcli.cli.verb_commands import BOUNDS, SELECTION, Verb
 from normcli.cli.verbs.calculating.backward import ask_for_backward, load_gradient
@@ -101,8 +101,8 @@ EXPLAIN = Verb(
         *ask_for_backward("Explain dx, the derivative of a loss by the value."),
         *options.of_problem(named),
         *options.GATE,
-        *options.ANSWER,
-        *options.RUN,
+        *answer_options.ANSWER,
+        *answer_options.RUN,
     ],
     examples=(
         "{tensor}",

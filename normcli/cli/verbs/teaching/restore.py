@@ -8,7 +8,7 @@ from click import option
 
 from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.files.destination import leave_with_verdict
-from normcli.cli.parameters import options
+from normcli.cli.parameters import answer_options, options
 from normcli.cli.problem import load_problem
 from normcli.cli.verb_commands import EVALUATION, SELECTION, NamedNorm, Verb
 from normcli.writers import FORMATS
@@ -69,9 +69,9 @@ RESTORE = Verb(
             type=float,
             help="Tolerated difference beside that. [default: 1e-4, or 1e-4 of the largest |x| if less]",
         ),
-        options.ANSWER_FILE,
-        *options.TABLE,
-        *options.RUN,
+        answer_options.ANSWER_FILE,
+        *answer_options.TABLE,
+        *answer_options.RUN,
     ],
     examples=("--shape 3,4 --dist normal",),
     describe=_describe,

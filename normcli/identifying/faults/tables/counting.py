@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.fault import Fault, Row
+from normcli.identifying.faults.tables.dividing import replace_mean, replace_statistics
 from normcli.identifying.faults.variant import NEAR, Variant, is_near, label, list_shifts
 from normcli.norms.options import find_option
 
@@ -86,7 +87,7 @@ def _miscount(case: Case) -> Iterator[Variant]:
             square = Variant(square=case.square * case.freedom / count)
             yield from label([square], 1, what="the squares", count=count, n=f"{case.freedom:g}")
         if case.centres and count != n:
-            moved = case.replace_mean(case.own_mean * (n / count))
+            moved = replace_mean(case, case.own_mean * (n / count))
             yield from label(moved, 1, what="the values", count=count, n=n)
 
 
@@ -250,7 +251,7 @@ def _take_rows(case: Case, which: str, choose: Callable[[Floats], Floats]) -> It
     mean, square = choose(case.centre), choose(case.square)
     shows_square, shows_mean = is_near(case.used.divisor, case.root(square)), is_near(case.used.mean, mean)
     names = "statistics are those", "the mean is that", f"the {case.square_name} is that"
-    every = case.replace_statistics(mean, square, names)
+    every = replace_statistics(case, mean, square, names)
     shown = (one for one in every if (shows_mean if one.square is None else shows_square))
     return label(shown, 1, which=which)
 
@@ -266,7 +267,7 @@ def _take_other_axes(case: Case) -> Iterator[Variant]:
             mean = case.x.mean(axes, keepdims=True) if case.centres else np.zeros([1] * case.x.ndim)
             square = ((case.x - mean) ** 2).mean(axes, keepdims=True)
             over = "×".join(case.name_axis(axis) for axis in axes)
-            yield from label(case.replace_statistics(mean, square, names), over=over)
+            yield from label(replace_statistics(case, mean, square, names), over=over)
 
 
 COUNTING: Sequence[Row] = (
@@ -278,7 +279,7 @@ COUNTING: Sequence[Row] = (
         _pad(_pad_variance), "mean"),
     Row(Fault("stats-padded-mean", "the mean counts {count} zeros of padding",
               "divide the sum by the values without padding", "np.pad(x, pad).mean(-1)", ("N",)),
-        _pad(lambda c, count: c.replace_mean(c.own_mean * (c.count / (c.count + count)))), "mean"),
+        _pad(lambda c, count: replace_mean(c, c.own_mean * (c.count / (c.count + count)))), "mean"),
     Row(Fault("stats-padded", "mean and variance count {count} zeros of padding",
               "leave the padded lanes out of both", "np.pad(x, pad).var(-1)", ("N",)), _pad(_pad_both)),
     Row(Fault("stats-count", "the sum of {what} is divided by {count}, not {n}",

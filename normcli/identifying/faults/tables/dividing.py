@@ -29,6 +29,21 @@ if TYPE_CHECKING:
     _Cast = Callable[[Floats], Floats]
 
 
+def replace_mean(case: Case, mean: Floats) -> list[Variant]:
+    """Return two variants with another mean: the norm's divisor, and the variance about that mean."""
+    return [Variant(mean), Variant(mean, square=case.measure_square(mean))]
+
+
+def replace_statistics(case: Case, mean: Floats, square: Floats, names: Sequence[str]) -> list[Variant]:
+    """Return variants with other statistics: with both, with the mean alone, with the square alone.
+
+    A norm without mean has only the first variant. `names` are the words for each, as `values["what"]`.
+    """
+    every = Variant(mean, square=square), Variant(mean), Variant(square=square)
+    some = every if case.centres else every[:1]
+    return [one._replace(values={"what": name}) for one, name in zip(some, names, strict=False)]
+
+
 def _take_absolute(case: Case) -> list[Variant]:
     deviation = case.average(np.abs(case.deviations))
     spreads = deviation, deviation * math.sqrt(math.pi / 2.0)
@@ -274,7 +289,7 @@ DIVIDING: Sequence[Row] = (
         _round(lambda c, cast: divide(1.0 / cast(1.0 / c.divisor), cast(c.divisor)))),
     Row(Fault("stats-rounded-mean", "the mean is rounded to {dtype}", "keep statistics in float32",
               "x.mean(-1).astype(np.float16)", ("float16",)),
-        _round(lambda c, cast: c.replace_mean(cast(c.mean))), "mean"),
+        _round(lambda c, cast: replace_mean(c, cast(c.mean))), "mean"),
     Row(Fault("stats-rounded-mean-squared", "the mean is rounded to {dtype}, in E[x²] − mean² too",
               "keep statistics in float32", "(x * x).mean(-1) - m.astype(np.float16) ** 2", ("float16",)),
         _round(lambda c, cast: [Variant(cast(c.mean), square=c.average(c.x**2) - cast(c.mean) ** 2)]), "mean"),

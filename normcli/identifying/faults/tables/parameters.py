@@ -11,6 +11,7 @@ import numpy as np
 
 from normcli.checking.fault import Fault, Row
 from normcli.checking.half_precision import HALVES
+from normcli.identifying.faults.tables.dividing import replace_statistics
 from normcli.identifying.faults.tables.places import find_shift, is_reverse
 from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_shifts
 from normcli.numerics.rounding import round_to_short
@@ -96,6 +97,20 @@ def _take_other_sample(case: Case) -> Iterator[Variant]:
             yield from label((both, alone), 1, which=f"{case.name_axis(axis)}={index} in every sample")
 
 
+@np.errstate(all="ignore")
+def recover_parameters(case: Case) -> tuple[Floats, Floats]:
+    """Return the gamma and beta of each feature that fit y = gamma · x̂ + beta by least squares.
+
+    Both have the shape of the case's gamma.
+    """
+    axes = tuple(axis for axis, n in enumerate(case.gamma.shape) if n == 1)
+    x, y = (np.where(np.isfinite(case.y), values, 0.0) for values in (case.standardized, case.y))
+    mean_x, mean_y = (values.mean(axes, keepdims=True) for values in (x, y))
+    gamma = ((x - mean_x) * (y - mean_y)).sum(axes, keepdims=True)
+    gamma = np.asarray(gamma / ((x - mean_x) ** 2).sum(axes, keepdims=True))
+    return gamma, mean_y - gamma * mean_x
+
+
 _MOST_PERMUTED = 2048
 """With more features than this, no other order of gamma is looked for."""
 
@@ -108,7 +123,7 @@ def _permute(case: Case) -> Iterator[Variant]:
     size = case.gamma.size
     if not 3 <= size <= _MOST_PERMUTED:
         return
-    shown = case.recover_parameters()[0].reshape(-1)
+    shown = recover_parameters(case)[0].reshape(-1)
     order = np.abs(shown[:, None] - case.gamma.reshape(1, -1)).argmin(1)
     count = int(np.count_nonzero(order != np.arange(size)))
     is_plain = find_shift(order) or is_reverse(order)
@@ -228,7 +243,7 @@ _MOMENTA = (0.1, 0.01, 0.001, 0.2, 0.03, 0.05, 0.5, 0.9, 0.99, 0.999)
 
 def _take_own(case: Case) -> list[Variant]:
     whose = "the batch's own statistics are", "the batch's own mean is", "the batch's own variance is"
-    return case.replace_statistics(case.own_mean, case.own_square, whose)
+    return replace_statistics(case, case.own_mean, case.own_square, whose)
 
 
 def _move_stored(case: Case) -> Iterator[Variant]:
@@ -237,10 +252,10 @@ def _move_stored(case: Case) -> Iterator[Variant]:
         length = case.mean.shape[axis]
         for shift in list_shifts(length):
             mean, square = (np.roll(values, shift, axis) for values in (case.mean, case.square))
-            rolled = case.replace_statistics(mean, square, names)
+            rolled = replace_statistics(case, mean, square, names)
             yield from label(rolled, 1, words=f"rolled by {shift}")
         if length > 2:
-            flipped = case.replace_statistics(np.flip(case.mean, axis), np.flip(case.square, axis), names)
+            flipped = replace_statistics(case, np.flip(case.mean, axis), np.flip(case.square, axis), names)
             yield from label(flipped, 1, words="reversed")
 
 

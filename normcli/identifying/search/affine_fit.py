@@ -1,0 +1,185 @@
+"""A gamma and a beta fitted to values, by least squares or within the bounds of each, and their evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.ulp import measure_unit
+from normcli.dtypes import is_half
+from normcli.identifying.models.error_bounds import Level, choose_careless, measure_noise
+from normcli.identifying.models.evidence import count_numbers
+from normcli.identifying.models.line_fit import PlainMap, fit_lines, fit_within
+from normcli.identifying.search.affine_step import ESTIMATED, AffineStep
+from normcli.identifying.search.groups import put_back, take_groups
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from normcli.dtypes import Floats
+    from normcli.identifying.search.groups import Hypothesis, Sample
+    from normcli.norms.grid import Grid
+
+
+_ROUNDINGS, _ROUNDINGS_OF_HALF = 16.0, 1.0
+"""Bounds on errors, in machine epsilons of y's dtype times the terms: of longer dtypes, and of half
+precision."""
+
+
+class Fit(NamedTuple):
+    """Fitted lines y = scale · x̂ + shift, with the error of each value.
+
+    Parameters
+    ----------
+    lines : PlainMap
+        Gamma as the scale and beta as the shift.
+    rest : ndarray
+        |y − line| at each value.
+    allowed : ndarray
+        The bound on rounding error at each value.
+    """
+
+    lines: PlainMap
+    rest: Floats
+    allowed: Floats
+
+
+class Target(NamedTuple):
+    """The tensors to which gamma and beta are fitted, and how.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Input and output, of one shape.
+    axes : tuple of int
+        The axes along which gamma and beta vary.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
+    shifts : bool
+        Whether a beta is fitted.
+    margin : float
+        The factor on the bounds of errors; above 1 if only a sample of each line is fitted.
+    """
+
+    x: Floats
+    y: Floats
+    axes: tuple[int, ...]
+    dtype: np.dtype[Any]
+    shifts: bool
+    margin: float = 1.0
+
+    def fit(self, values: Floats) -> PlainMap:
+        """Return the gamma and beta of least squares that lead from values to y.
+
+        Values have the shape of y, or one more first axis (of eps): then each index of it has its own lines.
+        """
+        axes = self.axes
+        if values.ndim > self.y.ndim:
+            axes = (0, *(1 + axis for axis in axes))
+        return fit_lines(values, self.y, axes, through_zero=not self.shifts)
+
+    def read_step(self, lines: PlainMap) -> AffineStep:
+        """Return lines as an affine step: the scale as gamma, the shift as beta if one is fitted."""
+        return AffineStep(ESTIMATED, lines.scale, lines.shift if self.shifts else None)
+
+
+def regress_each(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Iterator[Fit]:
+    """Yield the fit of gamma and beta by least squares for each eps, in the order given."""
+    for eps in every:
+        lines, rest, allowed = regress(hypothesis, (eps,), target)
+        lines = PlainMap(target.axes, lines.scale[0], lines.shift[0])
+        yield Fit(lines, rest[0], allowed[0])
+
+
+def regress(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> Fit:
+    """Return the fit of gamma and beta by least squares, for several eps at once.
+
+    Parameters
+    ----------
+    hypothesis : Hypothesis
+        The groups of all values, and the divisor.
+    every : sequence of float
+        The eps to try.
+    target : Target
+
+    Returns
+    -------
+    Fit
+        `lines.scale` and `lines.shift` have a first axis of eps before those of y, with lengths of 1 where they
+        do not vary; `rest` and `allowed` have the shape (eps, *y.shape).
+    """
+    grid, standard = hypothesis.sample.grid, hypothesis.sample.standard
+    level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
+    factors = np.stack([hypothesis.measure_factors(eps) for eps in every])
+    rows = standard.values * factors
+    limits = measure_noise(standard, level).limit(factors, rows)
+    standardized, before = (
+        np.concatenate([put_back(grid, part)[np.newaxis] for part in parts]) for parts in (rows, limits)
+    )
+    lines = target.fit(standardized)
+    slack = level.measure(np.abs(target.y) + np.abs(lines.shift)) + np.abs(lines.scale) * before
+    allowed = np.where(slack > 0.0, slack, level.measure(1.0))
+    return Fit(lines, np.abs(target.y - lines.apply(standardized)), allowed)
+
+
+def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
+    """Return the evidence of a fit in bits: by how much a map without divisors fits worse.
+
+    Lines with the same axes are fitted to x, and to x less its group's mean; the better of both counts. Their
+    error, in bits of what rounding allows, is multiplied by the count of numbers that y shows.
+    """
+    grid, rows = sample.grid, sample.standard.rows
+    maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))
+    numbers = count_numbers(grid, target.axes, sample.standard.divisor, shifts=target.shifts)
+    return min(numbers * _count_bits(grid, values, target, fit) for values in maps)
+
+
+def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
+    """Return log2 of the largest error of a group, in bounds of `fit`, averaged over groups.
+
+    The errors are those of lines from `values` to y; errors within their bound count 0.
+    """
+    lines = target.fit(values)
+    off = np.fmax.reduce(take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed), axis=1)
+    return float(np.log2(np.fmax(off, 1.0)).mean())
+
+
+_HALF_UNIT = 0.5
+
+
+def fit_carefully(hypothesis: Hypothesis, eps: float, target: Target) -> AffineStep | None:
+    """Return a gamma and a beta with which last roundings of half precision explain every value.
+
+    The result alone is rounded; or x̂ too, and its product with gamma, which the step's `rounds_to` says. None
+    if neither explains y, or y is not finite.
+
+    Parameters
+    ----------
+    hypothesis : Hypothesis
+        The groups of all values, with a nearly right gamma and beta.
+    eps : float
+    target : Target
+        The tensors, of half precision.
+    """
+    y, dtype = target.y, target.dtype
+    if not np.isfinite(y).all():
+        return None
+    level, standard, grid = choose_careless(dtype), hypothesis.sample.standard, hypothesis.sample.grid
+    factors = hypothesis.measure_factors(eps)
+    rows = standard.values * factors
+    noise = measure_noise(standard, level).limit(factors, rows)
+    near = hypothesis.affine
+    assert near.scale is not None  # of every gamma that was fitted
+    for rounds_to in (None, dtype):
+        first = AffineStep(near.way, rounds_to=rounds_to)
+        least, most = (put_back(grid, first.apply(values)) for values in (rows - noise, rows + noise))
+        middle = (least + most) / 2.0
+        slack = near.allow(y, dtype, level) + np.abs(near.scale) * (most - least) / 2.0
+        if target.shifts and rounds_to is not None:  # so is its product with gamma
+            slack = slack + _HALF_UNIT * measure_unit(middle * near.scale, dtype)
+        lines = fit_within(middle, y, slack, target.axes, through_zero=not target.shifts)
+        if lines is not None:
+            return target.read_step(lines)._replace(rounds_to=rounds_to)
+    return None
