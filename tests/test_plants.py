@@ -110,6 +110,7 @@ NAMED = [
     "2 + gamma: rms of 20×72, float64, mean 30",
     "y + x: ln of 24×72, float64, mean 30",
     "rows from 10 on are x: bn of 32×12, float32, mean 3, 1",
+    "divided by the variance: rms over=(8, 40) of 20×72, float32, mean 0",
 ]
 """One of each joint, small."""
 

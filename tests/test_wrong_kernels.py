@@ -47,6 +47,7 @@ JOINTS = (
     faults.parameters,
     faults.behind,
     faults.where,
+    faults.today,
 )
 
 

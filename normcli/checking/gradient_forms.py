@@ -175,11 +175,11 @@ class WrongGradient(NamedTuple):
         return terms.differentiate() if self.name == "dx" else self.add(terms.dy * terms.xhat)
 
     def change(self, **numbers: Any) -> Floats | None:
-        """Return this gradient for the norm with other options (`eps`, `eps_mode`, `ddof`); None as `vary`."""
+        """Return this gradient for the norm with other options, such as eps; None if `vary` returns None."""
         return self.vary(self.plan.change_spec(**numbers))
 
     def regroup(self, **grid: Any) -> Floats | None:
-        """Return this gradient for the norm with another `axes` or `split` of its grid; None as `vary`."""
+        """Return this gradient for other `axes` or another `split` of the grid; None if `vary` returns None."""
         return self.vary(replace(self.plan, grid=replace(self.plan.grid, **grid)))
 
     def name_axes(self, axes: Iterable[int]) -> str:

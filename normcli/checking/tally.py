@@ -318,7 +318,7 @@ class GroupTally:
         return sum(groups.size for groups, _ in self._pieces())
 
     def find_worst(self, most: int) -> list[GroupDifference]:
-        """Return the groups with the most mismatches, at most `most`; of equal ones, the further off first."""
+        """Return at most `most` groups with the most mismatches; of equal ones, the larger distance first."""
         worst: list[GroupDifference] = []
         for groups, cells in self._pieces():  # few of each piece: millions of groups may differ
             order = np.lexsort((-cells["max_ulp"], -cells["mismatches"]))[:most]

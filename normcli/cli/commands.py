@@ -1,4 +1,4 @@
-"""The names of commands: norms and verbs; a group of commands by name."""
+"""The names of all commands (norms and verbs), and a group of commands that suggests names for wrong ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ VERBS: Mapping[str, str] = {
     "completion": "Print what makes bash, zsh or fish complete commands and values.",
     "help": "Explain formats, exit codes, layouts, words, faults, symptoms or dumps; show a command's help.",
 }
-"""Verb → what it does."""
+"""Verb → its line in the list of commands."""
 
 _ALIKE = 0.7
 """The least likeness, from 0 to 1, of a word and the name suggested for it: `help` is not like `lp`."""
@@ -49,7 +49,10 @@ _ALIKE = 0.7
 def complete_names(
     incomplete: str, others: Mapping[str, str] = MappingProxyType({})
 ) -> list[CompletionItem[str]]:
-    """Return the norms and other words that begin so, with what they are; aliases if none of these does."""
+    """Return completions for the start of a word: names of norms and `others`, each with its description.
+
+    Aliases of norms are completed only if no name of a norm and no other word begins in this way.
+    """
     from click.shell_completion import CompletionItem
 
     known = {**{name: norm.title for name, norm in NORMS.items()}, **others}
@@ -67,14 +70,14 @@ class CommandGroup(click.Group):
     context_class = TranslatedContext
     subject = "norm or command"
     others: Sequence[str] = tuple(VERBS)
-    """The names of verbs, which a word may be beside a norm."""
+    """The commands that are not norms."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the tables."""
+        """Return the names of norms, then the other names, in the order of the tables."""
         return [*NORMS, *self.others]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        """Return the names that begin so; long names and those of frameworks' classes only if no other does."""
+        """Return the commands and options that begin with a text; aliases of norms only if no name does."""
         return [
             *complete_names(incomplete, {name: VERBS[name] for name in self.others}),
             *click.Command.shell_complete(self, ctx, incomplete),
@@ -83,7 +86,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve a command as click does; the error names what is similar."""
+        """Resolve a command as click does; the error for an unknown name suggests similar ones."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             from difflib import get_close_matches

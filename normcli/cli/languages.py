@@ -1,4 +1,4 @@
-"""The language of the command line: the option that chooses it, and helps that are shown in it."""
+"""The language of the command line: the option that chooses it, and help texts that are shown in it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ LANGUAGE = click.Option(
     expose_value=False,
     help="Of what is said; numbers and JSON stay. [default: as the environment says]",
 )
-"""Any command's; `find_language` has read it before anything is said."""
+"""The option of every command; click only validates it, as `find_language` reads it before click runs."""
 
 _ANY_OPTIONS = "[OPTIONS]"
 """The word for all options in click's usage lines."""
 
 _UNWRAPPED = "\b\n"
-"""Before a paragraph whose lines click leaves as they are."""
+"""The mark before a paragraph whose lines click does not rewrap."""
 
 _COLUMNS = re.compile(r"(.*normcli .* {2,})(\S.*)")
-"""A line of an example: what one types, and what it does."""
+"""A line of an example: the command, two or more blanks, and its description."""
 
 
 def find_language(arguments: Sequence[str]) -> str | None:
-    """Return the language that a command line asks for, wherever it does: helps and errors have it too.
+    """Return the language that `--lang` chooses anywhere on a command line; None without it or if unknown.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def find_language(arguments: Sequence[str]) -> str | None:
 
 
 class TranslatedFormatter(click.HelpFormatter):
-    """Click's, with everything in the language that was chosen."""
+    """Click's formatter of help texts, with all text translated to the chosen language."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """Write how a command is called."""
@@ -89,13 +89,13 @@ class TranslatedFormatter(click.HelpFormatter):
 
 
 class TranslatedContext(click.Context):
-    """A context whose helps are in the language that was chosen."""
+    """A click context whose help texts are in the chosen language."""
 
     formatter_class = TranslatedFormatter
 
 
 def _wrap_paragraph(paragraph: str, width: int) -> str:
-    """Return a paragraph in the language that was chosen, broken into lines that click leaves as they are."""
+    """Return a paragraph in the chosen language, broken into lines that click does not rewrap."""
     if paragraph.startswith("\b"):
         lines = [_translate_example(line) for line in paragraph.split("\n")[1:]]
     else:

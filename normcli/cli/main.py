@@ -1,4 +1,4 @@
-"""The top of the command line: every norm and every verb, none of which is imported until it is called."""
+"""The top of the command line: every norm and every verb; a verb's module is imported when it is called."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NAME_WIDTH = 11
 
 
 class _Commands(CommandGroup):
-    """Every norm of the table and every verb, each imported and built when it is called."""
+    """The commands of all norms and verbs, each imported and built when it is called."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a verb's command, or that of the norm of that name, alias or preset."""
+        """Return the command of a verb or of a norm, by name, alias or preset; None if there is none."""
         if cmd_name in VERBS:
             return _make_command(cmd_name)
         return _make_norm_command(cmd_name) if cmd_name.lower() in BY_ANY_NAME else None
@@ -39,7 +39,7 @@ class _Commands(CommandGroup):
 
 
 def import_verb(name: str) -> Verb:
-    """Import the record of a verb."""
+    """Import the module of a verb and return the verb's record; raise `ValueError` for an unknown verb."""
     match name:
         case "explain":
             from normcli.cli.verbs.teaching.explain import EXPLAIN
@@ -142,7 +142,7 @@ def _make_norm_command(norm: str) -> click.Command:
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    """Show the version and the kernel."""
+    """Print the version and the kernel, and exit."""
     if asked and not ctx.resilient_parsing:
         click.echo(f"normcli {__version__} ({describe_kernel()})")
         ctx.exit()

@@ -1,4 +1,4 @@
-"""The man page, of the words that the helps have; `python -m normcli.cli.manual FILE` writes it."""
+"""The man page, made from the help texts; `python -m normcli.cli.manual FILE` writes it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _SHOWN = "bn"
-"""The norm whose options stand for those of all."""
+"""The norm whose options the page lists, as an example for all norms."""
 
 
 def format_manual() -> str:
@@ -50,7 +50,7 @@ def _list_lines() -> Iterator[str]:
 
 
 def _find_options() -> Mapping[str, str]:
-    """Return the options of a norm's command, and their helps."""
+    """Return the options of the command of `_SHOWN`, each with its help."""
     context = click.Context(commands, info_name="normcli")
     command = commands.get_command(context, _SHOWN)
     assert command is not None
@@ -67,7 +67,7 @@ def _list_terms(terms: Mapping[str, str]) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    """Return a text of which troff takes no character for its own."""
+    """Return a text with troff's control characters escaped."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 

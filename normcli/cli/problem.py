@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
 
 class Problem(NamedTuple):
-    """A norm and what it is to be applied to.
+    """A norm and the tensor that it is applied to, with gamma, beta, running statistics and selection.
 
     Parameters
     ----------
     tensor : Tensor
     plan : Plan
-        What was asked for, resolved against the tensor.
+        The norm with its options, resolved against the tensor's shape and dtype.
     inputs : Inputs
-        What the plan is carried out with, fitted to it.
+        gamma, beta, statistics and selection, in the shapes that the plan needs.
     parameters : mapping of str to ndarray or None
-        gamma and beta as they were given, of any shape.
+        gamma and beta in the shapes in which they were given; None where not given.
     before : Given or None
-        The running statistics that training is to begin with.
+        The running statistics before training; None if none are given, and for evaluation.
     """
 
     tensor: Tensor
@@ -54,7 +54,7 @@ class Problem(NamedTuple):
     def calculate(
         self, effort: Effort, *, out: NDArray[Any] | None = None, statistics_alone: bool = False
     ) -> Result:
-        """Carry the plan out; see `normcli.results.calculate.calculate`."""
+        """Apply the norm to the tensor, as `normcli.results.calculate.calculate` does."""
         from normcli.results.calculate import calculate
 
         values, inputs = self.tensor.values, self.inputs
@@ -62,18 +62,20 @@ class Problem(NamedTuple):
 
 
 def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
-    """Load the tensor and everything else that the options name, and plan the norm for it.
+    """Load the tensor and everything else that the options name, and plan the norm for the tensor.
 
     Parameters
     ----------
     settings : Settings
     trains : bool
-        Whether running statistics are to be updated, so that they may be given without `--eval`.
+        Whether running statistics are to be updated: they may then be given without `--eval`.
 
     Raises
     ------
-    NormError
-        As `load_input`, `make_plan` and `load_parameters`.
+    UsageError
+        If options contradict each other or do not fit the norm.
+    DataError
+        If a file cannot be read, or an array does not fit the tensor.
     """
     norm, running = find_norm(settings.request.norm)[0].name, None
     if settings.running.evaluation and settings.running.state is not None:
@@ -110,16 +112,23 @@ def load_surroundings(settings: Settings, tensor: Tensor) -> Surroundings:
 def make_problem(
     settings: Settings, tensor: Tensor, running: Running | None = None, *, trains: bool = False
 ) -> Problem:
-    """Plan the norm for a tensor, and load what goes with it.
+    """Plan the norm for a loaded tensor, and load gamma, beta, running statistics and mask.
 
     Parameters
     ----------
     settings : Settings
     tensor : Tensor
     running : Running or None
-        Where the running statistics are loaded already.
+        The running statistics, if they are loaded already; None: they are loaded if the options name them.
     trains : bool
-        As of `load_problem`, whose errors this has.
+        Whether running statistics are to be updated: they may then be given without `--eval`.
+
+    Raises
+    ------
+    UsageError
+        If options contradict each other or do not fit the norm.
+    DataError
+        If a file cannot be read, or an array does not fit the tensor.
     """
     from normcli.norms.layout import find_layout
     from normcli.norms.plan import make_plan
@@ -151,15 +160,16 @@ def make_problem(
 
 
 class Running(NamedTuple):
-    """Running statistics as they were given.
+    """Running statistics in the shapes in which they were given.
 
     Parameters
     ----------
     statistics : Given
+        The mean and the variance.
     names : tuple of str
-        What messages call mean and variance.
+        The names of mean and variance in messages.
     state : State or None
-        What else the state file holds, where they are of one.
+        The state file's content; None if the statistics are from options.
     """
 
     statistics: Given
@@ -168,7 +178,10 @@ class Running(NamedTuple):
 
 
 def adopt_eps(request: Request, state: State | None) -> Request:
-    """Return a request with the eps that a state file keeps, where neither eps nor a framework is named."""
+    """Return a request with the state's eps and eps mode, each where the request has none of its own.
+
+    The request is returned unchanged if `state` is None or the request names a framework (`like`).
+    """
     if state is None or request.like is not None:
         return request
     kept = {name: getattr(state, name) for name in ("eps", "eps_mode") if getattr(request, name) is None}
@@ -176,16 +189,17 @@ def adopt_eps(request: Request, state: State | None) -> Request:
 
 
 def load_running(given: RunningOptions, norm: str, columns: tuple[str, ...] | None = None) -> Running | None:
-    """Return the running statistics of the options, or under `--eval` those of the state file.
+    """Return the running statistics of the state file under `--eval`, else those of the options.
 
-    In training the state file is read by `normcli.cli.verbs.batches.track`, which replaces it.
+    None if neither is given. Without `--eval`, `--state` is ignored here: `normcli.cli.verbs.batches.track`
+    reads and replaces the file.
 
     Raises
     ------
     UsageError
-        If only one of mean and variance is given, or both they and a state file.
+        If only one of mean and variance is given, or one stands beside a state file under `--eval`.
     DataError
-        If there is no such file, or it is none of a state.
+        If the state file does not exist, or is no state file of this norm.
     """
     from normcli.numerics.statistics.solution import Given
 
@@ -210,12 +224,12 @@ def load_running(given: RunningOptions, norm: str, columns: tuple[str, ...] | No
 
 
 def warn_of_input(run: RunOptions, problem: Problem, measured: Result | Checked) -> list[str]:
-    """Warn of degenerate groups, as far as input and statistics show them, and return the warnings.
+    """Write warnings of degenerate groups that input and statistics show, and return them, one line each.
 
     Raises
     ------
     DegenerateError
-        If there is anything, under `--strict`.
+        If a group is degenerate, under `--strict`.
     """
     from normcli.results.framework_departures import find_all_degeneracies
 
@@ -226,6 +240,9 @@ def warn_of_input(run: RunOptions, problem: Problem, measured: Result | Checked)
 
 
 def advise(found: Sequence[Degeneracy], inputs: Inputs) -> list[str]:
-    """Return warnings of degenerate groups, of NaN with the option that leaves it out."""
+    """Return the warnings of degenerate groups; one of NaN adds advice to use `--nan omit`.
+
+    The advice is left out if statistics are given, as in evaluation.
+    """
     spreads = "" if inputs.given is not None else "; --nan omit leaves such values out"
     return [f"{kind}{spreads}" if kind.kind == "nan" else str(kind) for kind in found]

@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 PATIENCE = 1.0
-"""Seconds of work before a bar appears: what is done sooner needs none."""
+"""Seconds of work before the progress bar appears."""
 
 LONG_PATIENCE = 10.0
-"""Seconds of work before a run without a terminal says how long it will take."""
+"""Seconds of work before a run without a terminal writes how long it will take."""
 
 SHORTEST = 1.0
-"""Seconds of work left that such a run tells of."""
+"""The shortest remaining time, in seconds, that a run without a terminal reports."""
 
 
 def watch_progress(say: Callable[[str], None]) -> Watcher:
-    """Return what shows on standard error how far a run is while it is open.
+    """Return a context manager that shows a run's progress: a bar on a terminal, otherwise one line.
 
     Parameters
     ----------
     say : callable
-        Writes a message there, where that is no terminal.
+        Writes a message; used if standard error is no terminal.
     """
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         return ProgressBar(sys.stderr)
@@ -37,12 +37,12 @@ def watch_progress(say: Callable[[str], None]) -> Watcher:
 
 
 class Watcher:
-    """Watches a run: what is to be done and what is, in bytes.
+    """A count of the bytes to process and of the bytes processed; subclasses show it.
 
     Parameters
     ----------
     patience : float
-        Seconds before anything is shown.
+        The seconds of work before anything is shown.
     """
 
     def __init__(self, patience: float) -> None:
@@ -61,12 +61,12 @@ class Watcher:
             self._close()
 
     def expect(self, byte_count: int) -> None:
-        """Add bytes to what is to be done. Called once for each pass over a file, from any thread."""
+        """Add to the bytes to process. Called once for each pass over a file, from any thread."""
         with self._lock:
             self._expected += byte_count
 
     def advance(self, byte_count: int) -> None:
-        """Add bytes to what is done. Called after each tile, from any thread."""
+        """Add to the bytes processed. Called after each tile, from any thread."""
         with self._lock:
             self._done += byte_count
             seconds = time.monotonic() - self._started
@@ -74,7 +74,7 @@ class Watcher:
                 self._show(seconds)
 
     def _show(self, seconds: float) -> None:
-        """Show how far the run is, after so many seconds."""
+        """Show how far the run is, given the seconds since its start."""
         raise NotImplementedError
 
     def _close(self) -> None:
@@ -82,7 +82,7 @@ class Watcher:
 
 
 class Forecast(Watcher):
-    """Says once how long a run will take."""
+    """A watcher that writes once, in a line, how long the run will take."""
 
     def __init__(self, say: Callable[[str], None], patience: float = LONG_PATIENCE) -> None:
         super().__init__(patience)
@@ -96,7 +96,7 @@ class Forecast(Watcher):
 
 
 class ProgressBar(Watcher):
-    """Draws a bar, which goes when the work is done."""
+    """A watcher that draws a progress bar, which is removed when the block ends."""
 
     def __init__(self, stream: TextIO, patience: float = PATIENCE) -> None:
         super().__init__(patience)

@@ -1,4 +1,4 @@
-"""One run of the command line: what it returns to the shell, and the one translator of errors."""
+"""One run of the command line: its exit code, and the one place where errors become messages."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 PROGRAM = "normcli"
 
 _NEEDED = ("numpy", "rich")
-"""What is imported late, so that helps are quick, and may be missing: nothing is installed beside a zipapp."""
+"""Packages that are imported late, for quick help texts, and may be missing: a zipapp installs none."""
 
 _SIGNALLED = 128
-"""A shell adds the number of the signal to this."""
+"""The base of the exit code after a signal: the signal's number is added, as shells do."""
 
 
 @NormError.name_options()
@@ -94,14 +94,14 @@ def _write_notes(context: click.Context) -> None:
 
 
 class _Interrupts:
-    """Whether there was a Ctrl-C: of the error that it raises Python makes others, or prints it and goes on."""
+    """A record of Ctrl-C, as Python may turn its `KeyboardInterrupt` into other errors or only print it."""
 
     seen: ClassVar = False
     _hook: ClassVar = sys.unraisablehook
 
     @classmethod
     def catch(cls) -> None:
-        """Take note of each from now on."""
+        """Record each Ctrl-C from now on, in `seen`, unless SIGINT is ignored."""
         cls.seen = False
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a run in the background has it
             signal.signal(signal.SIGINT, cls._raise)
@@ -139,13 +139,13 @@ def _terminate(signum: int, frame: object) -> NoReturn:
 
 
 def _tolerate_narrow_encodings() -> None:
-    """Let a terminal that cannot show √, or a file name that is no text, show ? rather than stop."""
+    """Have stdout and stderr write `?` for characters that their encoding does not have."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def _close_stdout() -> None:
-    """Point stdout at nothing, so that the interpreter's last flush finds no broken pipe."""
+    """Redirect stdout to the null device, so that the interpreter's last flush finds no broken pipe."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""A verb as a record, and the click commands that are built of it."""
+"""A verb as a record, and the click commands that are built from it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class NamedNorm(NamedTuple):
         The norm's name, an alias or a preset.
     norm : Norm
     fixed : mapping of str to float
-        The options that the name itself sets: p = 1 for `l1`.
+        The options that the name itself sets, by name: `{"p": 1}` for `l1`.
     """
 
     name: str
@@ -50,7 +50,7 @@ class NamedNorm(NamedTuple):
 
 _TENSORS = {AxesRule.LAST: "--layout NLC --shape 2,4,6", AxesRule.FIRST: "--shape 8,3"}
 _TENSOR = "--shape 2,4,4,4"
-"""Axes that are reduced by default → a tensor for examples; and a tensor for the other norms."""
+"""The tensors of examples in help texts: by the norm's rule for axes; `_TENSOR` for all other rules."""
 
 SELECTION = ("--mask", "--lengths", "--nan", "--fill")
 EVALUATION = ("--eval", "--running-mean", "--running-var", "--state")
@@ -58,7 +58,7 @@ TRAINING = ("--momentum", "--momentum-of", "--running-ddof", "--lock-timeout")
 BOUNDS = ("--clip", "--clip-output")
 AROUND = ("--clip", "--gate", "--gate-act", "--gate-order", "--clip-output")
 CLUSTER = ("--scheduler", "--workers")
-"""Options that belong together, and are refused together."""
+"""Options that belong together; verbs refuse each of these tuples as a whole."""
 
 
 class Verb(NamedTuple):
@@ -67,22 +67,24 @@ class Verb(NamedTuple):
     Parameters
     ----------
     name : str
-        As in `normcli.cli.commands.VERBS`; empty for the norms' own commands.
+        The verb's key in `normcli.cli.commands.VERBS`; "" for the norms' own commands.
     run : callable
-        Takes `Settings`, and the verb's own options by name. Its docstring is the verb's help.
+        Called with `Settings`, and the verb's own options by name. Its docstring is the verb's help.
     options : sequence of options, or callable
-        Of a verb that is asked of a norm: returns the options for a `NamedNorm`.
+        The options. A callable returns the options for a `NamedNorm`; the verb then has a command for each
+        norm.
     examples : sequence of str
-        Of a verb that is asked of a norm: what stands behind the norm's name in the examples of its help;
-        `{tensor}` is one that suits the norm.
+        The arguments behind the norm's name in the examples of a norm's help; `{tensor}` becomes a tensor that
+        suits the norm. Only for verbs with a command for each norm.
     describe : callable or None
-        Returns what the help of a `NamedNorm` says, if not what that of the verb does.
-    refused : mapping of (sequence of str) to str
-        Options of other verbs that are an error, and the reason, which the help names too.
+        Returns the help for a `NamedNorm`; None: the verb's help, with a paragraph on the norm.
+    refused : mapping of (tuple of str) to str
+        Options of other verbs that raise an error here → the reason, which the help states too.
     find_folder : callable or None
-        Returns the command of a folder, or None if there is none of that name.
+        Returns the command for a folder's name, or None if there is no such folder. None if the verb takes no
+        folder.
     without_norm : str
-        The verb that is asked instead, of a verb that is asked of a norm, where none is named.
+        The verb whose command runs when options follow without a norm; "" if that is an error.
     """
 
     name: str
@@ -95,14 +97,14 @@ class Verb(NamedTuple):
     without_norm: str = ""
 
     def make_command(self) -> click.Command:
-        """Return the verb's command, which has one for each norm if it is asked of a norm."""
+        """Return the verb's command; if `options` is callable, a group with a command for each norm."""
         text = inspect.cleandoc(self.run.__doc__ or "")
         if callable(self.options):
             return _VerbOfNorms(self, help=f"{text}\n\nnormcli {self.name} NORM --help lists the options.")
         return make_command(self.name, self.run, text, self.options, self.refused)
 
     def make_norm_command(self, name: str) -> click.Command:
-        """Return the command of a verb that is asked of a norm, for the norm of that name, alias or preset."""
+        """Return the verb's command for one norm, by name, alias or preset; `options` must be callable."""
         assert callable(self.options)
         named = NamedNorm(name, *find_norm(name))
         groups = "--groups 2" if named.norm.needs_groups else ""
@@ -117,7 +119,7 @@ class Verb(NamedTuple):
         return make_command(name, self.run, text, self.options(named), refused, norm=name)
 
     def _describe(self, named: NamedNorm) -> str:
-        """Return the verb's own help, with a paragraph on the norm behind its first."""
+        """Return the verb's help without its examples, with a paragraph on the norm after the first one."""
         prose = inspect.cleandoc(self.run.__doc__ or "").split("\n\n\b\n")[0]
         summary, *rest = prose.split("\n\n")
         return "\n\n".join([summary, f"The norm is {named.norm.title}: {named.norm.summary}.", *rest])
@@ -129,22 +131,22 @@ _FOREIGN_OPTIONS = {
     "--epsilon": "--eps",
     "--correction": "--ddof",
 }
-"""The frameworks' names of options, and the ones here."""
+"""Frameworks' name of an option → its name here."""
 
 _MOST_VERBS = 4
-"""The most verbs that are named as having an option that is refused."""
+"""The most verbs that the error for an unknown option names as having it."""
 
 _MAY_BE_BLANK = "delimiter"
-"""The option that may be a blank, which is one character of a table."""
+"""The option whose value may be blank: a blank may separate the cells of a table."""
 
 
 class _Command(click.Command):
-    """A command that refuses empty texts, which unset variables are, and a second value where one counts."""
+    """A command that refuses empty values, as of unset shell variables, and options given twice."""
 
     context_class = TranslatedContext
 
     def make_parser(self, ctx: click.Context) -> Any:
-        """Return click's parser, which would take an empty text for a value, and the last of several."""
+        """Return click's parser, extended to refuse empty values, repeated options and other verbs' options."""
         parser = super().make_parser(ctx)
         parse = parser.parse_args
 
@@ -162,7 +164,7 @@ class _Command(click.Command):
         return parser
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does; the error of an argument too many names the options that take files."""
+        """Parse as click does; the error for an extra argument names the options that take files."""
         ctx.allow_extra_args = True
         rest = super().parse_args(ctx, args)
         if rest and not ctx.resilient_parsing:
@@ -174,7 +176,10 @@ class _Command(click.Command):
 
 
 def _name_verbs(ctx: click.Context, option: str) -> None:
-    """Raise `NoSuchOption` with its name here, or with norms or verbs that have it; return if none has."""
+    """Raise `NoSuchOption` for an unknown option, with its name here or with the norms or verbs that have it.
+
+    Return if no norm and no verb has such an option.
+    """
     root, norm = ctx.find_root(), str(ctx.info_name)
     if option in _FOREIGN_OPTIONS:
         own = _FOREIGN_OPTIONS[option]
@@ -200,7 +205,7 @@ def _name_verbs(ctx: click.Context, option: str) -> None:
 
 
 def _check_given(ctx: click.Context, given: Mapping[str, Any], order: Sequence[click.Parameter]) -> None:
-    """Refuse a parameter that is empty, and one that takes one value and is given several."""
+    """Raise click's `UsageError` if a parameter is empty, or takes one value and is given several."""
     for param in dict.fromkeys(order):
         is_option = isinstance(param, click.Option)
         name = "/".join(param.opts) if is_option else param.human_readable_name.strip("[]")
@@ -223,7 +228,21 @@ def make_command(
     refused: Mapping[tuple[str, ...], str] = MappingProxyType({}),
     norm: str = "",
 ) -> click.Command:
-    """Return a command that hands `run` its options: `Settings`, and those of its own by name."""
+    """Return a command that calls `run` with `Settings` and the verb's own options by name.
+
+    Parameters
+    ----------
+    name : str
+        The command's name.
+    run : callable
+    text : str
+        The help.
+    options : sequence of options
+    refused : mapping of (tuple of str) to str
+        Options that raise an error → the reason, which is added to the help.
+    norm : str
+        The norm's name; "" for a verb that takes none.
+    """
     reasons = [
         f"\n\n{', '.join(names)} {agree(len(names), 'is', 'are')} refused: {reason}."
         for names, reason in refused.items()
@@ -250,7 +269,7 @@ def make_command(
 
 
 def _require_files(norm: str, values: Mapping[str, Any]) -> None:
-    """Raise an error with a remedy if a word that stands for a file names a norm, or is part of an index."""
+    """Raise click's `UsageError` if a file that does not exist is the name of a norm, or a part of `--at`."""
     for word in values.get("files") or ():
         if os.path.exists(word):  # noqa: PTH110
             continue
@@ -263,11 +282,11 @@ def _require_files(norm: str, values: Mapping[str, Any]) -> None:
 
 
 _NAMES_FILE = re.compile("FILE|DIR|STATS|VALUE")
-"""The metavar of a value that may be a file."""
+"""The metavars of options whose value may be a file."""
 
 
 def _require_other_pipe(values: Mapping[str, Any]) -> None:
-    """Raise an error if a command would write to a named pipe that it also reads: it would wait for itself."""
+    """Raise click's `UsageError` if an output is a named pipe that the command also reads, a deadlock."""
     for output in ("output", "stats_output"):
         path = values.get(output)
         if path is None or not _is_pipe(path):
@@ -288,7 +307,7 @@ def _is_pipe(path: str) -> bool:
 
 
 def _refuse(name: str, reason: str) -> Option:
-    """Return a hidden option that is an error, with the reason as its message."""
+    """Return a hidden option that raises click's `UsageError`, with the reason, if it is given."""
 
     def complain(ctx: click.Context, param: click.Parameter, given: Any) -> None:
         if given:
@@ -299,7 +318,7 @@ def _refuse(name: str, reason: str) -> Option:
 
 
 class _VerbOfNorms(CommandGroup):
-    """A verb with a command for every norm, built when it is called."""
+    """A verb's group of commands, one for each norm, built when it is called."""
 
     def __init__(self, verb: Verb, **settings: Any) -> None:
         metavar, self.subject = (
@@ -312,7 +331,7 @@ class _VerbOfNorms(CommandGroup):
         self.params.append(LANGUAGE)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does; without arguments, raise an error that names the norms."""
+        """Parse as click does; without a norm, use the verb `without_norm`, or raise click's `UsageError`."""
         if not args and not ctx.resilient_parsing:
             raise click.UsageError(
                 f"{ctx.info_name} needs a {self.subject}; the norms are {', '.join(NORMS)}", ctx
@@ -329,7 +348,7 @@ class _VerbOfNorms(CommandGroup):
         return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of the norm of that name, alias or preset."""
+        """Return the command of a norm (name, alias or preset), of `without_norm` or of a folder; else None."""
         if cmd_name.lower() in BY_ANY_NAME:
             return self._make_norm_command(cmd_name)
         if cmd_name == self._without_norm:
@@ -337,7 +356,7 @@ class _VerbOfNorms(CommandGroup):
         return None if self._find_folder is None else self._find_folder(cmd_name)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        """Return the norms that begin so, and folders where one may stand there."""
+        """Return the norms that begin with a text, and folders if the verb takes them."""
         from click.shell_completion import CompletionItem
 
         folders = [] if self._find_folder is None else [CompletionItem(incomplete, type="dir")]

@@ -1,10 +1,10 @@
 """The judge: names the norm, the convention or the fault that made a tensor.
 
-* `question`: what is asked (x, y, gamma, beta), what was found, and the diagnosis in words
+* `question`: the question (x, y, gamma, beta), its answer, and the diagnosis in words
 * `identify`: the order in which explanations are tried
 * `search`: norms that give y, tried on few values first
 * `models`: what may have divided a group, or maps without statistics, and how surely values show it
-* `faults`: what a kernel did wrong, joint by joint
+* `faults`: the faults of a kernel, looked for in each part of a norm
 * `confirmation`: matches of a sample, tested on all groups of a large tensor
 * `grouped_check`: a table whose rows are normalized group by group, and what was done instead
 * `attempts`: candidates for the arithmetic of a kernel, scored

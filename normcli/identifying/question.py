@@ -186,15 +186,15 @@ class Diagnosis(NamedTuple):
     cause : str
         What made the tensor, subject first, in at most `MOST_WORDS` words before the group whose rows differ.
     evidence : tuple of str
-        The facts behind it.
+        The facts that support the cause.
     alternatives : tuple of str
-        What fits as well, the likeliest first.
+        Other causes that fit as well, the likeliest first.
     remedy : str or None
-        The command or the change of the kernel that makes both agree.
+        The command, or the change of the kernel, that makes both agree; None without one.
     next_step : str or None
-        How to find out more.
+        A step that would tell more; None without one.
     fault : str or None
-        The id of the fault, as `normcli help faults` lists them.
+        The id of the fault, as in `normcli help faults`; None without a fault.
     """
 
     verdict: str

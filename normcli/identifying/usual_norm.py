@@ -52,7 +52,7 @@ _LEAST_VALUES = 16
 
 
 class GatedNorm(NamedTuple):
-    """A norm with a gate that makes a tensor, and how it is written."""
+    """A norm with a gate that reproduces a tensor, with its name, words and command."""
 
     match: Match
 
@@ -153,7 +153,7 @@ def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iter
 def _list_gated(
     question: Question, around: Surroundings, norm: str | None
 ) -> Iterator[tuple[AskedNorm, NDArray[Any]]]:
-    """Yield each default norm with its surroundings (gate, residual), and the tensor that it normalizes."""
+    """Yield each default norm with its gate, and the tensor that the norm reduces."""
     x, _, gamma, beta, layout, *_ = question
     for subject in list_subjects(x, gamma, beta, layout, norm):
         request, values = around.prepare(subject.plan.request, x)

@@ -1,4 +1,4 @@
-"""Recorded runs of models, judged: every norm of one, or where two part."""
+"""Recorded runs of models, judged: every norm of one run, or the first layer at which two runs differ."""
 
 from __future__ import annotations
 
@@ -46,44 +46,46 @@ def audit(
     max_ulp: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Judgement[auditing.Audit] | Judgement[RunComparison]:
-    """Judge every norm of a recorded run of a model; or hold a second run against it.
+    """Judge every norm of a recorded run of a model, or compare two recorded runs of one model.
 
     Parameters
     ----------
     dump : path
-        A file that `record` wrote, another of `normcli help dumps`, or an ONNX model, which is run; None
-        where `pairs` names tensors.
+        A file that `record` wrote, another kind of dump that `normcli help dumps` lists, or an ONNX model,
+        which is run. Give either `dump` or `pairs`.
     against : path, optional
-        A second run of the same model.
+        A second run of the same model; the two runs are then compared.
     only, skip : sequence of str
-        Patterns of the names of layers that are judged, and that are left out: `layers.*.norm`.
+        Patterns of layers' names, such as `layers.*.norm`: layers to judge, and layers to leave out.
     pairs : str, optional
-        `FILE:*.input=*.output`: which tensors of a file go together.
+        `FILE:*.input=*.output`: the file, and the patterns of a layer's input and output in it.
     weights : path, optional
-        With `pairs`: a file of `NAME.weight` and `NAME.bias`.
+        A file of `NAME.weight` and `NAME.bias` for each layer; only with `pairs`.
     norm : str, optional
-        The norm of layers without settings, as `rms:eps=1e-6`; without it, it is looked for.
+        The norm of layers whose settings the dump does not hold, such as `rms:eps=1e-6`; None: it is
+        identified from the data.
     inputs : path, optional
-        Where `dump` is an ONNX model: its inputs by name, as `record_onnx` takes them; else they are drawn.
+        The inputs of an ONNX model by name, in the form that `record_onnx` takes; None: they are drawn.
     seed : int
-        Of inputs that are drawn.
+        The seed of drawn inputs.
     rtol, atol, max_ulp : float, optional
-        As of `check`.
+        The tolerance, as in `check`.
     effort : Effort
-        Nothing of the verdicts depends on it.
+        The threads to work with; no verdict depends on them.
 
     Returns
     -------
     Judgement
-        True if every layer agrees; `found.layers` are the verdicts, `found.first` is the first bad one. Of two
-        runs, `found.parting` is the layer at which they part.
+        True if every layer agrees. Its `found` is an `Audit`: `found.layers` are the verdicts, `found.first` is
+        the first bad one. With `against` it is a `RunComparison`: `found.parting` is the first layer at which
+        the runs differ.
 
     Raises
     ------
     UsageError
         If options contradict each other, or leave no layer.
     DataError
-        If a file cannot be read, or is none of a recorded run.
+        If a file cannot be read, or holds no recorded run.
     """
     if (dump is None) == (pairs is None):
         raise UsageError("audit takes a DUMP, or --pairs FILE:*.input=*.output; give one of them")

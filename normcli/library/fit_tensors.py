@@ -55,31 +55,32 @@ def fit(
     by: Sequence[Any] | None = None,
     threads: int | None = None,
 ) -> Statistics:
-    """Return the statistics of a norm over a tensor's samples, to be updated, merged, kept and used.
+    """Return the statistics of a norm over a tensor's samples, which can be updated, merged, saved and applied.
 
     Parameters
     ----------
     x : array_like
-        As of `normalize`; a tensor of PyTorch or JAX, a table of pandas or polars, an xarray `DataArray` too.
+        The tensor: an array, a tensor of PyTorch or JAX, a table of pandas or polars, an xarray `DataArray`.
     norm : str
-        A name of the table `normcli.NORMS`, or an alias of one, whose statistics samples share.
+        A name of the table `normcli.NORMS`, or an alias, of a norm whose statistics all samples share.
     axes, keep, layout, feature_axes, gamma_offset, groups, group_order, eps, eps_mode, ddof, p, like
-        As of `normalize`.
+        Options of the norm, as in `normalize`.
     range, quantiles, no_mean, no_scale
-        As of `normalize`.
+        Options of the norm, as in `normalize`.
     nan : {"propagate", "omit", "raise"}, optional
-        What becomes of NaN, as of `normalize`.
+        What NaN does to the statistics of its group, as in `normalize`.
     by : sequence, optional
         The group of each row of a table, such as a column of pandas: each group has a row of statistics, in the
         order of `Statistics.groups`.
     threads : int, optional
+        The most threads to work with; None: all processors.
 
     Raises
     ------
     UsageError
         If samples have statistics of their own (`ln`, `in`), or an option makes no sense.
     DataError
-        If `x` holds no real numbers, or NaN that is refused.
+        If `x` does not hold real numbers, or holds NaN under `nan="raise"`.
 
     Notes
     -----
@@ -112,19 +113,19 @@ def load(path: str | os.PathLike[str]) -> Statistics:
 
 
 def merge(first: Statistics, *others: Statistics, partial: bool = False) -> Statistics:
-    """Return the statistics over the data of all: the same, to the bit, in any order.
+    """Return the statistics over all the data of several statistics: equal to the bit in any order.
 
     Parameters
     ----------
     first, *others : Statistics
     partial : bool
-        Whether those of `normcli fit --shard I/N` may be fewer than N. Each counts once in any case.
+        Whether fewer than N shards of `normcli fit --shard I/N` will do.
 
     Raises
     ------
     DataError
-        If they are not of the same norm, options, shape, columns and dtype; or hold quantiles; if shards are
-        missing, or would count twice.
+        If norms, options, shapes, columns or dtypes differ; if the statistics are quantiles; if one shard is
+        given twice; or, without `partial`, if shards are missing.
     """
     merged = first
     for other in others:
@@ -145,14 +146,15 @@ class GroupedRows(NamedTuple):
     Parameters
     ----------
     names : list
-        The groups, as `Statistics.groups` has them.
+        The groups' names, in the order of `Statistics.groups`.
     counts : list of int
-        The number of rows of each.
+        The number of rows of each group.
     statistics : dict of str to ndarray, shape (groups, columns)
+        The norm's statistics by name.
     normalized : ndarray
-        Of the rows in their own order.
+        The normalized values, of the input's shape and in its order.
     warnings : list of str
-        What is degenerate, and of how many groups.
+        A line for each kind of degenerate group, with the number of such groups.
     """
 
     names: list[Any]
@@ -163,26 +165,26 @@ class GroupedRows(NamedTuple):
 
 
 def normalize_by(x: ArrayLike, by: Sequence[Any], norm: NormName, **options: Any) -> GroupedRows:
-    """Normalize the rows of each group by their own statistics: exact, each value rounded once.
+    """Normalize the rows of each group with the group's own statistics; each value is exact, rounded once.
 
     Parameters
     ----------
-    x : array_like, shape (rows, columns)
-        Or (rows,), which is a single column.
+    x : array_like, shape (rows, columns) or (rows,)
+        The rows; an array of one axis is a single column.
     by : sequence
-        The group of each row: names, or numbers, or tuples of them, or columns of a table.
+        The group of each row: a name, a number or a tuple of these for each row, or columns of a table.
     norm : str
-        One whose statistics rows share.
+        A norm whose statistics rows share, such as `zscore`.
     **options
-        As of `fit`, and gamma, beta and dtype of `Statistics.apply`. Advantages of GRPO are a `zscore` with
-        `like="trl"`, `"verl"` or `"areal"`.
+        Options of `fit`, and gamma, beta and dtype of `Statistics.apply`. Advantages of GRPO are a `zscore`
+        with `like="trl"`, `"verl"` or `"areal"`.
 
     Raises
     ------
-    NormError
-        As `fit`.
+    UsageError
+        If an option makes no sense, or samples of the norm have statistics of their own.
     DataError
-        If there is not one name for each row, or there are no rows.
+        If there is not one group for each row, there are no rows, or `x` does not hold real numbers.
 
     Examples
     --------
@@ -208,4 +210,4 @@ def normalize_by(x: ArrayLike, by: Sequence[Any], norm: NormName, **options: Any
 
 
 _OF_USE = {"gamma", "beta", "dtype"}
-"""The options that statistics have no part in."""
+"""The options of `normalize_by` that `Statistics.apply` takes; `fit` takes all others."""

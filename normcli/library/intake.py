@@ -1,4 +1,4 @@
-"""How callers' tensors and tables meet statistics: which axes and columns go where, and the sums of one."""
+"""Callers' tensors and tables, prepared for fitted statistics: order of axes and columns, groups of rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,30 @@ def fit_sums(
     *,
     is_update: bool = False,
 ) -> Stats:
-    """Return the statistics of one tensor, its columns in the order of the wanted names."""
+    """Return the statistics of one tensor.
+
+    Parameters
+    ----------
+    x : array_like
+    request : Request
+    nan : str
+        A value of `NanRule`.
+    threads : int or None
+        The most threads to work with; None: all processors.
+    wanted : tuple of str or None
+        The names that a table's columns are arranged by; None: they stay in order.
+    by : sequence or None
+        The group of each row; None: rows are not grouped.
+    is_update : bool
+        Whether named axes are transposed into the order of the request's layout.
+
+    Raises
+    ------
+    UsageError
+        If rows of an array that a scheduler holds in blocks are grouped, or an option makes no sense.
+    DataError
+        If columns or axes have other names than wanted, or the values are refused.
+    """
     lazy = find_lazy(x)
     taken = take(x, "x") if lazy is None else lazy.taken
     if is_update:
@@ -55,18 +78,20 @@ def fit_sums(
 
 
 def group_rows(by: Any | None, values: NDArray[Any]) -> GroupingColumns | None:
-    """Return the groups that a caller gives the rows of a table; columns of pandas or polars have names.
+    """Return the groups of a table's rows, as columns of labels; None if `by` is None.
 
     Parameters
     ----------
     by : sequence, table or None
-        A name or a number for each row, or a tuple of them: a column each.
-    values : ndarray
+        A name or number for each row, a tuple of them for each row, or a table whose columns they are. The
+        columns of labels are named as those of a table or a series are, otherwise `by`.
+    values : ndarray, shape (rows, …)
+        The rows.
 
     Raises
     ------
     DataError
-        If there is not one for each row, of as many names as the others.
+        If the number of groups' names is not the number of rows, or some rows have more names than others.
     """
     if by is None:
         return None
@@ -86,7 +111,7 @@ def group_rows(by: Any | None, values: NDArray[Any]) -> GroupingColumns | None:
 
 
 def refuse_groups(by: Sequence[Any] | None) -> None:
-    """Raise `UsageError` if rows are grouped that a scheduler reads in blocks."""
+    """Raise `UsageError` if `by` is given; called for arrays that a scheduler holds in blocks."""
     if by is not None:
         raise UsageError("by groups the rows of an array in memory; of one in blocks, leave it out")
 
@@ -96,12 +121,14 @@ def _return(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
 
 
 def arrange_axes(taken: Taken, layout: str | None) -> Taken:
-    """Return an array with its named axes in the order of those of statistics.
+    """Return an array with its named axes transposed into the order of a layout.
+
+    The array is returned unchanged if its axes have no names, or if `layout` is None.
 
     Raises
     ------
     DataError
-        If they have other names.
+        If the names of the array's axes are not those of the layout.
     """
     if taken.layout is None or layout is None or taken.layout == layout:
         return taken
@@ -119,7 +146,10 @@ def arrange_axes(taken: Taken, layout: str | None) -> Taken:
 
 
 def find_places(taken: Taken, wanted: tuple[str, ...] | None) -> list[int] | None:
-    """Return where the wanted columns stand in a table; None where they stand in order, or have no names."""
+    """Return the index of each wanted column in a table.
+
+    None if the columns stand in the wanted order already, or the table or the statistics have no names.
+    """
     if wanted is None or taken.columns is None or taken.columns == wanted:
         return None
     return match_names(taken.columns, wanted, "x")

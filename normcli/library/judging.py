@@ -1,4 +1,4 @@
-"""Somebody's tensor, judged: whether it is a norm of another, and which norm it is."""
+"""Verdicts on a tensor that somebody made: whether it is the norm of another one, and which norm it is."""
 
 from __future__ import annotations
 
@@ -53,19 +53,21 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Judgement(Generic[Found]):
-    """What `check` and `identify` return; printed, it is the report of the command of that name.
+    """The verdict of `check`, `identify` or `audit`: true or false; printed, it is the command's report.
 
     Parameters
     ----------
     ok : bool
-        Whether all agrees, or something reproduces the tensor.
-    found : Checked or Identification
-        What was found, as numbers: `comparisons` by name; `matches`, the best first.
+        Whether everything agrees (`check`, `audit`), or a norm reproduces the tensor without a fault
+        (`identify`).
+    found : Checked, Identification, Audit or RunComparison
+        What was found, as numbers: `comparisons` by name for `check`; `matches`, the best first, for
+        `identify`; `layers` and `first`, or `parting`, for `audit`.
     document : Document
-        The answer, for any writer.
+        The report, for any writer.
     diagnosis : Diagnosis or None
-        What made the tensor: `verdict`, `cause`, `evidence`, `alternatives`, `remedy`, `next_step` and `fault`;
-        None where a check finds nothing to say.
+        What made the tensor: `verdict`, `cause`, `evidence`, `alternatives`, `remedy`, `next_step` and `fault`.
+        None for an audit, and for a check that has nothing to say.
     """
 
     ok: bool
@@ -89,7 +91,7 @@ class Judgement(Generic[Found]):
         return write_html(self.document, View())
 
     def data(self) -> dict[str, Any]:
-        """Return the JSON of the command's answer."""
+        """Return what the command prints with `--format json`, parsed."""
         text = io.StringIO()
         write_json(self.document, text, View())
         data: dict[str, Any] = json.loads(text.getvalue())
@@ -107,38 +109,38 @@ def check(
     by: Any | None = None,
     **options: Any,
 ) -> Judgement[checking.Checked]:
-    """Hold a tensor against the exact norm of another.
+    """Compare a tensor with the exact norm of another tensor.
 
     Parameters
     ----------
     actual : array_like
-        What somebody made of `x`, of its shape. Ulp are those of its dtype.
+        The tensor to judge, of the shape of `x`: what somebody made of `x`. Ulp are of its dtype.
     x : array_like
-        As of `normalize`, which takes the tensors and tables of other libraries too.
+        The input, as `normalize` takes it: tensors and tables of other libraries too.
     norm : str
-        A name of the table `normcli.NORMS`, or an alias of one.
+        A name of the table `normcli.NORMS`, or an alias.
     max_ulp : float, optional
-        How many units in the last place a value may be off. What is rounded once is within 0.5.
+        The most units in the last place by which a value may differ; a value rounded once is within 0.5.
     rtol, atol : float, optional
-        Instead: a value may be off by atol + rtol · |exact|. Without any of the three, they are what torch's
-        `assert_close` takes for the dtype.
+        A value may differ by atol + rtol · |exact|, in place of `max_ulp`. Without any of the three, rtol and
+        atol are those of torch's `assert_close` for the dtype.
     by : sequence, optional
-        The group of each row of a table, as of `fit`: rows are normalized by the statistics of their group.
+        The group of each row of a table: rows are normalized with the statistics of their group, as `fit` has
+        them.
     **options
-        Those of `normcli.normalize`, by the same names, and with the same defaults; `gate`, `gate_act` and
-        `gate_order` too.
+        Options of `normcli.normalize` without `out`; `gate`, `gate_act` and `gate_order` too.
 
     Returns
     -------
     Judgement
-        True if all agrees; otherwise its text says what made `actual` instead, as far as the data show.
+        True if every value agrees; otherwise its text says what made `actual` instead, as far as the data show.
 
     Raises
     ------
     DataError
-        If `actual` is not of the shape of `x`, or one holds no real numbers.
+        If `actual` does not have the shape of `x`, or a tensor does not hold real numbers.
     UsageError
-        As `normalize`.
+        If an option makes no sense for the norm, or is of the whole tensor beside `by`.
 
     Examples
     --------
@@ -180,7 +182,7 @@ def check(
 
 
 _OF_WHOLE = ("mask", "lengths", "fill", "gate", "residual", "clip", "axes", "keep", "layout")
-"""The options that go with no groups of rows."""
+"""The options that are refused beside `by`: they are of the whole tensor."""
 
 
 def judge(
@@ -189,21 +191,23 @@ def judge(
     tolerate: Callable[[np.dtype[Any]], Tolerance],
     allowed: NDArray[np.float64] | None = None,
 ) -> Judgement[checking.Checked]:
-    """Hold a tensor against what was asked for.
+    """Compare a tensor with the exact norm of another tensor, and diagnose a difference.
 
     Parameters
     ----------
     asked : Arguments
-        As `read_arguments` returns them.
+        The input, the plan and the options, as `read_arguments` returns them.
     actual : ndarray
+        The tensor to judge.
     tolerate : callable
+        Returns the tolerance for a dtype.
     allowed : ndarray or None
-        As of `normcli.checking.check.check`.
+        The difference that is allowed for each value, passed on to `normcli.checking.check.check`.
 
     Raises
     ------
     DataError
-        If `actual` is not of the tensor's shape.
+        If `actual` does not have the input's shape.
     """
     plan, values, given, effort = asked.plan, asked.values, asked.inputs, asked.effort
     arrays = {checking.NORMALIZED: actual}
@@ -227,23 +231,24 @@ def identify(
     v: ArrayLike | None = None,
     gate: ArrayLike | None = None,
 ) -> Judgement[Identification]:
-    """Find what made a tensor of another: norm, axes, eps, ddof, gamma and beta.
+    """Find the norm that made a tensor of another one: its axes, eps, ddof, gamma and beta.
 
     Parameters
     ----------
     actual : array_like
-        Of the shape of `x`, or with its axes in another order.
+        The tensor whose norm is sought, of the shape of `x` or with its axes in another order.
     x : array_like
+        The input.
     norm : str, optional
-        Look for this norm alone.
+        The only norm to try; None: all of them.
     gamma, beta : array_like, optional
-        Without them, ones that fit are looked for, channel by channel.
+        The scale and the shift; without them, values that fit are sought channel by channel.
     layout : str, optional
-        One letter an axis, or words, that name the channel axis.
+        The names of the axes, one letter or word each, which tell the channel axis.
     u, v : array_like, optional
-        What power iterations of `sn` may have started from; one of them.
+        The vector that power iterations of `sn` may have started from; give one of the two.
     gate : array_like, optional
-        Of a shape that broadcasts to that of `x`: look for a norm of x times its activation, or of the product.
+        The gate z, of a shape that broadcasts to that of `x`: norm(x) · act(z) and norm(x · act(z)) are tried.
 
     Returns
     -------
@@ -253,7 +258,7 @@ def identify(
     Raises
     ------
     DataError
-        If the tensors are not of one shape, or one holds no real numbers.
+        If the shapes do not match, or a tensor does not hold real numbers.
 
     Examples
     --------

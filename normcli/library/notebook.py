@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 
 def show_result(result: Result) -> str:
-    """Return a result's tables as HTML, its groups in colours."""
+    """Return the tables of a result as HTML, each group in its own colour."""
     return write_html(Answer(result, Tensor(result.input, "x", result.plan.grid.columns)), View())

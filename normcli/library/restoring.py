@@ -1,4 +1,4 @@
-"""A tensor brought back to the scale of another one, by that one's own statistics: forecasts, as RevIN does."""
+"""A normalized tensor brought back to the scale of another tensor, as RevIN does with forecasts."""
 
 from __future__ import annotations
 
@@ -32,26 +32,35 @@ def restore_by(
     affine: Mapping[str, NDArray[Any] | None],
     effort: Effort | None = None,
 ) -> tuple[NDArray[Any], Loss]:
-    """Return (y − beta) / gamma · divisor + mean with the statistics of another tensor, each rounded once.
+    """Return (y − beta) / gamma · divisor + mean, with divisor and mean of another tensor, and what is lost.
 
     Parameters
     ----------
     request : Request
         The norm that the other tensor went through.
     y : ndarray
-        Normalized values, of as many groups; the reduced axes may have other lengths.
+        Normalized values, in the groups of the other tensor; the reduced axes may have other lengths.
     of : ndarray
         The other tensor, not normalized.
     affine : mapping of str to ndarray or None
-        gamma and beta.
+        `gamma` and `beta`; None for one that is not applied.
     effort : Effort or None
+        The threads to work with; None: the default.
+
+    Returns
+    -------
+    restored : ndarray
+        Of the shape of `y`; each value is exact, rounded once.
+    loss : Loss
+        What the normalization has lost.
 
     Raises
     ------
     UsageError
-        If the norm has windows, matrices or quantiles; if gamma is 0 somewhere.
+        If the norm's divisor follows from neither moments, a length nor extremes (windows, matrices and
+        quantiles are refused); if gamma is 0 somewhere.
     DataError
-        If the groups of both tensors are not the same.
+        If the shapes of the two tensors' groups differ.
     """
     fitted = make_plan(request, of.shape, of.dtype)
     eps = fitted.spec.eps  # which may depend on the size of the other tensor's groups
@@ -70,19 +79,31 @@ def restore_by(
 
 
 def invert(stats: Statistics | str, y: Any, *, of: Any = None, **options: Any) -> Any:
-    """Undo a normalization by fitted statistics, or by those of another tensor's own groups.
+    """Undo a normalization with fitted statistics, or with the statistics of another tensor.
 
     Parameters
     ----------
     stats : Statistics or str
-        Fitted ones: then this is `stats.invert(y, **options)`. Or the name of a norm, with `of`.
+        Fitted statistics: the result is `stats.invert(y, **options)`, and `of` is ignored. Or the name of a
+        norm: its statistics are those of `of`.
     y : array_like
         Normalized values.
     of : array_like, optional
-        The tensor whose statistics undo the norm: the input of a model whose forecast is `y`, as RevIN has it.
-        It has the groups of `y`; the axes reduced may have other lengths.
+        The tensor whose statistics undo the norm, such as the input of a model whose forecast is `y` (RevIN).
+        It has the groups of `y`; the reduced axes may have other lengths. Required with the name of a norm.
     **options
-        gamma, beta and, of a norm, its options as of `normalize`.
+        gamma, beta and, with the name of a norm, its options as in `normalize`.
+
+    Returns
+    -------
+    ndarray, or a tensor of the library of `y`
+
+    Raises
+    ------
+    UsageError
+        If `of` is missing, the norm is not undone (windows, matrices, quantiles), or gamma is 0 somewhere.
+    DataError
+        If `y` and `of` do not have the same groups.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Exact statistics over any number of tensors: fitted, merged, kept, and used to normalize others."""
+"""Exact statistics over any number of tensors: fitted, merged, saved, and used to normalize other tensors."""
 
 from __future__ import annotations
 
@@ -36,21 +36,22 @@ if TYPE_CHECKING:
     from normcli.norms.rules import NanName
 
 _RENAMED = {"norm": "norm_length"}
-"""The name of a statistic → its name here, where `Statistics` has another attribute of that name."""
+"""The name of a statistic → the attribute of `Statistics` that holds it, where the name itself is taken."""
 
 
 class Statistics:
-    """Statistics of a norm over any number of tensors, from exact sums: what `fit` and `load` return.
+    """Statistics of a norm over any number of tensors, from exact sums; `fit` and `load` return them.
 
-    However the data were split, whatever their order, the statistics are the same to the bit.
+    The statistics are equal to the bit however the data are split and ordered.
 
-    Each statistic of the norm is an attribute, an array of float64 of the shape of the groups: `mean`, `var`,
-    `std`, `rstd` of `bn` and `zscore`, `min`, `max`, `range` of `minmax`, and so on; where there is a variance,
-    `var0`, `std0` and `var1`, `std1` by the divisors n and n − 1; `min`, `max`, `count` and `nan_count` of
-    every norm. A length is called `norm_length`. Units are those of the data, or their square, or its inverse.
+    Each statistic of the norm is an attribute, an array of the shape of the groups: `mean`, `var`, `std`,
+    `rstd` of `bn` and `zscore`, `min`, `max`, `range` of `minmax`, and so on; where there is a variance,
+    `var0`, `std0` and `var1`, `std1` with the divisors n and n − 1; `min`, `max`, `count` and `nan_count` of
+    every norm. A length is called `norm_length`. A mean is in the unit of the data, a variance in its square,
+    an `rstd` in its inverse. An attribute that the norm does not have raises `MissingStatisticError`.
 
-    Two of them are equal if all bits of their sums are, over however many tensors. They pickle without any
-    data.
+    Two objects are equal if all bits of their sums are, over however many tensors. A pickle holds no data of
+    the tensors.
 
     Examples
     --------
@@ -85,27 +86,27 @@ class Statistics:
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The names of the places of the last axis, of tables; None without names."""
+        """The names of a table's columns, along the last axis; None without names."""
         return self._stats.subject.columns
 
     @property
     def groups(self) -> tuple[Any, ...] | None:
         """The groups of rows, one for each row of the statistics; None where rows were not grouped.
 
-        Each is a text, or None where it is missing; where several columns group rows, a tuple of these. Missing
-        ones come first, then numbers by their size, then texts.
+        A group is a text, or None for rows whose label is missing; where several columns group rows, it is a
+        tuple of these. Missing labels come first, then numbers by their size, then texts.
         """
         labels = self._stats.subject.labels
         return None if not labels else tuple(label if label[1:] else label[0] for label in labels)
 
     @property
     def plan(self) -> Plan:
-        """Every choice that was made: axes, groups, eps and the rest; for a tensor of all samples."""
+        """The norm with its axes, groups, eps and other choices, for one tensor of all samples."""
         return self._round().plan
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A line for each kind of degenerate group: without values, constant, not finite."""
+        """A line for each kind of degenerate group there is: without values, constant, not finite."""
         return warn(self._stats)
 
     def _round(self) -> Rounded:
@@ -170,25 +171,26 @@ class Statistics:
         nan: NanName | None = None,
         threads: int | None = None,
     ) -> Statistics:
-        """Count another tensor, and return these statistics.
+        """Add another tensor to these statistics, in place, and return `self`.
 
         Parameters
         ----------
         x : array_like
-            Of the shape of the others but for the number of samples, and of their dtype; the columns of a table
-            go by their names.
+            A tensor of the earlier tensors' dtype and shape; the number of samples may differ. The columns of a
+            table are matched by name.
         by : sequence, optional
-            The group of each row, where the statistics are of groups of rows.
+            The group of each row; required if rows are grouped, refused otherwise.
         nan : {"raise"}, optional
-            Refuse NaN in `x`; otherwise it does what `fit` was told.
+            Refuse NaN in `x`; None: NaN is treated as `fit` was told.
         threads : int, optional
+            The most threads to work with; None: all processors.
 
         Raises
         ------
         UsageError
             If the statistics are quantiles, which follow from no sums.
         DataError
-            If `x` is unlike the others.
+            If shape, columns, dtype or grouping of `x` differ from the earlier tensors'.
         """
         subject = self._stats.subject
         if subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
@@ -225,39 +227,41 @@ class Statistics:
         Parameters
         ----------
         x : array_like
-            With the groups that there are statistics of; other axes may have other lengths. The columns of a
-            table go by their names.
+            A tensor with the groups of these statistics, such as their channels; the reduced axes may have
+            other lengths. The columns of a table are matched by name.
         by : sequence, optional
-            The group of each row, where the statistics are of groups of rows.
+            The group of each row; required if rows are grouped, refused otherwise.
         gamma, beta : array_like, optional
-            y = gamma · x̂ + beta.
+            Scale and shift: y = gamma · x̂ + beta.
         eps : float, optional
-            Instead of that of the statistics.
+            An eps in place of the one that the statistics were fitted with.
         dtype : dtype, optional
-            Of the result. Default: that of `x`, or float64 for integers.
+            The dtype of the result. Default: that of `x`, or float64 for integers.
         threads : int, optional
+            The most threads to work with; None: all processors.
         partial : bool
-            Whether statistics of some shards do, where others are missing.
+            Whether statistics of some shards will do where other shards are missing.
 
         Returns
         -------
-        ndarray, or what `x` was
-            Of its shape; each element is the exact one, rounded once.
+        ndarray, or a tensor of the library of `x`
+            Of the shape of `x`; each element is exact, rounded once.
 
         Raises
         ------
+        UsageError
+            If `by` is missing or is given to statistics of all rows.
         DataError
-            If `x` has other groups, or other columns, or a row of a group without statistics; if shards are
-            missing.
+            If `x` has other groups or columns, or a row of a group without statistics; if shards are missing.
         """
         options = {name: value for name, value in locals().items() if name not in ("self", "x")}
         return self._use(x, inverts=False, **options)
 
     def invert(self, y: Any, **options: Any) -> Any:
-        """Undo `apply`: x = (y − beta) / gamma · divisor + mean, each rounded once.
+        """Undo `apply`: return x = (y − beta) / gamma · divisor + mean, each value rounded once.
 
-        Parameters, result and errors are those of `apply`; a gamma of 0 is a `UsageError`, for what it
-        multiplied is lost.
+        `options` are the keyword arguments of `apply`, whose errors are raised too. A gamma of 0 raises
+        `UsageError`: what it multiplied is lost.
         """
         return self._use(y, inverts=True, **options)
 
@@ -301,11 +305,11 @@ class Statistics:
     # -- kept
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a stats file (`.npz`), whole or not at all; `load` and the command line read it.
+        """Write a stats file (`.npz`), which `load` and the command line read.
 
         Raises
         ------
         DataError
-            If writing fails; what stood there before still does.
+            If writing fails; a file that was there before is unchanged.
         """
         write_stats(str(path), self._stats, self._round().fields)

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class Tracked(NamedTuple):
-    """A batch in training, and the running statistics after it.
+    """A batch normalized as in training, and the running statistics after it.
 
     Parameters
     ----------
     result : Result
         The batch, normalized with its own statistics.
     running_mean, running_var : array of float64, shape (C)
-        Of the library of the batch; in the unit of x, and in its square.
+        The running statistics, as arrays of the batch's library; in the unit of x, and in its square.
     batches : int
-        How many batches have entered them.
+        The number of batches that have entered the running statistics.
     """
 
     result: Result
@@ -59,28 +59,31 @@ def track(
     Parameters
     ----------
     x : array_like
-        As of `normalize`.
+        The batch, as `normalize` takes it.
     norm : str
-        `bn` or `in`.
-    running_mean, running_var : array_like, optional
-        Before the batch, of the shape (C); both or neither: 0 and 1 by default.
+        `bn` or `in`, or an alias.
+    running_mean, running_var : array_like, shape (C), optional
+        The running statistics before the batch; give both or neither. Default: 0 and 1.
     momentum : float or "none", optional
-        The weight of the batch, 0.1 by default; `"none"` gives each batch the same, as torch's `momentum=None`.
+        The weight of the batch, 0.1 by default. `"none"`: 1/n for the nth batch, so that all count equally, as
+        with torch's `momentum=None`.
     momentum_of : {"new", "old"}, optional
-        Whether `momentum` is the weight of the batch, or of the running statistics, as Keras and Flax have it.
+        What `momentum` is the weight of: the batch (`"new"`, the default), or the running statistics (`"old"`),
+        as in Keras and Flax.
     running_ddof : int, optional
-        Of the variance that is averaged; 1 by default, as in torch.
+        The ddof of the batch variance that is averaged; 1 by default, as in torch.
     batches : int, optional
-        How many batches have entered the running statistics before.
+        The number of batches that have entered the running statistics before.
     **options
-        Those of `normalize`, by the same names; `like` sets a framework's momentum and ddof too.
+        Options of `normalize`; `like` also sets a framework's momentum and ddof.
 
     Raises
     ------
     UsageError
         If the norm keeps no running statistics, or an option makes no sense.
     DataError
-        If the running statistics do not fit, or a statistic is not finite; else as `normalize`.
+        If the shape of the running statistics does not fit, a statistic is not finite, or `normalize` would
+        refuse `x`.
 
     Examples
     --------

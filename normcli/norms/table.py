@@ -2,6 +2,9 @@
 
 Nearly every norm is one sentence: over these axes, subtract this (or nothing), divide by that, then scale
 and shift along those axes. A row of `NORMS` is that sentence. To add a norm of that kind, add a row.
+
+Dynamic Tanh (`dyt`, Zhu et al. 2025) and global response normalization (`grn`, ConvNeXt V2) are left out:
+neither has a mean and a divisor of groups, and each would need a second kind of row.
 """
 
 from __future__ import annotations

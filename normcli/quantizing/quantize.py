@@ -6,8 +6,9 @@ the norm is calculated again with the boundary subtracted: the sign tells on whi
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,16 +21,17 @@ from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
 from normcli.quantizing.blocks import find_largest, round_parts
 from normcli.quantizing.codes import decode
-from normcli.quantizing.formats import read_quantization
+from normcli.quantizing.formats import FORMATS, read_quantization
 from normcli.quantizing.scales import encode_scales, find_scales, find_tensor_scale
 from normcli.quantizing.sharing import RowSharing, find_view, shape_scales, spread_scales
 from normcli.quantizing.tile_sinks import TILE, LargestSink, QuantizingSink, UndecidedError
 from normcli.results.arguments import read_arguments
 from normcli.results.calculate import calculate
 from normcli.results.result import Result
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -299,3 +301,47 @@ def _keep(
         factors=(scales * tensor_scale).reshape(shape),
         **losses._asdict(),
     )
+
+
+class FormatCost(NamedTuple):
+    """The loss in one format: its name, the values that share a scale, and the fields of `Losses`.
+
+    `signal_to_noise` is in dB, `error` in the unit of y; `saturated` and `flushed` are shares of the values.
+    """
+
+    format: str
+    per: str
+    signal_to_noise: float
+    error: float
+    saturated: float
+    flushed: float
+
+
+MOST_COSTED = 1 << 22
+"""The most values of a tensor whose costs are listed."""
+
+
+def list_costs(plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort) -> Iterator[FormatCost]:
+    """Yield the loss in each format in which a norm's result can be stored.
+
+    Formats whose blocks do not divide the rows are left out. Nothing is yielded for a tensor of more than
+    `MOST_COSTED` values, a norm with windows, or a result that is not finite.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+    inputs : Inputs
+    effort : Effort
+    """
+    if values.size > MOST_COSTED:
+        return
+    exact = replace(plan, spec=plan.spec._replace(dtype="float64"))
+    for name in FORMATS:
+        asked = read_quantization(name, None, None)
+        with contextlib.suppress(
+            NormError
+        ):  # rows that do not divide into blocks, or a result that is not finite
+            found = quantize_plan(exact, values, inputs, asked, effort)
+            told = (found.signal_to_noise, found.error, found.saturated, found.flushed)
+            yield FormatCost(name, asked.per, *told)

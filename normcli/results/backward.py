@@ -248,13 +248,16 @@ def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any
             inputs = inputs._replace(selection=selection._replace(fill=Fill.ZERO))
     elif left_out is not None:
         slope = slope._replace(times=np.where(left_out, 0.0, slope.times))
-    if gate.values.shape != values.shape:
+    if not values.size:
+        found = np.zeros(gate.values.shape, dtype)
+    elif gate.values.shape != values.shape:
         found = sum_gate(plan, values, dy, inputs, slope, effort)
-        return found.reshape(found.shape[found.ndim - gate.given_axes :])
-    if inputs.gate is None:
-        return run_backward(plan, values, dy, inputs, None, effort, slope).dx
-    found = run(plan, values, inputs, effort=effort)[0]
-    return found if left_out is None else np.where(left_out, found.dtype.type(0), found)
+    elif inputs.gate is None:
+        found = run_backward(plan, values, dy, inputs, None, effort, slope).dx
+    else:
+        found = run(plan, values, inputs, effort=effort)[0]
+        found = found if left_out is None else np.where(left_out, found.dtype.type(0), found)
+    return found.reshape(found.shape[found.ndim - gate.given_axes :])
 
 
 def require_derivative(plan: Plan) -> None:

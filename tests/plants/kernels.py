@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.identifying.question import Question
-from tests.plants.faults.kernel import BN, GN, IN, LN, RMS, Array, Kernel, Way, make_kernel
+from tests.plants.faults.kernel import ADALN, BN, GN, IN, LN, QK, RMS, Array, Kernel, Way, make_kernel
 from tests.plants.frameworks import OFFSETS
 from tests.plants.plant import Plant
 
@@ -83,6 +83,7 @@ def list_kernels() -> Iterator[Plant]:
     """Yield each way of summing at every offset: in float32, and in another dtype in turn that tells values apart."""
     cases = [(layer, *each) for layer in (LN, BN, IN, GN) for each in CENTRED.items()]
     cases += [(RMS, *each) for each in NOT_CENTRED.items()]
+    cases += [(ADALN, *each) for each in CENTRED.items()] + [(QK, *each) for each in NOT_CENTRED.items()]
     for number, ((layer, words, run), offset) in enumerate(itertools.product(cases, (0.0, *OFFSETS))):
         if run is run_one_pass and offset > _FURTHEST:
             continue

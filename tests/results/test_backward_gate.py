@@ -176,11 +176,21 @@ def test_a_nan_that_does_not_count_adds_nothing_to_a_sum(order, fill):
 
 def test_dgate_has_the_shape_of_its_gate():
     x, z, dy, *_ = draw("float32")
-    shapes = [(5,), (1, 5), (3, 1), (1,), ()]
+    shapes = [(5,), (1, 5), (3, 1), (1,), (), (3, 5)]
     for shape in shapes:
         for order in ("after", "before"):
             found = backward(x, dy, "ln", gate=np.resize(z, shape), gate_order=order)
             assert np.shape(found.dgate) == shape
+    alone = backward([[2.0]], [[1.0]], "rms", gate=3.0)
+    assert np.shape(alone.dgate) == ()
+
+
+@pytest.mark.parametrize("order", ["after", "before"])
+@pytest.mark.parametrize("shape", [(0, 5), (3, 0)])
+def test_a_gate_of_no_values_has_a_gradient_of_0(shape, order):
+    found = backward(np.ones(shape), np.ones(shape), "ln", gate=np.ones((1, shape[1])), gate_order=order)
+    assert found.dgate.shape == (1, shape[1])
+    assert not found.dgate.any()
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ class Verdict(RecordDocument):
     warnings : sequence of str
         Warnings on degenerate groups.
     diagnosis : Diagnosis or None
-        What made the actual tensor instead, or what its bits show although it agrees; None without findings.
+        The diagnosis of a tensor that differs, or whose bits show another kernel; None without findings.
     gradients : GradientsVerdict or None
         The verdict on the backward pass of golden files; None if they have none.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from normcli.doctor.examination import Distribution, Examination, Finding, Lost
     from normcli.documents.document import Section, View
     from normcli.engine.inputs import Inputs
-    from normcli.quantizing.costs import FormatCost
+    from normcli.quantizing.quantize import FormatCost
     from normcli.tensors.tensor import Tensor
 
 _COLUMNS = ("worst ulp", "median", "var < 0", "var = 0", "overflow")

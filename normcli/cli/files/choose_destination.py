@@ -1,4 +1,4 @@
-"""The destination that `--output` names: asked once, before any work, whether it may be written."""
+"""The destination that `--output` names; before any work, it is checked that it can be written."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ if TYPE_CHECKING:
 
 
 def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Destination:
-    """Return where a document goes, and in which format.
+    """Return the destination of a document, with its format; without `--output`, standard output.
 
     Parameters
     ----------
     answer : AnswerOptions
     formats : collection of str
-        Those that the document has.
+        The formats that the document can be written in.
 
     Raises
     ------
     UsageError
-        If the file's name ends in no such format or in another than was asked for, or cannot be written.
+        If the suffix of the file is that of no such format, or of another format than `--format`; or if the
+        file cannot be written.
     """
     output, format_name = answer.output, answer.format_name
     if output is None:
@@ -49,7 +50,7 @@ def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Des
 
 
 def _note_english(output: str) -> None:
-    """Say, once the picture is drawn, that its words are English: no font here has other letters."""
+    """Note, to be written after the command, that a PNG has English words as no Chinese font is installed."""
     context = click.get_current_context(silent=True)
     if context is not None and not context.params.get("quiet"):
         reason = "no Chinese font is known here, so words in the PNG are English; in SVG, Chinese"
@@ -58,22 +59,22 @@ def _note_english(output: str) -> None:
 
 
 def choose_tensor_file(answer: AnswerOptions, shown: Sequence[str] = ()) -> Destination | None:
-    """Return where a tensor goes; None where that is not asked for.
+    """Return the destination of a tensor; None without `--output`.
 
-    A file's name says its format. On standard output (`-`) it is --format; by default that of a table that the
-    tensor is columns of, otherwise .npy.
+    The suffix of a file is its format. On standard output (`-`) the format is `--format`; without `--format`,
+    the destination's format is "", for that of the input table, or `.npy` (`Destination.name_format`).
 
     Parameters
     ----------
     answer : AnswerOptions
     shown : sequence of str
-        The suffixes of files that show a result instead, for the message.
+        The suffixes of files that show a result, such as `.svg`, which the error message lists too.
 
     Raises
     ------
     UsageError
-        If the file's name ends in no format of tensors, or cannot be written; if the format is none of them, or
-        its bytes would go to a terminal.
+        If the suffix or `--format` is of no format of tensors; if the file or store cannot be written; if
+        binary data would go to a terminal.
     """
     if answer.output is not None and find_place(answer.output) is not None:
         return _choose_store(answer.output, overwrite=answer.overwrite)
@@ -90,7 +91,13 @@ def choose_tensor_file(answer: AnswerOptions, shown: Sequence[str] = ()) -> Dest
 
 
 def _choose_store(output: str, *, overwrite: bool) -> Destination:
-    """Return the store that a tensor goes to, or raise `UsageError` if it cannot be written."""
+    """Return the destination of a Zarr store.
+
+    Raises
+    ------
+    UsageError
+        If it is a URL or an HDF5 file, holds other arrays, exists without `--overwrite`, or cannot be written.
+    """
     from normcli.tensors.written_whole import require_new_folder
 
     place = cast("Place", find_place(output))
@@ -114,22 +121,23 @@ def _choose_store(output: str, *, overwrite: bool) -> Destination:
 def choose_values_file(
     output: str | None, option: str = "--output", suffixes: Sequence[str] = (), shown: Sequence[str] = ()
 ) -> Destination | None:
-    """Return the file where a tensor, or arrays by name, are saved; None where that is not asked for.
+    """Return the destination of a file for a tensor or for arrays by name; None if `output` is None.
 
     Parameters
     ----------
     output : str or None
         The file, as the caller named it.
     option : str
+        The option that named the file, for messages.
     suffixes : sequence of str
-        The formats that will do; by default every one of tensors.
+        The suffixes that are allowed; by default those of all formats of tensors.
     shown : sequence of str
-        Others that the option takes elsewhere, for the message.
+        Suffixes that the option takes elsewhere, which the error message lists too.
 
     Raises
     ------
     UsageError
-        If the file's name ends in none of them, or cannot be written.
+        If the file's suffix is not allowed, or the file cannot be written.
     """
     if output is None:
         return None
@@ -140,12 +148,15 @@ def choose_values_file(
 
 
 def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destination]:
-    """Return where the result of each of several files goes: in a folder, which is made, or in one file.
+    """Return the destination of the result of each input file.
+
+    If `--output` is a folder or ends with `/`, they are files in it, and the folder is made; otherwise a single
+    result goes to `--output` itself.
 
     Raises
     ------
     UsageError
-        If several results would go to one file, or one cannot be written.
+        If several results would go to one file, or a file or the folder cannot be written.
     """
     from pathlib import Path
 
@@ -169,7 +180,13 @@ def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destin
 def require_file(
     path: str, suffixes: Sequence[str], option: str = "--output", shown: Sequence[str] = ()
 ) -> str:
-    """Return the suffix of a file that may be written, or raise `UsageError`, naming the shown too."""
+    """Return the suffix of a file, in lower case.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be written, or its suffix is not in `suffixes`; the message lists these and `shown`.
+    """
     from normcli.tensors.written_whole import require_writable
 
     require_writable(path, option)
@@ -183,7 +200,7 @@ def require_file(
 
 
 def _name_result(name: str) -> str:
-    """Return the name of what is made of a file: its own, with the key before the suffix if there is one."""
+    """Return the name of the result of an input: `x.npy` for `in/x.npy`, `x-KEY.npy` for `in/x.npz:KEY`."""
     from pathlib import Path
 
     if os.path.exists(name) or ":" not in os.path.basename(name):  # noqa: PTH110, PTH119

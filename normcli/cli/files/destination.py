@@ -1,4 +1,4 @@
-"""A file or standard output that documents, tensors and arrays are written to."""
+"""Destinations of documents, tensors and arrays: files, Zarr stores and standard output."""
 
 from __future__ import annotations
 
@@ -31,26 +31,27 @@ if TYPE_CHECKING:
 
 
 class HasFields(Protocol):
-    """An answer of which single fields can be printed."""
+    """An answer whose single fields can be printed."""
 
     def field(self, name: str) -> NDArray[Any]:
         """Return a field, or raise `UsageError` if there is none of that name."""
 
 
 STORE = "zarr"
-"""The format of a store, which is a folder."""
+"""The format name of a Zarr store, which is a folder."""
 
 ARCHIVES = (".npz", ".safetensors")
-"""The files that hold arrays in binary, each under its name."""
+"""The suffixes of files that hold several arrays in binary, each under its name."""
 
 STATISTICS_SUFFIXES = (".json", ".npz")
-"""The files that several arrays are saved in, each under its name."""
+"""The suffixes of files that statistics are saved in, each under its name."""
 
 
 class WholeFiles(contextlib.ExitStack):
-    """Files that take their places one right behind the other, when all are written and the block ends well.
+    """Files that are renamed to their targets, one right after the other, when the block ends without an error.
 
-    A process that is killed in between leaves some new and some old, each of them whole.
+    After an error they are removed. A process that is killed between two renames leaves some files new and some
+    old, each of them whole.
     """
 
     def __init__(self) -> None:
@@ -59,7 +60,7 @@ class WholeFiles(contextlib.ExitStack):
         self.push(self._end)
 
     def open(self, path: str, least: int = 0, *, seeks: bool = False) -> BinaryIO:
-        """Return a file as of `open_whole`, which is closed when the block ends."""
+        """Return a file that `open_whole` opens with these arguments; it is placed when the block ends."""
         from normcli.tensors.written_whole import open_whole
 
         return self.enter_context(open_whole(path, least, seeks=seeks, later=self._drafts))
@@ -73,19 +74,19 @@ class WholeFiles(contextlib.ExitStack):
 
 
 class Destination(NamedTuple):
-    """A file that may be written, or standard output.
+    """A file, a store or standard output, which a result is written to.
 
     Parameters
     ----------
     path : str or None
-        None is standard output, of text; `-` is standard output, of a tensor.
+        None for a document on standard output; `-` for a tensor on standard output.
     format_name : str
-        The format of text, of pictures, and of a tensor; empty for a tensor on standard output in the format
-        of the table that it is made of.
+        The format of a document, a picture or a tensor; "" for a tensor on standard output without `--format`
+        (see `name_format`).
     option : str
         The option that named the path.
     overwrite : bool
-        Whether a store that is there is replaced.
+        Whether an existing store is replaced.
     """
 
     path: str | None
@@ -94,7 +95,7 @@ class Destination(NamedTuple):
     overwrite: bool = False
 
     def write(self, document: Document, view: View) -> None:
-        """Write a document; a file is written whole or not at all, without colours and as wide as it needs.
+        """Write a document. A file is written whole or not at all, without colours and without a width limit.
 
         Raises
         ------
@@ -120,12 +121,12 @@ class Destination(NamedTuple):
             text.detach()
 
     def name_format(self, table: FileTable | None) -> str:
-        """Return the format that a tensor is written in, which may be columns of a table.
+        """Return the format of a tensor: `format_name`; if that is "", the format of the input table, or `npy`.
 
         Raises
         ------
         UsageError
-            If its bytes would go to a terminal.
+            If a format chosen in this way is binary and standard output is a terminal.
         """
         if self.format_name:
             return self.format_name
@@ -136,7 +137,13 @@ class Destination(NamedTuple):
     def _find_format(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], table: FileTable | None = None
     ) -> FileFormat:
-        """Return the format of a tensor's file, or raise `UsageError` if such a tensor is not read back."""
+        """Return the format of a tensor's file.
+
+        Raises
+        ------
+        UsageError
+            If a tensor of this shape and dtype could not be read back from the format.
+        """
         from normcli.tensors.formats.file_formats import FORMATS, require_holdable
 
         suffix = f".{self.name_format(table)}"
@@ -145,19 +152,19 @@ class Destination(NamedTuple):
         return FORMATS[suffix]
 
     def start_tensor(self, files: WholeFiles, tensor: Tensor, dtype: np.dtype[Any]) -> NDArray[Any] | None:
-        """Return the array of an output file, to be filled while the result is calculated, or None.
+        """Return the memory-mapped array of an output file, which a calculation fills, or None.
 
-        None where the input is in memory, on Windows, and for formats in which a value's place depends on those
-        before it.
+        None if the input is not memory-mapped, on Windows, for stores, and for formats in which the position of
+        a value depends on earlier values.
 
         Parameters
         ----------
         files : WholeFiles
-            When it closes without an error the file takes its place, otherwise it vanishes.
+            The block's files, which the output file is added to.
         tensor : Tensor
-            The input, whose shape is the output's.
+            The input, which has the output's shape.
         dtype : dtype
-            The output's.
+            The dtype of the output.
         """
         import numpy as np
 
@@ -181,7 +188,7 @@ class Destination(NamedTuple):
         return start(stream, values.shape, dtype)
 
     def write_tensor(self, files: WholeFiles, saved: Saved) -> None:
-        """Write a tensor; the file, or the store, takes its place when `files` closes."""
+        """Write a tensor; the file or store is placed at its path when `files` closes without an error."""
         from normcli.tensors.written_whole import open_folder
 
         if self.format_name == STORE:
@@ -201,7 +208,7 @@ class Destination(NamedTuple):
         file_format.write(files.open(str(self.path), least), saved)
 
     def measure(self) -> int | None:
-        """Return the size of what was written, in bytes; None of a pipe or a device, which keep nothing."""
+        """Return the size of the written file or store in bytes; None for a pipe or a device."""
         from pathlib import Path  # slow to import, and answers on a terminal need none
 
         path = Path(str(self.path))
@@ -218,12 +225,18 @@ class Destination(NamedTuple):
     ) -> None:
         """Write arrays under their names, as nested lists in `.json`, as arrays in `.npz` or `.safetensors`.
 
-        `columns` are the names of their last axis, if it has some: a member of that name.
+        Parameters
+        ----------
+        files : WholeFiles
+        arrays : mapping of str to ndarray
+        columns : tuple of str or None
+            The names of the places along the arrays' last axis; `.json` and `.npz` keep them as the member
+            `columns`.
 
         Raises
         ------
         UsageError
-            If one would not be read back.
+            If an array could not be read back from the format.
         """
         import numpy as np
 
@@ -255,7 +268,7 @@ def _escape_for_terminal() -> BinaryIO:
 
 
 def describe_written(destination: Destination, tensor: Tensor) -> Iterator[str]:
-    """Yield what there is to know of a file that is written: what it replaces, lacks or would be read as."""
+    """Yield remarks on a written file: it replaced the input, lacks columns, or has names like data."""
     from normcli.tensors.formats.file_formats import FORMATS
     from normcli.tensors.held_files import Opened
     from normcli.tensors.tables.column_choice import name_column
@@ -276,7 +289,7 @@ def describe_written(destination: Destination, tensor: Tensor) -> Iterator[str]:
 
 
 def save_arrays(destination: Destination | None, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays under their names to a file, whole or not at all; do nothing where no file is named."""
+    """Write arrays under their names to a file, whole or not at all; do nothing if `destination` is None."""
     if destination is not None:
         with WholeFiles() as files:
             destination.write_arrays(files, arrays)
@@ -288,19 +301,19 @@ def print_document(document: Document, answer: AnswerOptions) -> None:
 
 
 def leave_with_verdict(*, ok: bool) -> None:
-    """Leave with the exit code of a difference unless all is well: the one code of every verdict."""
+    """Raise click's `Exit` with `ExitCode.DIFFERENT` unless `ok`; all verdicts share this code."""
     if not ok:
         sys.stdout.flush()
         raise click.exceptions.Exit(ExitCode.DIFFERENT)
 
 
 def collect_fields(answer: HasFields, names: Sequence[str]) -> list[NDArray[Any]]:
-    """Return the fields of an answer that `--print` names, as columns.
+    """Return the fields of an answer that `--print` names, in that order; all have the same number of values.
 
     Raises
     ------
     UsageError
-        If there is no such field, or the fields are of different lengths.
+        If there is no such field, or the fields have different numbers of values.
     """
     fields = [answer.field(name) for name in names]
     if len({values.size for values in fields}) > 1:
@@ -310,7 +323,7 @@ def collect_fields(answer: HasFields, names: Sequence[str]) -> list[NDArray[Any]
 
 
 def refuse_bytes(format_name: str) -> None:
-    """Raise `UsageError` if a format that is no text would be written to a terminal."""
+    """Raise `UsageError` if a format is binary and standard output is a terminal."""
     from normcli.tensors.formats.file_formats import FORMATS
 
     if not FORMATS[f".{format_name}"].is_text and sys.stdout.isatty():

@@ -26,22 +26,23 @@ if TYPE_CHECKING:
 
 
 _LEAST_MEASURED = 1_000_000
-"""Bytes below which a rate says more of the start of a program than of its speed."""
+"""The size in bytes up to which no rate is reported: it would measure the start of the program."""
 
 _SHOWN = (PAGE, *PICTURES)
-"""The formats of files that show a result, and do not hold its tensor."""
+"""The formats that show a result in place of its tensor: the page and the pictures."""
 
 _SHOWN_SUFFIXES = tuple(suffix for suffix, name in SUFFIXES.items() if name in _SHOWN)
 
 
 class Outputs(NamedTuple):
-    """The destinations of results; None where a result is not written.
+    """The destinations of the results of one tensor.
 
     Parameters
     ----------
     tensor, statistics : Destination or None
+        None if the normalized tensor, or its statistics, are not saved.
     document : Destination or None
-        Of the answer; None where a tensor is written and nothing else is asked for.
+        The destination of the answer; None if only the tensor is written.
     """
 
     tensor: Destination | None
@@ -54,7 +55,7 @@ class Outputs(NamedTuple):
         return self.tensor is not None and self.tensor.path == STANDARD_STREAM
 
     def start(self, files: WholeFiles, problem: Problem) -> NDArray[Any] | None:
-        """Return the array that the result is to be calculated into, if that lies in a file; else None."""
+        """Return the memory-mapped output file to calculate into; None if `save` has to write the tensor."""
         dtype = problem.plan.choose_output_dtype(problem.tensor.values.dtype)
         return None if self.tensor is None else self.tensor.start_tensor(files, problem.tensor, dtype)
 
@@ -66,9 +67,18 @@ class Outputs(NamedTuple):
         out: NDArray[Any] | None,
         updated: Mapping[str, NDArray[Any]] = MappingProxyType({}),
     ) -> None:
-        """Write the statistics, also running ones, and the tensor unless it was calculated into its file.
+        """Write the statistics, and the tensor unless it was calculated into its file.
 
-        The files take their places when `files` closes.
+        Parameters
+        ----------
+        files : WholeFiles
+            The block's files; they replace what is at their paths when it closes without an error.
+        problem : Problem
+        result : Result
+        out : ndarray or None
+            What `start` returned.
+        updated : mapping of str to ndarray
+            Running statistics, written beside the statistics of the tensor.
         """
         if self.statistics is not None:
             self.statistics.write_arrays(
@@ -80,12 +90,12 @@ class Outputs(NamedTuple):
             self.tensor.write_tensor(files, Saved.like(problem.tensor, result.normalized))
 
     def warn(self, run: RunOptions, problem: Problem) -> None:
-        """Say which columns of a table are not written."""
+        """Warn of what `describe_written` finds, such as columns of the input table that are not written."""
         if self.tensor is not None:
             run.warn(problem.tensor.source, *describe_written(self.tensor, problem.tensor))
 
     def report(self, run: RunOptions, result: Result, seconds: float) -> None:
-        """Say what was written to a file, how fast, and how to see more."""
+        """Write shape, dtype, size, time and rate of the saved tensor to standard error, if one is saved."""
         if self.tensor is None or self.is_stream:
             return
         size = self.tensor.measure()
@@ -97,9 +107,12 @@ class Outputs(NamedTuple):
 
 
 def choose_outputs(answer: AnswerOptions) -> Outputs:
-    """Return where the normalized tensor, the statistics and the answer go.
+    """Return the destinations of the normalized tensor, the statistics and the answer.
 
-    Contradictions and files that cannot be written are refused here, before any work.
+    Raises
+    ------
+    UsageError
+        If options contradict each other, or a file cannot be written.
     """
     output, format_name = answer.output, answer.format_name
     is_page = format_name == PAGE or (output is not None and output.lower().endswith(_SHOWN_SUFFIXES))
@@ -126,7 +139,7 @@ def choose_outputs(answer: AnswerOptions) -> Outputs:
 
 
 def require_distinct(paths: dict[str, str | None]) -> None:
-    """Raise `UsageError` if two options name one file: each result would overwrite the other."""
+    """Raise `UsageError` if two options name the same file, given path by option; None and `-` are ignored."""
     seen: dict[str, str] = {}
     for option, path in paths.items():
         if path is not None and path != STANDARD_STREAM:

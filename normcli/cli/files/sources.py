@@ -1,4 +1,4 @@
-"""From the options that name a tensor or a parameter to its values: a file, JSON in place, or a recipe."""
+"""Tensors and parameters that options name: from a file, from JSON in place, or generated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _OF_RECIPES = ("dist", "low", "high", "skip", "seed", "rng")
 
 _NUMBERS = re.compile(r"[-+.\deE\s]+(,[-+.\deE\s]+)+")
-"""Numbers with commas between them, as a list without its brackets."""
+"""Two or more numbers with commas between them: a list without its brackets."""
 
 
 def load_input(settings: Settings) -> Tensor:
@@ -33,9 +33,10 @@ def load_input(settings: Settings) -> Tensor:
     Raises
     ------
     UsageError
-        If they name none, several, or a recipe without its shape.
+        If the options name no tensor or several; if an option of generated tensors, tables or residuals is
+        given without one.
     DataError
-        If the residual is of another shape.
+        If the tensor cannot be read, or the residual does not fit it.
     """
     residual = settings.source.residual
     require_one_stream(settings, residual)
@@ -57,7 +58,7 @@ def load_input(settings: Settings) -> Tensor:
 
 
 def _load_input(settings: Settings) -> Tensor:
-    """Return the tensor that the options name."""
+    """Return the tensor that the options name, without the residual."""
     source = settings.source
     given = {"--input": source.inputs or None, "--data": source.data, "--shape": source.shape}
     named = [name for name, value in given.items() if value is not None]
@@ -88,15 +89,16 @@ def _load_input(settings: Settings) -> Tensor:
 
 
 def require_one_stream(settings: Settings, *others: str | None) -> None:
-    """Raise `UsageError` if standard input would have to hold several tensors: the input and others."""
+    """Raise `UsageError` if more than one of the inputs and other files is standard input (`-`)."""
     if [*settings.source.inputs, *others].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the other needs a file")
 
 
 def load_actual(name: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:
-    """Return a tensor that is held against the input, its columns in the order of the input's names.
+    """Return a tensor to compare with the input; a table's columns are arranged by the names `columns`.
 
-    The options of tables are the input's; all of a file that has no such columns, or is no table, is taken.
+    The file is read with the input's options for tables. If they do not apply to it (it is no table, or has no
+    such columns), it is read whole.
     """
     from normcli.tensors.files import load
 
@@ -108,14 +110,14 @@ def load_actual(name: str, settings: Settings, columns: tuple[str, ...] | None) 
 
 
 def load_file(name: str, settings: Settings) -> Tensor:
-    """Return the tensor of a file; what there is to know of how it was read goes to stderr."""
+    """Return the tensor of a file; remarks on reading go to stderr once the command has succeeded."""
     from normcli.tensors.files import load
 
     return _note_remarks(load(name, settings.source.table()), settings)
 
 
 def _note_remarks(tensor: Tensor, settings: Settings) -> Tensor:
-    """Return a tensor; what there is to know of how it was read goes to stderr."""
+    """Return the tensor itself, after its remarks on reading are noted for stderr."""
     keep_names(tensor.columns or ())
     for remark in tensor.remarks:
         settings.run.note(tensor.source, remark)
@@ -123,19 +125,19 @@ def _note_remarks(tensor: Tensor, settings: Settings) -> Tensor:
 
 
 def make_recipe(source: SourceOptions) -> Recipe:
-    """Return the recipe of a generated tensor, with the defaults of what the options leave open."""
+    """Return the recipe of a generated tensor; options that are not given have `Recipe`'s defaults."""
     from normcli.tensors.random.recipe import Recipe
 
     return Recipe(**{name: value for name in Recipe._fields if (value := getattr(source, name)) is not None})
 
 
 def load_parameters(plan: Plan, settings: Settings) -> Mapping[str, NDArray[Any] | None]:
-    """Return gamma and beta as they are given, or drawn from a seed.
+    """Return gamma and beta by name: given arrays (None where not given), or arrays drawn with `--affine-seed`.
 
     Raises
     ------
     UsageError
-        If they are given both directly and by a seed.
+        If `--affine-seed` stands beside a given gamma or beta.
     """
     given, seed = load_affine(settings.parameters, plan.grid.columns), settings.parameters.affine_seed
     if seed is None:
@@ -155,16 +157,18 @@ def load_parameters(plan: Plan, settings: Settings) -> Mapping[str, NDArray[Any]
 
 
 def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None) -> NDArray[Any]:
-    """Read gamma, beta, a running statistic or a mask: one number, JSON in place, or a file.
+    """Return gamma, beta, a running statistic or a mask as an array: one number, JSON in place, or a file.
+
+    A table with one column is an array of one axis if it is gamma or beta.
 
     Parameters
     ----------
     name : str
-        Of the option.
+        The option's name without dashes.
     text : str
-        Its value.
+        The option's value.
     columns : tuple of str or None
-        The names of the tensor's columns, by which those of a table are arranged.
+        The names of the tensor's columns; a table's columns are brought into their order.
     """
     import numpy as np
 
@@ -184,11 +188,11 @@ def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None)
 
 
 _AFFINE = ("gamma", "beta")
-"""Parameters that a table may hold as its only column."""
+"""The parameters whose values may be the rows of a table with one column."""
 
 
 def load_typed(option: str, text: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:
-    """Return a tensor beside the input: JSON in place, or a file as `load_actual` returns it."""
+    """Return the tensor that an option names: JSON or a number in place, or a file, read by `load_actual`."""
     if _is_typed(text) or (_is_number(text) and not os.path.exists(text)):  # noqa: PTH110
         from normcli.tensors.tensor import Tensor
 
@@ -198,7 +202,7 @@ def load_typed(option: str, text: str, settings: Settings, columns: tuple[str, .
 
 
 def _is_typed(text: str) -> bool:
-    """Whether a value is numbers typed in place, and no file."""
+    """Whether a text is a list of numbers, not the name of a file."""
     return text.lstrip().startswith("[") or _NUMBERS.fullmatch(text) is not None
 
 
@@ -211,7 +215,7 @@ def _is_number(text: str) -> bool:
 
 
 def _parse_values(text: str, option: str) -> Parsed:
-    """Return the numbers of a printed array, or of JSON, which needs no brackets around a single list."""
+    """Return the array that a text holds, as JSON, as numbers with commas, or as NumPy or PyTorch print it."""
     from normcli.tensors.formats.json_lists import parse_json
 
     try:
@@ -229,10 +233,10 @@ def _parse_values(text: str, option: str) -> Parsed:
 def load_affine(
     parameters: ParameterOptions, columns: tuple[str, ...] | None = None
 ) -> dict[str, NDArray[Any] | None]:
-    """Return gamma and beta as they are given, by name; None where they are not."""
+    """Return the given gamma and beta by name; None for one that is not given."""
     return {name: load_optional(name, getattr(parameters, name), columns) for name in _AFFINE}
 
 
 def load_optional(name: str, text: str | None, columns: tuple[str, ...] | None = None) -> NDArray[Any] | None:
-    """Read a parameter as `load_parameter` does; return None where nothing is given."""
+    """Return what `load_parameter` returns; None if `text` is None."""
     return None if text is None else load_parameter(name, text, columns)

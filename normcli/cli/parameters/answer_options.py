@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def output(text: str, metavar: str = "FILE") -> Option:
-    """Return the option that says where the result of a verb goes."""
+    """Return the option `--output` with a help text of its own."""
     return option("-o", "--output", metavar=metavar, help=text)
 
 
@@ -61,7 +61,7 @@ ANSWER_FILE = output("Write the answer to a file, in the format that its name en
 
 
 def print_fields(known: Sequence[str] = ()) -> Option:
-    """Return the option that prints fields; none are known of an answer that tells them itself."""
+    """Return the option `--print`; with known fields, its help lists them and it refuses others."""
     text = "Print a field, a number a line, in full precision; several are columns, with tabs between them."
     listed = f" Fields: {', '.join(known)}." if known else ""
     return option(
@@ -77,7 +77,7 @@ def _join_words(
 
 
 def print_of(norm: Norm) -> Option:
-    """Return the option that prints fields of a norm's answer."""
+    """Return the option `--print` with the fields that the answer of a norm has."""
     running = ("running_mean", "running_var") if norm.tracks else ()
     return print_fields((*norm.all_statistics, *running, *norm.vector_names, *FIELDS))
 
@@ -109,10 +109,10 @@ LOOK = (
 COLOUR = LOOK[-1]
 
 TABLE = (FORMAT, *LOOK)
-"""An answer that has no other formats than tables have."""
+"""The format and look of an answer that is always printed, never drawn or shown as a page."""
 
 ANSWER = (ANSWER_FILE, ANY_FORMAT, *LOOK)
-"""An answer on standard output or in a file."""
+"""The format, look and file of an answer that may also be a page or a picture."""
 
 THREADS = option("--threads", type=click.IntRange(min=1), help="At most so many. [default: all processors]")
 
@@ -120,7 +120,7 @@ CLUSTER = (
     option("--scheduler", metavar="ADDRESS", help="Work on the dask cluster there: tcp://host:8786."),
     option("--workers", type=click.IntRange(min=1), metavar="N", help="Work in N dask processes here."),
 )
-"""Who works, if not threads of this process."""
+"""The options for dask workers in place of threads of this process."""
 
 QUIET = option("-q", "--quiet", is_flag=True, help="No warnings, notes or progress bar on standard error.")
 
@@ -134,5 +134,5 @@ RUN = (
 
 
 def show(parts: tuple[str, ...]) -> Option:
-    """Return the option that chooses the parts of a table."""
+    """Return the option `--show`, which chooses the parts of a table."""
     return option("--show", type=Words(parts), metavar="PARTS", help=f"What a table shows: {','.join(parts)}.")

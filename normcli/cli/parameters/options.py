@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def declare_inputs(text: str, metavar: str = "[FILE]") -> tuple[Option, Option]:
-    """Return the two spellings of the files to work on: words of their own, and -i; the words come first."""
+    """Return the argument and the option `-i` that both name input files; the argument's files come first."""
     return (
         click.argument("files", nargs=-1, metavar=metavar),
         option("-i", "--input", "inputs", metavar="FILE", multiple=True, help=text),
@@ -45,7 +45,7 @@ def declare_inputs(text: str, metavar: str = "[FILE]") -> tuple[Option, Option]:
 
 
 def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
-    """Return the options that name the tensor, or several that each are a batch."""
+    """Return the options that name the tensor and its residual; `several`: files are one batch each."""
     text = (
         "Or FILE alone: .npy, .npz, .json, .jsonl, .csv, .tsv, .safetensors, .parquet; FILE:KEY picks an "
         "array, or a column of a table; - is standard input."
@@ -73,7 +73,7 @@ def _declare_bound(name: str, text: str) -> Option:
 
 
 def _choose_rule(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
-    """Return the callback of an option that sets a rule of reading stores for as long as the command runs."""
+    """Return the callback of an option that sets one field of `StoreRules` while the command runs."""
 
     def choose(ctx: click.Context, param: click.Parameter, chosen: bool) -> None:
         Stores.rules = Stores.rules._replace(**{name: chosen})
@@ -110,7 +110,7 @@ TABLE_INPUT: tuple[Option, ...] = (
         help="Of such a store that holds next to no chunk of a large array: read the others as its fill value.",
     ),
 )  # fmt: skip
-"""Options for reading tables (CSV, TSV, JSON records, JSON Lines, Parquet) and stores."""
+"""The options for reading tables (CSV, TSV, JSON records, JSON Lines, Parquet) and stores."""
 
 RECIPE = (
     option("--shape", type=parse_shape, metavar="N,N,…", help="Generate a tensor of this shape instead."),
@@ -131,7 +131,10 @@ TENSOR: tuple[Option, ...] = (*_declare_source(), *TABLE_INPUT, *RECIPE)
 
 
 def declare(row: norms.Option, norm: Norm | None = None) -> Option:
-    """Return a row of the table of options for click, with the default that it has in a norm or in any."""
+    """Return the click option for a row of the table of options.
+
+    Its help names the default: that of the norm, or without a norm the one common to all norms.
+    """
     default = row.default if norm is None else row.find_default(norm)
     if norm is None and row.name in ("eps", "eps_mode"):
         default = "each norm's"
@@ -167,11 +170,11 @@ _AFFINE = {
     "gamma": ("--weight", "The scale: a file, JSON in place or one number."),
     "beta": ("--bias", "The shift, likewise."),
 }
-"""The parameters: what layers call each, and its help."""
+"""Parameter → the option by the name that layers use, and its help."""
 
 
 def declare_affine(names: Iterable[str] = tuple(_AFFINE), *, with_synonyms: bool = True) -> list[Option]:
-    """Return the options of gamma and beta, with what layers call them unless that is something else here."""
+    """Return the options `--gamma` and `--beta`; with synonyms, `--weight` and `--bias` name them too."""
     return [
         option(f"--{name}", *([synonym] if with_synonyms else []), name, metavar="VALUE", help=text)
         for name, (synonym, text) in _AFFINE.items()
@@ -273,14 +276,14 @@ STATE = option("--state", metavar="FILE.npz", help="Where running statistics are
 
 
 def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:
-    """Return the rows of the table that a norm has, except what its name fixes and the one called `but`."""
+    """Return the click options of a norm, except those that its name fixes and the one called `but`."""
     left_out = {but, *named.fixed}
     rows = (row for row in OPTIONS if row.belongs_to(named.norm) and row.name not in left_out)
     return [declare(row, named.norm) for row in rows]
 
 
 def of_columns(norm: Norm) -> tuple[Option, ...]:
-    """Return the option that groups the rows of a table, of a norm of columns."""
+    """Return the option `--by` for a norm that reduces the first axis; an empty tuple for others."""
     text = (
         "Of a table: each value of this column, or of several (shop,month), by name or number, has statistics "
         "of its own, which its rows are normalized with."
@@ -289,7 +292,10 @@ def of_columns(norm: Norm) -> tuple[Option, ...]:
 
 
 def of_problem(named: NamedNorm, *, but: str = "", several: bool = False) -> list[Option]:
-    """Return the options of a tensor, those of a norm as `of_norm`, gamma, beta and running statistics."""
+    """Return the options of the tensor, the norm (as `of_norm`), gamma and beta, and running statistics.
+
+    `several` is passed on to the help of the input.
+    """
     affine = declare_affine(named.norm.parameter_names)
     return [
         *_declare_source(several=several),

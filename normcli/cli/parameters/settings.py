@@ -27,14 +27,17 @@ if TYPE_CHECKING:
 
 
 _MOST_NOTES = 3
-"""The most notes on files that are written out; further ones are counted."""
+"""The most notes on files that are written out; a further line gives the number of the others."""
 
 NOTES = "normcli.notes"
-"""Under this a command's context keeps what is written when it has succeeded."""
+"""The key of `Context.meta` that holds the callables that write notes after the command has succeeded."""
 
 
 class SourceOptions(NamedTuple):
-    """The options for the input's source; None for an option that is not given."""
+    """The options for the source of the input; None where an option is not given.
+
+    `wanted` is no option: the columns' names in the order in which a table's columns are arranged.
+    """
 
     inputs: tuple[str, ...] = ()
     data: str | None = None
@@ -59,12 +62,12 @@ class SourceOptions(NamedTuple):
 
     @property
     def describes_table(self) -> bool:
-        """Whether anything is said of a table."""
+        """Whether an option for reading tables is given."""
         named = ("columns", "exclude", "delimiter", "decimal", "thousands", "header", "wanted")
         return any(getattr(self, name) is not None for name in named)
 
     def table(self) -> TableOptions:
-        """Return how a table is read."""
+        """Return the options for reading tables as a `TableOptions`."""
         from normcli.tensors.tables.line_records import find_delimiter
         from normcli.tensors.tables.tables import TableOptions
 
@@ -91,7 +94,7 @@ class SurroundingOptions(NamedTuple):
 
 
 class QuantizingOptions(NamedTuple):
-    """What a result is quantized to: see `normcli.quantizing.quantize.read_quantization`."""
+    """The options for quantizing: format, groups that share a scale, rounding of scales."""
 
     quantize: str | None = None
     per: str | None = None
@@ -99,7 +102,7 @@ class QuantizingOptions(NamedTuple):
 
 
 class ParameterOptions(NamedTuple):
-    """The affine step: values, or the seed that they are drawn from."""
+    """The options for gamma and beta: texts of values, or the seed that both are drawn with."""
 
     gamma: str | None = None
     beta: str | None = None
@@ -107,7 +110,7 @@ class ParameterOptions(NamedTuple):
 
 
 class RunningOptions(NamedTuple):
-    """Running statistics: those to begin or to evaluate with, and the file that keeps them."""
+    """The options for running statistics: values to begin or to evaluate with, and the file that keeps them."""
 
     evaluation: bool = False
     running_mean: str | None = None
@@ -153,7 +156,7 @@ class AnswerOptions(NamedTuple):
     colour: str = "auto"
 
     def view(self) -> View:
-        """Return how standard output is written to: a terminal has a width and may have colours."""
+        """Return the `View` for standard output: width None unless it is a terminal; colours by `--color`."""
         from normcli.documents.document import View
 
         terminal = sys.stdout.isatty()
@@ -178,12 +181,12 @@ class RunOptions(NamedTuple):
 
     @property
     def is_clustered(self) -> bool:
-        """Whether workers of a cluster do the work."""
+        """Whether workers of a dask cluster do the work."""
         return self.scheduler is not None or self.workers is not None
 
     @contextlib.contextmanager
     def open_effort(self) -> Iterator[Effort]:
-        """Yield the threads to work with, and a progress bar that ends with the block."""
+        """Yield an `Effort` with the threads to work with and an observer that shows progress."""
         from normcli.engine.walk import Effort
 
         with self.show_progress() as observer:
@@ -191,7 +194,11 @@ class RunOptions(NamedTuple):
 
     @contextlib.contextmanager
     def show_progress(self, *, beside: TextIO | None = None) -> Iterator[Watcher | None]:
-        """Show progress until the block ends, unless a stream that the block writes is a terminal."""
+        """Show progress on standard error until the block ends, and yield its watcher.
+
+        Nothing is shown, and None is yielded, under `--quiet` or if the stream `beside`, which the block writes
+        to, is a terminal.
+        """
         from normcli.cli.progress import watch_progress
         from normcli.tensors.pieces import Watch
 
@@ -211,7 +218,7 @@ class RunOptions(NamedTuple):
                 click.echo(make_printable(f"normcli: {subject}: {translate(message)}"), err=True)
 
     def warn_of_files(self, verb: str, notes: Sequence[tuple[str, str]]) -> None:
-        """Write notes, each with the name of its file, as `warn`: the first few; the others are counted."""
+        """Write (file, note) pairs with `warn`: the first three, and a line with the number of the others."""
         for name, note in notes[:_MOST_NOTES]:
             self.warn(name, note)
         hidden = len(notes) - _MOST_NOTES
@@ -219,12 +226,12 @@ class RunOptions(NamedTuple):
             self.warn(verb, f"{format_count(hidden, 'more such note')}, each of a file")
 
     def note(self, subject: str, message: str) -> None:
-        """Write how a file was read, as `warn`, once the command has succeeded: an error is the only line."""
+        """Have `warn` write a message once the command has succeeded; after an error it is not written."""
         context = click.get_current_context()
         context.meta.setdefault(NOTES, []).append(lambda: self.warn(subject, message))
 
     def warn_of_groups(self, norm: str, warnings: Sequence[str]) -> None:
-        """Write what is degenerate to standard error, as `warn`; under `--strict` raise `DegenerateError`."""
+        """Write warnings of degenerate groups; under `--strict`, raise `DegenerateError` if there are any."""
         if self.strict and warnings:
             raise DegenerateError(f"{norm}: {'; '.join(warnings)}")
         self.warn(norm, *warnings)
@@ -236,7 +243,7 @@ class Settings(NamedTuple):
     Parameters
     ----------
     request : Request
-        The norm as it is named, and its options; of verbs that are not asked of a norm the name is empty.
+        The norm by the name that the caller used, and its options; the name is "" for verbs that take no norm.
     source : SourceOptions
     around : SurroundingOptions
     quantizing : QuantizingOptions
@@ -263,13 +270,13 @@ class Settings(NamedTuple):
     given: frozenset[str] = frozenset()
 
     def refuse(self, reason: str, *names: str) -> None:
-        """Raise `UsageError` if one of some options is given: its name, and the reason."""
+        """Raise `UsageError`, with the option's name and the reason, if one of the named options is given."""
         for name in names:
             if name in self.given:
                 raise UsageError(f"{name} {reason}")
 
     def want(self, columns: tuple[str, ...] | None) -> Settings:
-        """Return these settings for an input whose columns are wanted in the order of some names."""
+        """Return the settings with an input whose columns are arranged by name; None: they stay in order."""
         return self._replace(source=self.source._replace(wanted=columns))
 
 
@@ -283,9 +290,18 @@ _KINDS = (
 def parse_settings(
     norm: str, values: Mapping[str, Any], params: Sequence[click.Parameter]
 ) -> tuple[Settings, dict[str, Any]]:
-    """Return the records that click's values make, and the values that are the verb's own.
+    """Return click's values as `Settings`, and the values of the verb's own options by name.
 
-    A record's field that the verb has no option for keeps its default.
+    A field of a record keeps its default where the verb has no such option.
+
+    Parameters
+    ----------
+    norm : str
+        The norm's name; "" for a verb that takes none.
+    values : mapping of str to value
+        The values of all parameters, as click parsed them.
+    params : sequence of click.Parameter
+        The command's parameters, whose defaults tell which options were given.
     """
     values = {**values, "inputs": (*values.get("files", ()), *values.get("inputs", ()))}
     records: list[Any] = [

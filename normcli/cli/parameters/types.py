@@ -1,4 +1,4 @@
-"""From texts of a command line to values, with errors that show what a valid text looks like."""
+"""Parsers of texts on a command line; their errors show what a valid text looks like."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
-    """Return the lengths of `2,3,4,4` or `2x3x4x4`; `()` is the shape of a single number."""
+    """Return the shape in a text such as `2,3,4,4` or `2x3x4x4`; `()` is the shape of a single number."""
     return _split_integers(text, r"\d{1,400}", ",x× ", "2,3,4,4")
 
 
 def parse_lengths(text: str) -> tuple[int, ...]:
-    """Return the lengths of sequences; how many and how long they may be depends on the tensor."""
+    """Return the lengths of sequences in a text such as `3,5,2`; they are not held against a tensor here."""
     return _split_integers(text, r"-?\d{1,18}", ", ", "3,5,2")
 
 
@@ -56,12 +56,12 @@ def parse_momentum(text: str) -> float | str:
 
 
 class FileName(click.types.StringParamType):
-    """A file, or FILE:KEY, or what else an option takes in a file's place."""
+    """A text that may name a file, or an array in it (`FILE:KEY`); it completes as one."""
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[str]]:
-        """Return the arrays of an archive behind its colon, else files."""
+        """Return the arrays of an existing file whose name a colon follows; otherwise files."""
         from click.shell_completion import CompletionItem
 
         path, colon, _ = incomplete.rpartition(":")
@@ -74,14 +74,14 @@ class FileName(click.types.StringParamType):
 
 
 class NormName(click.types.StringParamType):
-    """The name of a norm, or a word of some others.
+    """A text that may name a norm; it completes to names of norms.
 
     Parameters
     ----------
     others : mapping of str to str
-        Those words, and what they are.
+        Other words that are completed, with a description of each.
     files : bool
-        Whether files may stand there too.
+        Whether files are completed too.
     """
 
     def __init__(self, others: Mapping[str, str] = MappingProxyType({}), *, files: bool = False) -> None:
@@ -90,7 +90,7 @@ class NormName(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[str]]:
-        """Return the norms and the other words that begin so."""
+        """Return the norms, the other words and, if they may stand there, the files that begin with a text."""
         from normcli.cli.commands import complete_names
 
         files = FileName().shell_complete(ctx, param, incomplete) if self._files else []
@@ -98,7 +98,7 @@ class NormName(click.types.StringParamType):
 
 
 class Word(click.Choice[str]):
-    """One of a few words, which may have other names."""
+    """One of a few words, or a synonym of one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the word, or fail on one that is not known."""
@@ -111,7 +111,7 @@ class Words(click.ParamType[tuple[str, ...]]):
     Parameters
     ----------
     known : sequence of str
-        The words that there are; empty where only the answer knows them.
+        The words that are allowed; empty to allow any.
     """
 
     name = "words"
@@ -122,14 +122,14 @@ class Words(click.ParamType[tuple[str, ...]]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[str]]:
-        """Return the words that may stand behind the last comma."""
+        """Return the known words that begin with the text after the last comma."""
         from click.shell_completion import CompletionItem
 
         before, comma, begun = incomplete.rpartition(",")
         return [CompletionItem(f"{before}{comma}{word}") for word in self.known if word.startswith(begun)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Return the words in their order, or fail on one that is not known."""
+        """Return the words in their order; fail on an unknown word, or on none."""
         given = [word.strip() for word in value.split(",") if word.strip()]
         words = tuple(SYNONYMS.get(word, word) for word in given)
         unknown = [word for word in words if self.known and word not in self.known]
@@ -139,12 +139,12 @@ class Words(click.ParamType[tuple[str, ...]]):
 
 
 class Framework(click.ParamType[str]):
-    """A framework whose convention for a norm is known; the table of them is read on use alone.
+    """A framework whose convention for a norm is known; the table of conventions is imported on use.
 
     Parameters
     ----------
     norm : str
-        The short name.
+        The norm's short name.
     """
 
     name = "framework"
@@ -155,7 +155,7 @@ class Framework(click.ParamType[str]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[str]]:
-        """Return the frameworks that begin so."""
+        """Return the frameworks whose names begin with a text."""
         from click.shell_completion import CompletionItem
 
         from normcli.norms.conventions import list_frameworks
@@ -163,14 +163,14 @@ class Framework(click.ParamType[str]):
         return [CompletionItem(name) for name in list_frameworks(self.norm) if name.startswith(incomplete)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the framework's name."""
+        """Return the name of the framework that has a name or alias."""
         from normcli.norms.conventions import find_convention
 
         return find_convention(value, self.norm).framework
 
 
 class OptionValue(click.ParamType[Any]):
-    """A value of a row of the table of options, which reads and checks it.
+    """The value of an option of the table of options; the option's row parses and checks it.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class OptionValue(click.ParamType[Any]):
         self.name, self._row = row.kind.value, row
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value; a vector is read as gamma is, from a file too."""
+        """Return the parsed value; a vector may be a file, JSON or one number, as gamma may."""
         if self._row.kind is OptionKind.VECTOR:
             from normcli.cli.files.sources import load_parameter
 
@@ -193,10 +193,10 @@ class OptionValue(click.ParamType[Any]):
 
 
 class LikeOption(click.Option):
-    """The option of a `Framework`, whose help lists them in words that a line may be broken between."""
+    """An option of type `Framework`, whose help lists the frameworks with blanks, so that lines can break."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the option and its help, with the frameworks that there are."""
+        """Return the option's name and its help, which ends with the frameworks of the norm."""
         from normcli.norms.conventions import list_frameworks
 
         record = super().get_help_record(ctx)
@@ -206,12 +206,12 @@ class LikeOption(click.Option):
 
 
 class Shard(click.ParamType[tuple[int, int]]):
-    """One of several parts: `3/64`."""
+    """One of several parts, written `3/64`: the third of 64."""
 
     name = "shard"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """Return the number of the part, from 1, and how many there are."""
+        """Return the number of the part, from 1, and the number of parts."""
         found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", value)
         number, count = map(int, found.groups()) if found else (0, 0)
         if not 1 <= number <= count:

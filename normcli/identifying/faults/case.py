@@ -96,7 +96,8 @@ class Case:
     def parts(self) -> frozenset[str]:
         """The parts of the norm and its given inputs, by the names that `Row.needs` uses.
 
-        Of "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input", "slice".
+        The names are "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input",
+        "slice".
         """
         over = self.plan.request.over is not None
         has = {

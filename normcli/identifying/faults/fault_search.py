@@ -45,8 +45,17 @@ def claims_of_places(
 ) -> tuple[Claim, ...]:
     """Return the claims that rows of a large tensor stand elsewhere, or that a part of it is wrong.
 
-    Empty without such a fault, for tensors that are too small or too large (see `open_wide_case`), and where
-    some values are masked or sliced. The arguments are described at `recover_used`.
+    Empty without such a fault, for tensors that are too small or too large (see `open_wide_case`), and with a
+    mask or a slice of values.
+
+    Parameters
+    ----------
+    subject : AskedNorm
+        The requested norm.
+    x, y : ndarray
+        Input and output, of the plan's shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
     """
     is_whole = subject.is_open and subject.inputs.selection is None
     case = open_wide_case(subject, x, y, dtype) if is_whole else None
@@ -230,7 +239,16 @@ def shows_nothing(subject: AskedNorm, x: NDArray[Any]) -> bool:
 def counts_masked(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
     """Whether statistics that count the masked values too explain every unmasked y within rounding.
 
-    False without a mask. The arguments are described at `recover_used`.
+    False without a mask.
+
+    Parameters
+    ----------
+    subject : AskedNorm
+        The requested norm, with its mask.
+    x, y : ndarray
+        Input and output, of the plan's shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
     """
     plan, selection = subject.plan, subject.inputs.selection
     if selection is None or selection.mask is None or not plan.has_groups:

@@ -155,7 +155,14 @@ MOST_VALUES = 1 << 20
 def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) -> Iterator[str]:
     """Yield the names of the image constants, and untrained layers, that explain y within rounding.
 
-    The arguments are described at `name_map`.
+    Parameters
+    ----------
+    found : PlainMap
+        The fitted map that explains y.
+    x, y : ndarray
+        Input and output, or a sample of them, of one shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
     """
     level = Level(dtype.name, 1.0, _ROUNDINGS)
     for constants in (*CONSTANTS, *_UNTRAINED):

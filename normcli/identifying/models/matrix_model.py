@@ -233,7 +233,14 @@ _CONVERGED = 2.0**-45
 
 
 class Start(NamedTuple):
-    """A possible start of power iterations: one number for each row (u) or column (v)."""
+    """A vector from which power iterations start.
+
+    Parameters
+    ----------
+    name : str
+        `u` for a vector with a number for each row of the matrix, `v` for each column.
+    vector : tuple of float
+    """
 
     name: str
     vector: tuple[float, ...]

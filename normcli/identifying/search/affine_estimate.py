@@ -186,9 +186,9 @@ def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
 def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]:
     """Yield the sets of axes along which gamma and beta may vary, with fewer than `most` pairs.
 
-    These are no axis (if `most` is finite), the second axis or the last, and the reduced axes. A channel axis
-    is left out if its groups are whole channels: then any scale and shift of a channel fits, which proves
-    nothing.
+    These are no axis (if `most` is finite), the second axis, the last axis, and the reduced axes. The second
+    and the last are left out if no axis longer than 1 is kept: the one group then holds whole channels, each of
+    which some scale and shift fit anyway.
     """
     rank = len(grid.shape)
     kept = {axis for axis, length in enumerate(grid.shape) if length > 1} - set(grid.axes)
@@ -201,7 +201,7 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
 
 
 def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[float]:
-    """Return the usual eps with which the fit explains all values of the target, times its margin."""
+    """Return the usual eps whose fit is within the target's margin times the bounds of all its values."""
     usual = list_usual(target.dtype)
     moved = plain._replace(model=plain.model._replace(eps_mode=mode))
     fit = regress(moved, usual, target)

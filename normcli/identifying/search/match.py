@@ -58,7 +58,7 @@ _MOST_LOST = 2.0**-8
 
 
 _MOST_ULP = 2.0**40
-"""A match whose values are further off, in ulp, is not explained by rounding."""
+"""A match with a value more than this many ulp from the exact result is not explained by rounding."""
 
 _FEW_EXACT = 0.1
 """If means have lost digits, a match is doubtful with a smaller share of exact values than this."""

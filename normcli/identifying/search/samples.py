@@ -202,7 +202,7 @@ class Samples:
     def find_wrong(self, undefined: Sample, affine: AffineStep) -> Selected:
         """Return which values of groups with infinity or NaN contradict an affine step, whatever the divisor.
 
-        Wrong are values that are finite where the norm's are not, and others than its finite ones.
+        Wrong are finite values where the norm's result is not finite, and others than its finite values.
         """
         actual, level = undefined.actual, self.levels[-1]
         expected = undefined.place(affine).apply(undefined.standard.values)

@@ -212,7 +212,7 @@ def choose_others(best: Match, others: Iterable[Match]) -> list[Match]:
 
 
 def _make_key(match: Match) -> tuple[Any, ...]:
-    """Return what is told of a match; with the place of eps only if an eps of 0 does not fit."""
+    """Return a key of a match's words; the place of eps is left out if an eps of 0 fits too."""
     place = None if match.eps_range[0] == 0.0 else match.eps_mode
     return (place, *(getattr(match, name) for name in _TELLING))
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from normcli.norms.layout import Layout
 
 SUGGEST = "normcli identify … --suggest"
-"""The command that prints which input tells apart what fits."""
+"""The command that suggests an input for which the candidates differ."""
 
 
 def diagnose(found: Identification) -> Diagnosis:

@@ -3,6 +3,7 @@
 - `kernel`: a norm in NumPy whose parts can be replaced, its layers and its data
 - `row`: the columns of the tables
 - `around`, `order`, `statistics`, `stored`, `parameters`, `behind`, `where`: the rows, by the joint that is moved
+- `today`: their kernels on layers with a slice, or with a gamma of each sample or head
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from normcli.numerics.elements.gate import Gated
 from normcli.numerics.rounding import widen
 from normcli.results.given_inputs import SelectionRequest, select
 from normcli.tensors.residual import Addends
-from tests.plants.faults import around, behind, order, parameters, statistics, stored, where
+from tests.plants.faults import around, behind, order, parameters, statistics, stored, today, where
 from tests.plants.faults.kernel import Array, Kernel, Layer, Way, make_kernel
 from tests.plants.faults.row import Row
 
@@ -28,7 +29,16 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.solution import Given
 
-TABLE = (*around.ROWS, *order.ROWS, *statistics.ROWS, *stored.ROWS, *parameters.ROWS, *behind.ROWS, *where.ROWS)
+TABLE = (
+    *around.ROWS,
+    *order.ROWS,
+    *statistics.ROWS,
+    *stored.ROWS,
+    *parameters.ROWS,
+    *behind.ROWS,
+    *where.ROWS,
+    *today.ROWS,
+)
 
 
 @dataclass(frozen=True)

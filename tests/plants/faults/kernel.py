@@ -155,8 +155,9 @@ class Kernel:
 
     @property
     def n(self) -> int:
-        """How many values share a statistic."""
-        return self.plan.grid.group_size
+        """How many values a statistic is of: those of a group, or of its slice."""
+        first, last = self.plan.request.over or (0, self.plan.grid.group_size)
+        return last - first
 
     @property
     def lanes(self) -> int:

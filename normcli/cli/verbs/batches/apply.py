@@ -1,4 +1,4 @@
-"""`normcli apply` and `normcli invert`: files normalized with fitted statistics, and turned back."""
+"""`normcli apply` and `normcli invert`: files normalized with fitted statistics, and the inverse."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _invert(settings: Settings, stats: str | None, *, partial: bool, of: str | N
 
 
 def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
-    """Yield what may be lost, in words."""
+    """Yield warnings of the accuracy that inverted values may have lost, given the number of all values."""
     if loss.count:
         yield (
             f"{loss.count:,} of {format_count(size, 'value')} may be more than 1 ulp from what they were: "
@@ -94,7 +94,7 @@ def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
 
 
 def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inverts: bool) -> None:
-    """Apply the statistics of a stats file to each file, or undo that, and write the results."""
+    """Apply the statistics of a stats file to each input, or invert them, and write the results."""
     files = settings.source.inputs
     if stats is None or not files:
         raise UsageError("give a stats file and the files to use it on: stats.npz FILE… -o OUT")
@@ -155,7 +155,7 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
 
 
 def _restore_by(settings: Settings, text: str | None, of: str) -> None:
-    """Undo a norm by the statistics of another tensor, and write the result."""
+    """Undo a norm with the statistics of the tensor in the file `of`, and write the result."""
     from normcli.cli.files.sources import load_file
     from normcli.library.restoring import restore_by
     from normcli.norms.request import Request, parse_norm_spec
@@ -181,7 +181,7 @@ def _restore_by(settings: Settings, text: str | None, of: str) -> None:
 
 
 def _refuse_exchanged(stats: str, files: Sequence[str]) -> None:
-    """Raise `UsageError` where not the first argument is a stats file, but one of the files to use it on."""
+    """Raise `UsageError` if the first argument is no stats file, but one of the other files is."""
     from normcli.fitting.stats_file import is_stats_file
 
     found = next(filter(is_stats_file, files), None)
@@ -190,7 +190,7 @@ def _refuse_exchanged(stats: str, files: Sequence[str]) -> None:
 
 
 def use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, inverts: bool) -> list[str]:
-    """Write the result of one file; return what to warn of."""
+    """Apply statistics to one file, or invert them, write the result, and return warnings for the user."""
     from normcli.fitting.subject import require_order
     from normcli.fitting.use import use_stats
     from normcli.tensors.formats.file_formats import Saved

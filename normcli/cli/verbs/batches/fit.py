@@ -1,4 +1,4 @@
-"""`normcli fit NORM` and `normcli merge`: exact statistics over any number of files, kept, printed, as code."""
+"""`normcli fit NORM` and `normcli merge`: exact statistics over files, saved, printed, or written as code."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _tell_repeated(tell: Callable[[str, str], None], paths: Sequence[str]) -> No
 
 
 def _tell_copies(tell: Callable[[str, str], None], paths: Sequence[str]) -> None:
-    """Name stats files that are another one under another name; those that cannot be read are refused later."""
+    """Report each stats file that has the same bytes as an earlier one; unreadable files are skipped here."""
     first: dict[bytes, str] = {}
     for path in dict.fromkeys(paths):
         with contextlib.suppress(OSError):
@@ -197,7 +197,13 @@ def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
 
 
 def _choose_output(settings: Settings) -> Destination | None:
-    """Return where the statistics are kept; contradictions are refused before any work."""
+    """Return the destination of the stats file, or None without `--output`.
+
+    Raises
+    ------
+    UsageError
+        If two of `--emit`, `--print` and `--format` are given, or the file cannot be written.
+    """
     asked = [name for name in ("--emit", "--print", "--format") if name in settings.given]
     if len(asked) > 1:
         raise UsageError(f"{' and '.join(asked)} each say what is printed; give one of them")
@@ -205,7 +211,7 @@ def _choose_output(settings: Settings) -> Destination | None:
 
 
 def _show(stats: Stats, settings: Settings, emit: str | None, destination: Destination | None) -> None:
-    """Keep and print statistics."""
+    """Write the stats file unless `destination` is None; print the statistics, as code if `emit` is given."""
     from normcli.answers.batches.fitted_statistics import EMITTERS, StatisticsAnswer, answer_fit
     from normcli.fitting.statistics import round_stats, warn
     from normcli.fitting.stats_file import write_stats

@@ -1,4 +1,4 @@
-"""`normcli fold`: batch normalization folded into the layer before it, spectral into the weight it divides."""
+"""`normcli fold`: batch norms folded into the layer before them, spectral norms into the weight they divide."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _MATRICES = NORMS[OF_MATRICES]
 _SUFFIXES = (".json", *ARCHIVES)
 
 _MOST_NAMES = 5
-"""The most names of weights in a note."""
+"""The most names that a note lists."""
 
 _OF_NORM = ("--running-mean", "--running-var", "--state", "--gamma", "--beta")
-"""The options of the norm behind one layer."""
+"""The options that describe the batch normalization behind one layer."""
 
 _LAYER = (
     option(
@@ -58,7 +58,7 @@ _LAYER = (
 
 
 class _Source(NamedTuple):
-    """The options for the layer into which a norm is folded, or for the layers of a state dict."""
+    """The options for the layer that a norm is folded into, or for the layers of a state dict."""
 
     conv_weight: str | None
     conv_bias: str | None
@@ -105,7 +105,7 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
 
 
 def _fold_batch(settings: Settings, source: _Source) -> None:
-    """Fold batch normalization into the layer before it."""
+    """Fold batch normalization into the layer before it, or every one of a state dict under `--checkpoint`."""
     if source.checkpoint is not None:
         _fold_norms(settings, source)
         return
@@ -173,7 +173,15 @@ def _fold_norms(settings: Settings, source: _Source) -> None:
 
 
 def _find_norms(path: str, given: str | None) -> tuple[dict[str, NDArray[Any]], list[NormedLayer], list[str]]:
-    """Return a state dict, the pairs that are given or that names tell, and the names of its norms."""
+    """Return the arrays of a state dict, its (layer, norm) pairs, and the names of its batch norms.
+
+    The pairs are those that `given` (`--pairs`) lists; if it is None, those that the names of modules imply.
+
+    Raises
+    ------
+    DataError
+        If no module keeps running statistics, or the names imply no pair.
+    """
     from normcli.running.checkpoint_fold import find_pairs, list_norms, read_pairs
     from normcli.tensors.many import load_all
 
@@ -190,7 +198,16 @@ def _find_norms(path: str, given: str | None) -> tuple[dict[str, NDArray[Any]], 
 
 
 def _describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_given: bool) -> Iterator[str]:
-    """Yield what the names and shapes of a state dict leave open."""
+    """Yield notes on what the names and shapes of a state dict leave open.
+
+    Parameters
+    ----------
+    pairs : sequence of NormedLayer
+    left : sequence of str
+        The names of norms in no pair.
+    is_given : bool
+        Whether the user or the graph of a model gave the pairs; False if names of modules imply them.
+    """
     if not is_given:
         yield "names tell the pairs; a norm before its layer is none of them, and --pairs says others"
     if is_open := [pair.layer for pair in pairs if pair.is_open]:
@@ -200,7 +217,7 @@ def _describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_giv
 
 
 def _fold_matrices(settings: Settings, source: _Source) -> None:
-    """Fold spectral normalization into a weight, or into those of a state dict."""
+    """Fold spectral normalization into a weight, or into every such weight of a state dict."""
     settings.refuse("is of bn, whose layer stands before it", "--pairs", "--dry-run")
     settings.refuse("is of bn; sn has none", *_OF_NORM)
     suffixes = _SUFFIXES if source.checkpoint is None else ARCHIVES
@@ -250,7 +267,16 @@ def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
 def _describe_state(
     folded: Sequence[FoldedMatrix], saved: Mapping[str, NDArray[Any]], has_open: Sequence[str]
 ) -> Iterator[str]:
-    """Yield what a state dict leaves open, and what stays of its parametrizations."""
+    """Yield notes on open choices in a state dict, and on parametrizations that stay in it.
+
+    Parameters
+    ----------
+    folded : sequence of FoldedMatrix
+    saved : mapping of str to ndarray
+        The state dict after folding.
+    has_open : sequence of str
+        The names of weights whose rows could be axis 0 or axis 1.
+    """
     from normcli.running.matrix_fold import find_parametrized
 
     if has_open:
@@ -270,12 +296,20 @@ def _describe_state(
 
 
 def _list_names(names: Sequence[str]) -> str:
-    """Return the first of some names in a row."""
+    """Return the first five names as a list with commas, which ends with `…` if there are more."""
     return ", ".join((*names[:_MOST_NAMES], *(("…",) if len(names) > _MOST_NAMES else ())))
 
 
 def _load_layer(settings: Settings, source: _Source) -> tuple[Layer, tuple[str, ...]]:
-    """Return the layer, its weight as it was given, and the order of the weight's axes."""
+    """Return the layer, with its weight in the given order of axes, and the names of these axes in order.
+
+    Raises
+    ------
+    UsageError
+        If there is no `--conv-weight`.
+    DataError
+        If the weight is a single number.
+    """
     from normcli.running.fold import Layer, find_order
 
     if source.conv_weight is None:
@@ -289,7 +323,10 @@ def _load_layer(settings: Settings, source: _Source) -> tuple[Layer, tuple[str, 
 
 
 def _require_channels(layer: Layer, running: Running, weight: NDArray[Any], order: tuple[str, ...]) -> None:
-    """Raise `DataError`, with the order of axes, unless there are statistics of each channel that comes out."""
+    """Raise `DataError`, which names the weight's axes, unless there is a statistic for each output channel.
+
+    A single value for all channels is accepted too, unless it is from a state file.
+    """
     from normcli.running.fold import find_order, format_outgoing
 
     found, count = running.statistics.mean.shape, layer.channels
@@ -303,7 +340,7 @@ def _require_channels(layer: Layer, running: Running, weight: NDArray[Any], orde
 
 
 def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode, str | None]:
-    """Return eps, its mode, and where eps is from: option, framework or state file; None is the default."""
+    """Return eps, its mode, and its source in words (option, framework, state file), None for the default."""
     import numpy as np
 
     from normcli.norms.plan import make_plan
@@ -319,7 +356,7 @@ def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode
 
 
 _FOLDS = {_NORM.name: _fold_batch, _MATRICES.name: _fold_matrices}
-"""The norms that a layer takes up → what does so."""
+"""Norm → the function that folds it into a layer."""
 
 FOLD = Verb(
     "fold",

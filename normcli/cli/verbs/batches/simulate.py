@@ -1,4 +1,4 @@
-"""`normcli simulate`: what chance does to a norm."""
+"""`normcli simulate`: the effect of randomly drawn batches on a norm's output."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 _POPULATION = (1024, 8, 4, 4)
-"""The shape of the population that is generated where none is named."""
+"""The shape of the population that is generated without an input."""
 
 _GROUPS = 2
-"""The number of groups of channels where a norm in groups is asked for without one."""
+"""The number of channel groups of a norm that needs one and is named without it."""
 
 
 def _parse_sizes(_: click.Context, param: click.Parameter, text: str | None) -> tuple[int, ...] | None:
-    """Return the sizes of batches in a list such as 1,2,4."""
+    """Return the batch sizes in a text such as `1,2,4`; None if the option is not given."""
     if text is None:
         return None
     try:
@@ -112,7 +112,7 @@ def _run(settings: Settings, what: str, **own: Any) -> None:
 
 
 def _choose_source(source: SourceOptions) -> SourceOptions:
-    """Return where the population comes from."""
+    """Return the options for the population's source; without an input, with the shape `_POPULATION`."""
     is_named = source.inputs or source.data is not None or source.shape is not None
     return source if is_named else source._replace(shape=_POPULATION)
 
@@ -137,7 +137,7 @@ def _simulate_training(settings: Settings, tensor: Tensor, norm: str = "bn", **o
 
 
 def _read_norm(text: str, settings: Settings) -> tuple[str, Request]:
-    """Return what a norm is called, and its request."""
+    """Return the text that names a norm and its options, and the request that it means."""
     from normcli.norms.request import Request
 
     spec = parse_norm_spec(text)
@@ -154,7 +154,7 @@ _OTHERS = {
     "batch-size": {"norm", "batch", "steps", "runs", "momentum", "since"},
     "training": {"norms", "batches", "draws"},
 }
-"""The options of the other simulation."""
+"""Simulation → the options that only the other simulation takes."""
 
 SIMULATE = Verb(
     "simulate",

@@ -1,4 +1,4 @@
-"""`normcli bn --state bn.npz`: batches enter the running statistics."""
+"""`normcli bn --state bn.npz`: running statistics updated with batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _Batch(NamedTuple):
-    """A batch that has entered, and what there is to write of it."""
+    """A batch that has updated the running statistics: its entry, its answer, and the call that saves it."""
 
     entry: TrackedBatch
     answer: Answer
@@ -40,12 +40,12 @@ class _Batch(NamedTuple):
 
 
 def track(settings: Settings) -> None:
-    """Update running statistics with each input, write what became of them, and keep them.
+    """Update running statistics with each input, write the results, and save the new state to `--state`.
 
     The state file changes only if all inputs could be read and all outputs were written: after a failure the
-    same command can be run again without counting a batch twice. So the new state is written to a temporary
-    file first, then the outputs, and then the file is renamed. A reader that closes the pipe early counts as
-    served.
+    same command can be run again without counting a batch twice. The new state is written to a temporary file
+    first, then the outputs are written, and then the file is renamed. If a reader closes the pipe early, the
+    outputs count as written.
     """
     from normcli.answers.batches.running_statistics import Tracking
     from normcli.running.average import choose_rule
@@ -88,12 +88,15 @@ def track(settings: Settings) -> None:
 
 
 def _choose_outputs(settings: Settings) -> list[Outputs]:
-    """Return where what comes of each batch goes.
+    """Return the destinations of each batch's results, one `Outputs` for each input (one without inputs).
+
+    With several inputs and `--output`, that is a folder, and only the normalized tensors are saved.
 
     Raises
     ------
     UsageError
-        If an option is of one tensor's answer alone, or of one batch and there are several.
+        If `--show` or a format for a single tensor is given; with several inputs, `--print`, `--stats-output`
+        or `-o -`; if two options name the same file, or a file cannot be written.
     """
     answer, inputs = settings.answer, settings.source.inputs
     if answer.show is not None:
@@ -121,7 +124,13 @@ def _choose_outputs(settings: Settings) -> list[Outputs]:
 
 
 def _finish(run: Tracking, batch: _Batch, outputs: Outputs, answer: AnswerOptions, files: WholeFiles) -> None:
-    """Write the outputs, print the run or a field of the batch, and replace the state file."""
+    """Write the outputs, print the run or fields of the last batch, and replace the state file.
+
+    Raises
+    ------
+    DataError
+        If an output cannot be written; the state file is then unchanged.
+    """
     from normcli.running.state_file import replace_state
 
     path, stopped = run.path, None
@@ -150,7 +159,7 @@ def _finish(run: Tracking, batch: _Batch, outputs: Outputs, answer: AnswerOption
 
 
 def _begin(problem: Problem, kept: State | None) -> State:
-    """Return the state before the first batch: of the file, of the options, or untrained."""
+    """Return the state before the first batch: the file's, else the options', else mean 0 and variance 1."""
     from normcli.running.average import begin
 
     given = problem.before

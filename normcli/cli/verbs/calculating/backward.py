@@ -36,7 +36,7 @@ DY_OPTIONS = (
 
 
 def ask_for_backward(text: str) -> tuple[options.Option, ...]:
-    """Return the options of a verb that has a backward pass beside its own; `text` is the help of the flag."""
+    """Return the options `--backward` (with `text` as its help), `--dy` and `--dy-seed` for another verb."""
     return (option("--backward", is_flag=True, help=text), *DY_OPTIONS)
 
 
@@ -112,12 +112,21 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
 
 
 def load_gradient(settings: Settings, problem: Problem, path: str | None, seed: int | None) -> Tensor:
-    """Return dy: of a file, or drawn from a stream that the input is not drawn from.
+    """Return dy: the tensor that `--dy` names, or a drawn one.
+
+    Parameters
+    ----------
+    settings : Settings
+    problem : Problem
+    path : str or None
+        The value of `--dy`; None: dy is drawn.
+    seed : int or None
+        The seed of a drawn dy; None: one more than the input's, so that dy is not drawn from the same stream.
 
     Raises
     ------
     UsageError
-        If the norm has no derivative.
+        If the norm has no derivative, or both `--dy` and `--dy-seed` are given.
     """
     from normcli.results.backward import draw_gradient, require_derivative
 
@@ -130,7 +139,7 @@ def load_gradient(settings: Settings, problem: Problem, path: str | None, seed: 
 
 
 def choose_seed(settings: Settings, seed: int | None) -> int:
-    """Return the seed that dy is drawn with."""
+    """Return the seed that dy is drawn with: the given one, or the input's seed plus 1 if None is given."""
     from normcli.tensors.random.recipe import Recipe
 
     of_input = Recipe(()).seed if settings.source.seed is None else settings.source.seed

@@ -82,7 +82,10 @@ def _run(settings: Settings, backward: bool, at: str | None, **picture: Any) -> 
 
 
 def _find_reach(problem: Problem, at: str | None) -> GradientReach | None:
-    """Return what the dy of one value reaches; None of a tensor without values."""
+    """Return the values whose dx depends on the dy of one value, at an index such as `0,1` (None: the first).
+
+    None if the tensor has no values.
+    """
     from normcli.results.gradient_reach import find_reach
     from normcli.teach.value_index import parse_index
 
@@ -92,7 +95,7 @@ def _find_reach(problem: Problem, at: str | None) -> GradientReach | None:
 
 
 def _check_options(destination: Destination, chosen: Mapping[str, Any], *, full: bool) -> None:
-    """Refuse, before any work is done, what no picture or no terminal has."""
+    """Raise `UsageError` if options contradict each other or do not apply to a terminal, an SVG or a PNG."""
     if destination.path is None and chosen.get("view", VIEWS[0]) != VIEWS[0]:
         raise UsageError(f"--view {chosen['view']} needs a file: give -o FILE.svg or FILE.png")
     if chosen.get("plot") == "histogram" and chosen.keys() & {"view", "values"}:

@@ -1,4 +1,4 @@
-"""`normcli NORM --emit FRAMEWORK`: the request as a module of code, or as an ONNX model."""
+"""`normcli NORM --emit FRAMEWORK`: the norm and its tensors as a Python module or as an ONNX model."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from normcli.codegen.task import NamedTensor
 
 MODEL = "onnx"
-"""The targets that are emitted as the file of a model, not as text."""
+"""The target of `--emit` that is a model's file; all others are Python code."""
 
 
 def emit_code(settings: Settings, framework: str) -> None:
-    """Write the code to --output, or to standard output; a model to --output alone.
+    """Write the code for a framework to `--output` or to standard output; a model to `--output` only.
 
     Raises
     ------
     UsageError
-        If something else is asked for too, the file's name ends in another suffix, or there is no such code.
+        If an option asks for an answer too, the output has another suffix than `.py` or `.onnx`, a model has no
+        `--output`, or the framework has no code for this norm.
     """
     _refuse_answers(settings)
     output = settings.answer.output
@@ -61,7 +62,7 @@ def emit_code(settings: Settings, framework: str) -> None:
 
 
 def _refuse_answers(settings: Settings) -> None:
-    """Raise `UsageError` if the command line asks for an answer besides, for training or for a sum."""
+    """Raise `UsageError` if an option for answers, training, clusters or a residual stands beside `--emit`."""
     if settings.source.residual is not None:
         raise UsageError("--emit writes code of x alone, without --residual: save the sum, and give that")
     names = ("--print", "--format", "--show", "--stats-output", "--overwrite", "--strict", *CLUSTER, *TRAINING)
@@ -71,7 +72,7 @@ def _refuse_answers(settings: Settings) -> None:
 
 
 def _list_sources(settings: Settings, problem: Problem) -> Sequence[NamedTensor]:
-    """Return the tensor, the gate, gamma and beta, with the names of their files."""
+    """Return the tensor, the gate, gamma and beta, those that there are, with their files or recipes."""
     from normcli.codegen.task import NamedTensor
 
     source, inputs, values = settings.source, problem.inputs, problem.tensor.values

@@ -1,4 +1,4 @@
-"""`normcli generate`: the seeded tensor alone."""
+"""`normcli generate`: a seeded tensor, not normalized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`normcli NORM --by COLUMN`, and `check`: the rows of each group of a table, normalized by themselves."""
+"""`--by COLUMN` of a norm and of `check`: rows of a table, normalized with the statistics of their group."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def normalize_groups(settings: Settings) -> None:
-    """Normalize a table's rows group by group, in memory that grows with the groups; or print the statistics.
+    """Normalize a table's rows group by group and save them; without `--output`, print the groups' statistics.
 
     Raises
     ------
     UsageError
-        If there is no table, no such column, or something is asked for that groups of rows do not have.
+        If there is no table or no such column, or an option does not go with `--by`.
     DegenerateError
         If a group is degenerate, under `--strict`.
     """
@@ -71,7 +71,7 @@ def normalize_groups(settings: Settings) -> None:
 
 
 def refuse_beside_groups(settings: Settings) -> None:
-    """Raise `UsageError` where something is asked for that groups of rows do not have, or there is no table."""
+    """Raise `UsageError` if an option does not go with `--by`, or there is not exactly one input file."""
     if settings.answer.stats_output and not settings.given.intersection(AROUND):
         instead = f"normcli fit {settings.request.norm} … --by {settings.source.by} -o STATS.npz"
         raise UsageError(f"--stats-output is of the whole tensor: {instead} keeps statistics of groups")
@@ -85,7 +85,7 @@ def refuse_beside_groups(settings: Settings) -> None:
 
 
 ALONE = "--by checks --actual alone; normcli fit --by has the statistics of groups"
-"""The refusal of what is to be checked beside the normalized table."""
+"""The message of `check --by` if anything but the normalized table is to be checked."""
 
 
 def check_rows_by(
@@ -100,16 +100,16 @@ def check_rows_by(
     ----------
     settings : Settings
     paths : mapping of str to str
-        The files to check, by what they hold.
+        The file to check, under the name `normalized`.
     load : callable
-        Returns one of them.
+        Returns the tensor of a file, given the name, the path, the plan and the settings.
     tolerate : callable
-        As of `normcli.checking.check.check`.
+        Returns the tolerance for a dtype.
 
     Raises
     ------
     UsageError
-        If statistics are to be checked, or something is asked for that groups of rows do not have.
+        If statistics are to be checked, or an option does not go with `--by`.
     """
     from normcli.answers.judging.check_verdict import GroupedVerdict
     from normcli.checking.check import NORMALIZED

@@ -1,4 +1,4 @@
-"""`normcli NORM`: one command for each row of the table, built from the row."""
+"""`normcli NORM`: one command for each norm of the table, built from its row."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ The statistics are those of this tensor, and are not kept. normcli fit keeps tho
 normcli apply normalizes others with them."""
 
 _SHARED = (AxesRule.ALL_BUT_CHANNEL, AxesRule.FIRST)
-"""The default axes over which samples share statistics."""
+"""The rules for axes under which samples share statistics."""
 
 
 def _describe_norm(named: NamedNorm) -> str:
@@ -74,7 +74,15 @@ def _describe_norm(named: NamedNorm) -> str:
 
 
 def _asks_for_tracking(settings: Settings) -> bool:
-    """Whether running statistics are to be updated: there is a place for them, and nothing is evaluated."""
+    """Whether running statistics are to be updated: the norm keeps some, and the options ask for training.
+
+    They do without `--eval`, if there are several inputs, `--state` or running statistics.
+
+    Raises
+    ------
+    UsageError
+        If there are several inputs under `--eval`, or options of training without training.
+    """
     running, several = settings.running, len(settings.source.inputs) > 1
     if not find_norm(settings.request.norm)[0].tracks:
         return False
@@ -159,11 +167,11 @@ def _needs_check(format_name: str | None, show: Sequence[str] | None) -> bool:
 
 
 _OF_VALUES = frozenset(("xhat", "y", "check"))
-"""The fields and parts that every value is normalized for."""
+"""The fields and parts of an answer that need every value normalized."""
 
 
 def _asks_for_statistics_alone(answer: AnswerOptions) -> bool:
-    """Whether the answer has no use for the normalized tensor: a file of any size then costs no memory."""
+    """Whether the answer needs no normalized tensor, so that the memory does not grow with the file."""
     if answer.fields:
         return _OF_VALUES.isdisjoint(answer.fields)
     if answer.show is None or answer.format_name in ("json", *PICTURES, PAGE):

@@ -1,4 +1,4 @@
-"""`--scheduler` and `--workers`: the verbs that a cluster of dask can do, block by block."""
+"""`--scheduler` and `--workers`: norms, `fit`, `apply`, `invert` and `check` on a dask cluster."""
 
 from __future__ import annotations
 
@@ -52,14 +52,20 @@ def _open_session(settings: Settings) -> contextlib.AbstractContextManager[Sessi
 
 
 def locate_files(paths: Sequence[str]) -> list[str]:
-    """Return paths as workers find them, whose working directories are others."""
+    """Return absolute paths, as workers have other working directories; raise `UsageError` for `-`."""
     if STANDARD_STREAM in paths:
         raise UsageError(f"standard input is of one machine; {_NO_CLUSTER} read files and stores")
     return [locate(path) for path in paths]
 
 
 def fit_on_cluster(settings: Settings, named: Sequence[Named], policy: Policy) -> Fitted:
-    """Fit a norm to stores, block by block, and to files, each in a task of its own."""
+    """Fit a norm to stores (block by block) and files (one task each), and return the merged statistics.
+
+    Raises
+    ------
+    UsageError
+        If bad inputs are to be skipped and an input is a store; of a store none can be skipped.
+    """
     from normcli.cluster.stores import fit_files, fit_store
     from normcli.fitting.fit import Fitted
     from normcli.fitting.statistics import merge_stats
@@ -81,17 +87,19 @@ def fit_on_cluster(settings: Settings, named: Sequence[Named], policy: Policy) -
 def use_on_cluster(
     settings: Settings, use: Use, pairs: Sequence[Pair], use_one: UseOne, *, inverts: bool
 ) -> None:
-    """Apply statistics to stores, block by block, and to files, each in a task of its own; or undo that.
+    """Apply statistics to stores (block by block) and files (one task each), or invert them.
 
     Parameters
     ----------
     settings : Settings
     use : Use
-    pairs : sequence
-        Each tensor, under a name that workers know, and where its result goes.
+        The statistics, with gamma, beta and options.
+    pairs : sequence of (Named, Destination)
+        Each input, under an absolute path, and the destination of its result.
     use_one : callable
-        Does so with one pair.
+        Writes the result of one pair of which not both are stores, and returns warnings.
     inverts : bool
+        Whether the statistics are inverted.
     """
     if any(destination.path == STANDARD_STREAM for _, destination in pairs):
         raise UsageError(f"standard output is of one machine; {_NO_CLUSTER} write files and stores")
@@ -137,7 +145,13 @@ def _are_stores(one: Named, destination: Destination) -> bool:
 
 
 def normalize_on_cluster(settings: Settings) -> None:
-    """Normalize an array into a store, block by block, or into a file, which one worker writes."""
+    """Normalize an array into a store, block by block, or into a file, which one worker writes.
+
+    Raises
+    ------
+    UsageError
+        If the output is no file or store, or an option does not work on a cluster.
+    """
     answer = settings.answer
     destination = choose_tensor_file(answer)
     given = ("--print", "--show", "--format", "--stats-output", "--state", "--strict")
@@ -161,15 +175,20 @@ def normalize_on_cluster(settings: Settings) -> None:
 def check_on_cluster(
     settings: Settings, paths: Mapping[str, str], tolerate: Callable[..., Tolerance]
 ) -> Verdict:
-    """Hold an array of a store, or of a file, against the exact norm of another.
+    """Compare an array of a store or file with the exact norm of another, block by block.
 
     Parameters
     ----------
     settings : Settings
     paths : mapping of str to str
-        The arrays to check, by what they hold.
+        The array to check, under the name `normalized`.
     tolerate : callable
-        As of `normcli.checking.check.check`.
+        Returns the tolerance for a dtype.
+
+    Raises
+    ------
+    UsageError
+        If statistics are to be checked, or an option does not work on a cluster.
     """
     from normcli.checking.check import NORMALIZED
 
@@ -202,7 +221,21 @@ def check_on_cluster(
 
 
 def _find_source(settings: Settings, what: str, *others: str) -> str:
-    """Return the one input, or raise `UsageError` if something is given that workers do not do."""
+    """Return the name of the one input.
+
+    Parameters
+    ----------
+    settings : Settings
+    what : str
+        What a cluster does instead, for the message.
+    *others : str
+        Options that are refused, beside those that no verb has on a cluster.
+
+    Raises
+    ------
+    UsageError
+        If a refused option is given, or there is not exactly one input.
+    """
     of_one = (
         *others, "--mask", "--lengths", "--fill", "--eval", "--affine-seed", "--residual", "--residual-sum"
     )  # fmt: skip
@@ -213,7 +246,7 @@ def _find_source(settings: Settings, what: str, *others: str) -> str:
 
 
 def _choose_block(session: Session, settings: Settings, source: str, stored: Stored) -> BlockUse | BlockNorm:
-    """Return what normalizes the blocks of a store; statistics that are needed are fitted now."""
+    """Return the norm of single blocks of a store; if groups span blocks, its statistics are fitted now."""
     from normcli.cluster.blocks import choose_block
     from normcli.cluster.stores import fit_store
     from normcli.norms.layout import find_layout
@@ -230,7 +263,13 @@ def _choose_block(session: Session, settings: Settings, source: str, stored: Sto
 def _write_file(
     block: BlockNorm | BlockUse, destination: Destination, version: Opened | StoreVersion, source: str
 ) -> None:
-    """Normalize an array into a file, unless it is no longer of a version; all of it is in memory meanwhile."""
+    """Normalize an array, which is read whole into memory, into a file.
+
+    Raises
+    ------
+    DataError
+        If the array has changed since `version`.
+    """
     from normcli.cluster.stores import open_source
     from normcli.tensors.formats.file_formats import Saved
     from normcli.tensors.tensor import Tensor

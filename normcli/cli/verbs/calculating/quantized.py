@@ -30,12 +30,13 @@ _SUFFIXES = (".npz", ".safetensors", ".json")
 
 
 def quantize_norm(settings: Settings) -> None:
-    """Quantize the result of a norm; save scales and codes, or print them with what is lost.
+    """Quantize the result of a norm; save scales and codes, or print them with the rounding errors.
 
     Raises
     ------
     NormError
-        As `normcli.quantizing.quantize.quantize`; if something is asked for that goes with no codes.
+        If the format does not fit the tensor, or an option does not go with `--quantize`; under `--strict`, if
+        a group is degenerate.
     """
     from normcli.answers.calculating.quantization import QuantizedAnswer
     from normcli.quantizing.formats import read_quantization
@@ -71,16 +72,24 @@ OPTIONS = (
 )
 
 OWN = ("actual_scale", "actual_tensor_scale")
-"""The names of files that are of codes alone."""
+"""The options of files that only codes have: their scales."""
 
 
 def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdict:
-    """Return the verdict on codes and scales.
+    """Return the verdict on codes and scales that somebody made of a norm's result.
+
+    Parameters
+    ----------
+    settings : Settings
+    given : mapping of str to value
+        The own options of `check` by name: `actual`, `actual_scale`, `actual_tensor_scale`, `max_ulp` and
+        others, which must not be given.
 
     Raises
     ------
     NormError
-        As `normcli.quantizing.quantize.quantize` and `judge_quantized`; if anything else is to be checked.
+        If there is no format or nothing to check, an option does not go with `--quantize`, or the files do not
+        fit the tensor.
     """
     from normcli.answers.judging.quantized_verdict import QuantizedVerdict
     from normcli.quantizing.formats import read_quantization
@@ -111,7 +120,7 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
 
 
 def _measure_ulp(found: Quantized) -> Floats:
-    """Return an ulp of each value in the dtype that the norm gives where it is not quantized."""
+    """Return the size of an ulp at each value of the exact result, in the dtype it has without quantizing."""
     from normcli.checking.ulp import measure_unit
 
     plan = found.exact.plan.change_spec(dtype=None)
@@ -119,7 +128,7 @@ def _measure_ulp(found: Quantized) -> Floats:
 
 
 def require_format(settings: Settings) -> None:
-    """Require that options of codes say of which format they are."""
+    """Raise `UsageError` unless an option of quantizing, such as `--quantize`, is given."""
     if not any(settings.quantizing):
         raise UsageError("--actual-scale is of codes: --quantize says of which format")
 
@@ -137,24 +146,24 @@ def identify_codes(
     actual_scale: str | None,
     actual_tensor_scale: str | None,
 ) -> QuantizedVerdict:
-    """Return the norm whose codes and scales are nearest to somebody's.
+    """Return the verdict on the norm whose codes and scales are nearest to the given ones.
 
     Parameters
     ----------
     settings : Settings
     question : Question
-        Whose y are codes.
+        The question with the codes as its y.
     tensors : pair of Tensor
-        x, and the codes.
+        The input and the codes.
     norm : str or None
-        Try this norm alone.
+        The only norm to try; None: all of them.
     actual_scale, actual_tensor_scale : str or None
-        Paths.
+        The paths of the scales; the second is of nvfp4.
 
     Raises
     ------
     NormError
-        As `identify_quantized`; if no format or no scales are given.
+        If no format or no scales are given, the files do not fit the tensor, or no norm can be tried.
     """
     from normcli.answers.judging.quantized_verdict import QuantizedVerdict
     from normcli.identifying.usual_norm import guess_sharing, identify_quantized

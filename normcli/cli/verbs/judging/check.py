@@ -1,4 +1,4 @@
-"""`normcli check`: whether somebody's tensor, or a folder of golden files, is what it should be."""
+"""`normcli check`: somebody's tensor, or a folder of golden files, compared with the exact results."""
 
 from __future__ import annotations
 
@@ -216,7 +216,13 @@ def _run(
 
 
 def _derive_bounds(declared: Computation, problem: Problem, effort: Effort) -> Floats:
-    """Return how far each value of a declared kernel may be off."""
+    """Return the largest possible error of each value of a declared kernel, from its roundings on these data.
+
+    Raises
+    ------
+    UsageError
+        If no bound follows for some value.
+    """
     from normcli.results.arguments import Arguments
     from normcli.testing.declared_algorithm import derive_bounds, describe_void
 
@@ -228,7 +234,13 @@ def _derive_bounds(declared: Computation, problem: Problem, effort: Effort) -> F
 
 
 def _find_actual(norm: Norm, actual: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the files to check, by what they hold."""
+    """Return the paths of the files to check by content: `normalized` or a statistic's name.
+
+    Raises
+    ------
+    UsageError
+        If there are none.
+    """
     names = {"normalized": "actual", **{name: f"actual_{name}" for name in norm.statistics}}
     paths = {name: path for name, option in names.items() if (path := actual[option]) is not None}
     if not paths:
@@ -259,7 +271,20 @@ def _report(
     told: Diagnosis | None = None,
     gradients: GradientsVerdict | None = None,
 ) -> None:
-    """Warn of the input, and print what was compared and where it came from; `told` says what made it."""
+    """Warn of the input's degenerate groups, print the verdict, and leave with its exit code.
+
+    Parameters
+    ----------
+    settings : Settings
+    problem : Problem
+    checked : Checked
+    sources : mapping of str to str
+        The file of each compared array by content.
+    told : Diagnosis or None
+        What made the tensor; None if nothing is said of it.
+    gradients : GradientsVerdict or None
+        The verdict on gradients, of golden files that have some.
+    """
     from normcli.answers.judging.check_verdict import Verdict
     from normcli.documents.plan_header import name_inputs
 
@@ -270,13 +295,13 @@ def _report(
 
 
 def print_verdict(document: Document, answer: AnswerOptions, *, ok: bool) -> None:
-    """Print a document on standard output; leave with the exit code of a difference unless all is well."""
+    """Print a document on standard output; unless `ok`, raise click's `Exit` with `ExitCode.DIFFERENT`."""
     print_document(document, answer)
     leave_with_verdict(ok=ok)
 
 
 def _find_folder(name: str) -> click.Command | None:
-    """Return the command that verifies a folder of golden files, if there is a folder of that name."""
+    """Return the command that verifies a folder of golden files; None if there is no folder of that name."""
     if not os.path.isdir(name):  # noqa: PTH112
         return None
     text = inspect.cleandoc(_verify.__doc__ or "").replace("DIR", make_printable(name))
@@ -312,7 +337,7 @@ def _verify(folder: str, settings: Settings) -> None:
 
 
 def _locate(folder: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the golden files of some names."""
+    """Return the path of the golden file of each array by name."""
     return {name: os.path.join(folder, f"{name}.npy") for name in names}  # noqa: PTH118
 
 

@@ -1,4 +1,4 @@
-"""`normcli check NORM --backward`: somebody's gradients, held against the exact ones."""
+"""`normcli check NORM --backward`: somebody's gradients, compared with the exact ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAMES = ("backward", "dy", "dy_seed", *(f"actual_{name}" for name in GRADIENTS)
 
 
 def take_options(own: dict[str, Any]) -> dict[str, Any] | None:
-    """Take the options of gradients out of all that are `check`'s own; return None if none is given."""
+    """Remove the options of gradients from `check`'s own options and return them; None if none is given."""
     taken = {name: own.pop(name, None) for name in _NAMES}
     return taken if any(value not in (None, False) for value in taken.values()) else None
 
@@ -41,17 +41,22 @@ def check_backward(
     others: dict[str, Any],
     limits: Mapping[str, Any],
 ) -> None:
-    """Check gradients.
+    """Compare gradients with the exact ones, print the verdict, and leave with its exit code.
 
     Parameters
     ----------
     settings : Settings
     asked : dict
-        As `take_options` returns it.
+        The options of gradients, as `take_options` returns them.
     others : dict
-        The other arrays that `check` was given to check, which are of no backward pass.
-    limits : mapping
-        rtol, atol and max_ulp.
+        The other own options of `check`, of the forward pass, none of which may be given.
+    limits : mapping of str to float or None
+        `rtol`, `atol` and `max_ulp`.
+
+    Raises
+    ------
+    UsageError
+        If an option of the forward pass is given, or there are no gradients to check.
     """
     paths = {name: path for name in GRADIENTS if (path := asked[f"actual_{name}"]) is not None}
     wrong = [f"--{name.replace('_', '-')}" for name, path in others.items() if path is not None]

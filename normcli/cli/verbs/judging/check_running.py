@@ -1,4 +1,4 @@
-"""`normcli check bn --actual-running-mean`: running statistics, held against what the batches make of them."""
+"""`normcli check bn --actual-running-mean`: running statistics, compared with those that batches lead to."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OPTIONS = (
 
 
 def take_paths(own: dict[str, Any]) -> dict[str, str]:
-    """Take the files of running statistics out of all that are `check`'s own."""
+    """Remove the files of running statistics from `check`'s own options; return the given ones by name."""
     taken = {name: own.pop(f"actual_{name}", None) for name in NAMES}
     return {name: path for name, path in taken.items() if path is not None}
 
@@ -43,14 +43,25 @@ def take_paths(own: dict[str, Any]) -> dict[str, str]:
 def check_running_statistics(
     settings: Settings, paths: Mapping[str, str], others: Mapping[str, Any], limits: Mapping[str, Any]
 ) -> RunningVerdict:
-    """Return the verdict on running statistics, given those before and the batches, in their order.
+    """Return the verdict on running statistics after batches, which the inputs are, in their order.
+
+    Parameters
+    ----------
+    settings : Settings
+        The options; running statistics in them are those before the first batch.
+    paths : mapping of str to str
+        The files to check, by name: `running_mean`, `running_var`.
+    others : mapping of str to value
+        Options that must not be given.
+    limits : mapping of str to float or None
+        `rtol`, `atol` and `max_ulp`.
 
     Raises
     ------
     UsageError
-        If anything else is to be checked with them, or `--state` or `--eval` is given.
+        If one of `others`, `--state` or `--eval` is given.
     DataError
-        If they do not fit.
+        If running statistics do not have one value for each channel.
     """
     other = next((f"--{name.replace('_', '-')}" for name, value in others.items() if value is not None), None)
     if other is not None:

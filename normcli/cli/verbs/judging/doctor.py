@@ -72,7 +72,7 @@ def _run(settings: Settings, require: str | None, max_ulp: float | None) -> None
     destination = choose_document_file(settings.answer, FORMATS)
     from normcli.answers.judging.doctor_report import ExaminationAnswer
     from normcli.doctor.doctor import examine, require_summed_statistics
-    from normcli.quantizing.costs import list_costs
+    from normcli.quantizing.quantize import list_costs
 
     problem = load_problem(settings)
     require_summed_statistics(problem.plan)

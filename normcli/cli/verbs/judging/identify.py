@@ -1,4 +1,4 @@
-"""`normcli identify`: which convention gives this tensor."""
+"""`normcli identify`: the norm and the convention that reproduce a tensor."""
 
 from __future__ import annotations
 
@@ -90,14 +90,17 @@ def _run(
 
 
 def _say_where_check_asks(settings: Settings) -> None:
-    """Say that `normcli check` without a norm asks which it is."""
+    """Note, if the command is `normcli check` without a norm, that the norm is identified."""
     context = click.get_current_context()
     if context.parent is not None and context.parent.info_name == "check":
         settings.run.note("check", "no norm is named, so this looks for one, as normcli identify does")
 
 
 def _print_suggestion(settings: Settings, found: Found) -> None:
-    """Print the command whose tensor tells apart what fits; leave with a difference where there is none."""
+    """Print the command that generates a tensor on which the fitting norms differ.
+
+    If there is none, as fewer than two norms fit or all are equal, say so and raise click's `Exit`.
+    """
     from normcli.identifying.words.suggestion import suggest
 
     suggestion = suggest(found)

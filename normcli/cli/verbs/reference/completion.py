@@ -1,4 +1,4 @@
-"""`normcli completion SHELL`: the line of a shell's startup file, and what it then asks for at each TAB."""
+"""`normcli completion SHELL`: the script for a shell's startup file, and the completions that it asks for."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from normcli.cli.parameters.settings import Settings
 
 ASKED = "_NORMCLI_COMPLETE"
-"""The variable under which a shell asks for completions of the words that stand behind the program's name."""
+"""The environment variable with the shell's name; if it is set, normcli prints completions of its arguments."""
 
 _BREAKS = ":="
-"""At these bash ends a word: what stands before the last of them stays as it is."""
+"""The characters at which bash ends a word: it replaces only what follows the last of them."""
 
 _BASH = """\
 _normcli_complete() {
@@ -75,19 +75,19 @@ complete -c normcli -f -a '(_normcli_complete)'
 """
 
 SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-"""Shell → the script that asks normcli at each TAB: a line is a kind, what may stand there, and what it is."""
+"""Shell → the script that runs normcli at each TAB and reads lines of kind, completion and description."""
 
 
 def complete(commands: click.Command, arguments: Sequence[str]) -> None:
-    """Print the completions of the last of some words: kind, text and help, a line each.
+    """Print the completions of the last argument, one a line: kind, text and help, with tabs between them.
 
     Parameters
     ----------
     commands : Command
-        That of the program.
+        The program's command.
     arguments : sequence of str
-        The words behind the program, the last of which may be empty; of bash, which cuts them at colons, the
-        line up to the cursor.
+        The words after the program's name; the last is completed and may be empty. Bash, which splits words at
+        colons, gives the whole line up to the cursor as the first argument.
     """
     shell = os.environ[ASKED]
     *words, incomplete = _split_line(*arguments[:1]) if shell == "bash" else arguments or [""]
@@ -99,7 +99,7 @@ def complete(commands: click.Command, arguments: Sequence[str]) -> None:
 
 
 def _split_line(line: str = "") -> list[str]:
-    """Return the words of a line behind the first, with an empty one where a new one begins."""
+    """Return the words of a line without the first; the last is "" if the line ends with a blank."""
     from click.shell_completion import split_arg_string
 
     words = split_arg_string(line)[1:]
@@ -107,7 +107,7 @@ def _split_line(line: str = "") -> list[str]:
 
 
 def _find(commands: click.Command, words: list[str], incomplete: str) -> Iterator[CompletionItem[str]]:
-    """Yield what may stand behind some words; nothing where they are no command line."""
+    """Yield the completions of `incomplete` after some words; nothing if the words are no command line."""
     from click.shell_completion import ShellComplete
 
     try:

@@ -56,7 +56,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
 
 
 def _write_rows(formatter: click.HelpFormatter, rows: Mapping[str, str]) -> None:
-    """Write terms with what they mean: beside them, or below them where one has several lines."""
+    """Write terms and their meanings side by side; if a meaning has several lines, all below their terms."""
     lines = [
         ("" if number else translate(term), line)
         for term, text in rows.items()
@@ -66,11 +66,11 @@ def _write_rows(formatter: click.HelpFormatter, rows: Mapping[str, str]) -> None
 
 
 _INDENT = 2
-"""Of lines below a term."""
+"""The indent of lines below a term."""
 
 
 def _require_command(words: tuple[str, ...], root: click.Command, ctx: click.Context) -> None:
-    """Raise a usage error that names the first of some words that there is no help on."""
+    """Raise click's `UsageError`, with the first wrong word, unless words name a command, norm or topic."""
     command: click.Command | None = None if words and words[0] in TOPICS else root
     for place, word in enumerate(words[command is None :]):
         if not isinstance(command, click.Group):
@@ -275,7 +275,7 @@ JOINTS = {
     "dbeta": "the gradient of beta",
     "dgate": "the gradient of the gate",
 }
-"""What the id of a fault begins with, up to its hyphen, and where a kernel that has it is wrong."""
+"""The start of a fault's id, up to its hyphen → the part of a kernel that is wrong."""
 
 
 def _list_joints() -> Topic:
@@ -293,7 +293,7 @@ def _list_joints() -> Topic:
 
 
 def _list_faults(joint: str) -> Callable[[], Topic]:
-    """Return what lists the faults of a joint."""
+    """Return the function that lists the faults whose ids begin with a key of `JOINTS`."""
 
     def list_rows() -> Topic:
         from normcli.checking.gradient_faults import list_faults
@@ -330,7 +330,7 @@ TOPICS: Mapping[str, Sequence[Callable[[], Topic]]] = {
     "faults": (_list_joints, *map(_list_faults, JOINTS)),
     "symptoms": (_list_symptoms,),
 }
-"""Topic → what lists its tables from those in force; below each stands its docstring but for the first line."""
+"""Topic → the functions that return its tables; a docstring's text behind its first line is printed below."""
 
 _WORDS = dict.fromkeys(TOPICS, "a topic") | dict(VERBS)
 

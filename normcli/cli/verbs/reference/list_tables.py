@@ -1,4 +1,4 @@
-"""`normcli norms` and `normcli conventions`: the tables of norms and of frameworks; and that of symptoms."""
+"""`normcli norms` and `normcli conventions`: the tables of norms and frameworks; and the table of symptoms."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Symptom(NamedTuple):
-    """What people report of a norm, and how its cause is found."""
+    """A symptom that people report of a norm, and the command that finds its cause."""
 
     symptom: str
     thread: str
-    """The address of a public thread that reports it."""
+    """The address of a public thread that reports the symptom."""
     make: str
-    """Python that writes small tensors which show it, with NumPy as np."""
+    """Python code that writes small tensors with the symptom, with NumPy as np."""
     command: str
     answer: str
     """The line of the command's answer that says what is wrong."""

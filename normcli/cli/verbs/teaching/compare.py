@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _PARTS = ("facts", "equalities", "y", "groups")
 
 _SOME = tuple(row.name for row in OPTIONS if row.is_of is not None or row.name == "like")
-"""The shared options that go to those norms alone that take them."""
+"""The options that are passed only to norms that take them."""
 
 
 def _run(settings: Settings, words: tuple[str, ...]) -> None:
@@ -93,7 +93,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
 
 
 def _compare_places(spec: NormSpec, settings: Settings, destination: Destination) -> None:
-    """Set one norm behind the addition of the residual beside the same before the sublayer."""
+    """Compare one norm after the addition of the residual (post-norm) and before the sublayer (pre-norm)."""
     from normcli.answers.teaching.residual_placement import PlacementAnswer
 
     settings = settings._replace(request=_share([spec], settings)[0])
@@ -109,7 +109,7 @@ def _compare_places(spec: NormSpec, settings: Settings, destination: Destination
 
 
 def _tell_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return those of some words that name norms, and those that are no norms and name files."""
+    """Split words into two lists: words that are no files, and words that are files and no norms."""
     files = [
         word
         for word in words
@@ -120,12 +120,12 @@ def _tell_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _share(specs: Sequence[NormSpec], settings: Settings) -> list[Request]:
-    """Return a request for each norm: the shared options that it has, and its own, which come first.
+    """Return a request for each norm, with the shared options that it takes and its own, which override them.
 
     Raises
     ------
     UsageError
-        If no norm has an option that is shared.
+        If a shared option is given that no norm takes.
     """
     from normcli.norms.request import Request
 
@@ -155,7 +155,7 @@ def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
 
 
 def _prepare(spec: NormSpec, request: Request, settings: Settings, tensor: Tensor) -> NamedPlan:
-    """Return what a norm is compared by: of the options beside the tensor, those that it takes."""
+    """Return the plan and the inputs of one norm, with the gamma, beta and running statistics that it takes."""
     import numpy as np
 
     from normcli.cli.problem import Running

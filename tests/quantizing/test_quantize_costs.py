@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from normcli import quantize
-from normcli.quantizing import costs
+from normcli.quantizing import quantize as room
 from normcli.quantizing.formats import FORMATS
 
 LINE = ("doctor", "ln", "--shape", "4,64", "--dist", "normal", "--dtype", "float16")
@@ -28,7 +28,7 @@ def test_costs_are_those_of_the_codes(rng):
 
     x = rng.normal(size=(4, 64)).astype("f4")
     read = read_arguments(x, "ln", {})
-    for cost in costs.list_costs(read.plan, read.values, read.inputs, DEFAULT_EFFORT):
+    for cost in room.list_costs(read.plan, read.values, read.inputs, DEFAULT_EFFORT):
         found = quantize(x, "ln", cost.format)
         assert cost[1:] == (found.asked.per, found.signal_to_noise, found.error, found.saturated, found.flushed)
 
@@ -36,6 +36,6 @@ def test_costs_are_those_of_the_codes(rng):
 def test_formats_that_the_data_do_not_have_are_left_out(normcli, monkeypatch):
     line = ("doctor", "ln", "--shape", "2,20", "-f", "json")
     assert [one["format"] for one in normcli(*line).json["formats"]] == ["int8", "fp8-e4m3", "fp8-e5m2"]
-    monkeypatch.setattr(costs, "MOST_VALUES", 39)
+    monkeypatch.setattr(room, "MOST_COSTED", 39)
     assert normcli(*line).json["formats"] == []
     assert "exact, stored as" not in normcli(*line[:-2]).out
