@@ -98,7 +98,7 @@ def run_small(
     """
     if (
         values.size > min(MOST_VALUES, effort.block, effort.whole)
-        or inputs[2:] != NO_INPUTS[2:]
+        or (inputs is not NO_INPUTS and inputs[2:] != NO_INPUTS[2:])
         or isinstance(inputs.gamma, np.memmap)
         or isinstance(inputs.beta, np.memmap)
         or not effort.keeps_statistics

@@ -144,7 +144,7 @@ def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iter
                             order=tuple(range(x.ndim)), groups=None if split is None else split.groups,
                             group_order=None if split is None else split.order.value, eps=eps,
                             eps_range=(eps, eps), eps_mode=spec.eps_mode, ddof=spec.ddof,
-                            affine=" and ".join(gated.inputs.parameters) or "none",
+                            affine=", ".join(gated.inputs.parameters) or "none",
                             gate=(order.value, act.value),
                         )  # fmt: skip
                         yield GatedNorm(match)

@@ -93,8 +93,12 @@ class Request(NamedTuple):
         UsageError
             If a value is not of its option's kind.
         """
-        named = ((name, value) for name, value in given.items() if value is not None and name in NAMES)
-        return cls(norm, **{name: find_option(name).convert(value) for name, value in named})
+        chosen = {
+            name: find_option(name).convert(value)
+            for name, value in given.items()
+            if name in NAMES and value is not None
+        }
+        return cls(norm, **chosen)
 
     def describe(self) -> dict[str, Any]:
         """Return the options that are not None, as name → value that JSON can hold; `read` is the inverse."""

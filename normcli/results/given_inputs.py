@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine.inputs import Inputs, Selection
+from normcli.engine.inputs import NO_INPUTS, Inputs, Selection
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill, NanRule
 from normcli.numerics.statistics.solution import Given
@@ -88,7 +88,10 @@ def fit_inputs(
     given = plan.complete_parameters(parameters).items()
     fitted = {name: plan.fit_parameter(name, a) for name, a in given if a is not None}
     known = None if running is None else fit_given(plan, running)
-    return Inputs(fitted.get("gamma"), fitted.get("beta"), known, select(plan, values, selection))
+    chosen = select(plan, values, selection)
+    if not fitted and known is None and chosen is None:
+        return NO_INPUTS
+    return Inputs(fitted.get("gamma"), fitted.get("beta"), known, chosen)
 
 
 def fit_given(plan: Plan, running: Given, names: tuple[str, str] = RUNNING_NAMES) -> Given:

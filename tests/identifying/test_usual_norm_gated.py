@@ -9,6 +9,7 @@ import normcli
 from normcli import identify
 from normcli.dtypes import find_type
 from normcli.errors import DataError
+from normcli.identifying.search.match import rank_matches
 from normcli.numerics.elements.activation import Activation
 
 RNG = np.random.default_rng(5)
@@ -56,6 +57,13 @@ def test_matches_are_of_the_same_record(order, tmp_path, normcli):
     assert wanted.items() <= match.items()
     table = normcli("identify", *files, "--norm", "gn", "--layout", "nc").out
     assert f"gn 2 contiguous {'· tanh(gate)' if order == 'after' else 'of x · tanh(gate)'}" in table
+
+
+def test_a_match_with_gamma_and_beta_is_ranked_by_them():
+    x, z, y = make("ln", "float64", gamma=GAMMA, beta=GAMMA / 2, eps=1e-5)
+    found = identify(y, x, gate=z, gamma=GAMMA, beta=GAMMA / 2).found
+    assert found.matches[0].affine == "gamma, beta"
+    assert rank_matches(reversed(found.matches))[0].affine == "gamma, beta"
 
 
 def silu(z):
