@@ -180,38 +180,25 @@ class Grid:
         return self.columns if has_names else None
 
     def find_column(self, index: Mapping[str, int]) -> str | None:
-        """Return the name of the column of a group, given its `group_index`; None if no column has a name.
-
-        It is also None where groups are not of single columns.
-        """
+        """Return the name of a group's column, given its `group_index`; None without `group_columns`."""
         names = self.group_columns
         return None if names is None else names[index[self.layout.name(len(self.shape) - 1)]]
 
     def locate_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-        """Return the number of the group, in C order, that each of some values belongs to.
+        """Return the number, in C order, of each value's group, in the shape that the indices broadcast to.
 
         Parameters
         ----------
         indices : sequence of integer arrays
             The positions of the values along each axis of the tensor, one array an axis. The arrays broadcast
             against each other: those of `numpy.ix_` select a block.
-
-        Returns
-        -------
-        ndarray
-            The numbers, in the shape that the indices broadcast to.
         """
         return self._number_cells(indices, self.kept_view_axes)
 
     def locate_within_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-        """Return the number of each of some values in its group, in C order; the inverse is `locate_values`.
+        """Return the number, in C order, of each value within its group, the inverse of `locate_values`.
 
-        The grid must have no window.
-
-        Parameters
-        ----------
-        indices : sequence of integer arrays
-            The positions of the values along each axis of the tensor; they broadcast against each other.
+        The indices are those that `locate_groups` takes. The grid must have no window.
         """
         return self._number_cells(indices, self.view_axes)
 
@@ -304,13 +291,7 @@ class Grid:
         return (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
 
     def restrict(self, lengths: tuple[int, ...]) -> Grid:
-        """Return the grid of a part of the view: the view's axes, with other lengths.
-
-        Parameters
-        ----------
-        lengths : tuple of int
-            The number of places along each axis of the view.
-        """
+        """Return the grid of a part of the view, given its number of places along each axis of the view."""
         return Grid(lengths, Layout(len(lengths), None), self.view_axes, reach=self.reach)
 
     def fit_mask(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:

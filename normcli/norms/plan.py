@@ -135,12 +135,9 @@ class Plan:
         return np.dtype(np.float64)
 
     def restrict(self, lengths: tuple[int, ...]) -> Plan:
-        """Return the plan of a part of the view, given the part's lengths; gamma and beta are cut likewise.
+        """Return the plan of a part of the view, given its number of places along each axis of the view.
 
-        Parameters
-        ----------
-        lengths : tuple of int
-            The number of places along each axis of the view.
+        gamma and beta are cut likewise.
         """
         held = tuple(min(n, length) for n, length in zip(self.parameters.view_shape, lengths, strict=True))
         parameters = ParameterShapes(self.parameters.rule, tuple(range(len(held))), held, held, held)
@@ -303,10 +300,6 @@ def make_plan(
         The tensor's dtype, which eps may depend on.
     columns : tuple of str or None
         The names of the places along the tensor's last axis.
-
-    Returns
-    -------
-    Plan
 
     Raises
     ------

@@ -36,26 +36,28 @@ _LABELS = {
 }
 
 _VALUES = ("rstd", "count", "nan_count", "min", "max", "image_std")
-"""The fields of the second table."""
+"""The fields of the second table; the first has all others."""
 
 
 _DEVIATIONS = (
     "std: of all values of a channel together",
     "per-image std: the mean of each sample's own, as often quoted for ImageNet",
 )
-"""The names of the two deviations that images have."""
+"""The explanations of the two deviations that the answer on images has."""
 
 _PLACES = {"h", "w"}
-"""The axes that images have besides their channel's."""
+"""The axes by which images are recognized."""
 
 
 class StatisticsAnswer:
-    """Statistics over files.
+    """The document of statistics over files.
 
     Parameters
     ----------
     stats : Stats
+        The exact sums.
     rounded : Rounded
+        The plan, and the statistics by name, rounded to float64.
     """
 
     def __init__(self, stats: Stats, rounded: Rounded) -> None:
@@ -63,7 +65,7 @@ class StatisticsAnswer:
         self.plan, self.fields = rounded
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, two tables, and for images the deviation over all pixels and over images."""
+        """Yield a header, two tables and, for images, a line that explains the two deviations."""
         stats, norm = self.stats, self.plan.norm
         source = (*_count_files(stats), format_shape(self.plan.grid.shape), stats.subject.dtype)
         counted = f"{self.fields['count'].sum():,} of {format_count(math.prod(self.plan.grid.shape), 'value')}"
@@ -78,7 +80,7 @@ class StatisticsAnswer:
             yield Line(_DEVIATIONS)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as a JSON object."""
         subject = describe_members(self.stats.subject, "shape", "dtype")
         return {
             **describe_plan(self.plan, describe_members(self.stats, "files", "samples") | subject),
@@ -88,7 +90,7 @@ class StatisticsAnswer:
         }
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Return one object per group."""
+        """Yield one object per group: its index and statistics."""
         columns = [to_lists(values.reshape(-1)) for values in self.fields.values()]
         for number, values in enumerate(zip(*columns, strict=True)):
             index = self.plan.grid.group_index(number)
@@ -96,7 +98,7 @@ class StatisticsAnswer:
             yield {"group": index, **column, **dict(zip(self.fields, values, strict=True))}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per group."""
+        """Return one row per group; the names of the columns come first."""
         grid = self.plan.grid
         column = describe_column(grid, grid.group_index(0)) if grid.group_count else {}
         return flatten_records(self.records(), (*grid.kept_names, *column, *self.fields))
@@ -107,7 +109,7 @@ class StatisticsAnswer:
 
 
 def answer_fit(stats: Stats, rounded: Rounded) -> StatisticsAnswer | GroupedAnswer:
-    """Return the answer of statistics over files; of grouped rows it names their groups."""
+    """Return the document of statistics over files: `GroupedAnswer` if rows are grouped."""
     subject, plan = stats.subject, rounded.plan
     if subject.by is None:
         return StatisticsAnswer(stats, rounded)
@@ -117,7 +119,7 @@ def answer_fit(stats: Stats, rounded: Rounded) -> StatisticsAnswer | GroupedAnsw
 
 
 def _count_files(stats: Stats) -> tuple[str, ...]:
-    """Return the numbers of files and samples, and which shards there are if others are missing."""
+    """Return the numbers of files and samples in words; if shards are missing, the held shards first."""
     files = format_count(stats.files, "file") if stats.files else "part of a file"  # another part counts it
     shards = () if stats.partial is None else (str(stats.partial),)
     return (*shards, files, format_count(stats.samples, "sample"))
@@ -165,7 +167,7 @@ _SCALERS = {
     "iqr": ("RobustScaler", "with_centering", "with_scaling"),
     "half_range": ("RobustScaler", "with_centering", "with_scaling"),
 }
-"""The statistic that a norm divides by → scikit-learn's scaler, and its options for both steps."""
+"""The norm's divisor → scikit-learn's scaler, and its options for centring and scaling ("" for none)."""
 
 
 def _emit_sklearn(answer: StatisticsAnswer) -> str:
@@ -220,7 +222,7 @@ def _emit_json(answer: StatisticsAnswer) -> str:
 
 
 def _name_columns(answer: StatisticsAnswer) -> str:
-    """Return a comment that names the columns of a table in their order."""
+    """Return a comment line of Python with the names of the table's columns."""
     return f"# columns: {', '.join(map(make_printable, answer.plan.grid.columns or ()))}"
 
 
@@ -230,4 +232,4 @@ EMITTERS: Mapping[str, Callable[[StatisticsAnswer], str]] = {
     "sklearn": _emit_sklearn,
     "json": _emit_json,
 }
-"""Framework → the function that returns statistics as code to paste; `UsageError` if it takes no such thing."""
+"""Framework → the function that returns statistics as code; it raises `UsageError` if there is no such code."""

@@ -1,4 +1,4 @@
-"""The answers of `normcli fold`: a folded layer, all of a state dict, or weights without their σ."""
+"""The answers of `normcli fold`: a folded layer, the folded layers of a state dict, weights divided by σ."""
 
 from __future__ import annotations
 
@@ -46,7 +46,14 @@ _OF_CHANNELS = ("channel", "mean", "var", "factor", "bias")
 
 
 def tell_proofs(folded: Sequence[Layer], proofs: Sequence[tuple[float, float]]) -> Line:
-    """Return a line on the proofs of folded layers: the largest difference, relative to the values there."""
+    """Return a line on the proof with the largest relative difference, marked right if all are rounding.
+
+    Parameters
+    ----------
+    folded : sequence of Layer
+    proofs : sequence of pair of float
+        For each layer, the largest difference and the largest value on a random batch, as `prove` returns them.
+    """
     if not all(math.isfinite(value) for proof in proofs for value in proof):
         return Line(("on a random batch values leave float64: there is nothing to compare",))
     largest, size = max(proofs, key=lambda proof: proof[0] / (proof[1] or 1.0))
@@ -55,7 +62,7 @@ def tell_proofs(folded: Sequence[Layer], proofs: Sequence[tuple[float, float]]) 
 
 
 def describe_proof(folded: Layer, proof: tuple[float, float]) -> Mapping[str, Any]:
-    """Return the proof of a folded layer, a pair as `prove` returns it, as an object of JSON."""
+    """Return the proof of a folded layer, a pair from `prove`, as a JSON object; `ok` is None if not finite."""
     largest, size = describe_value(proof)
     ok = is_rounding(folded, proof) if all(map(math.isfinite, proof)) else None
     return {"max_abs": largest, "largest": size, "ok": ok}
@@ -63,21 +70,23 @@ def describe_proof(folded: Layer, proof: tuple[float, float]) -> Mapping[str, An
 
 @dataclass(frozen=True)
 class Folding(RecordDocument):
-    """A layer, the norm behind it, and the one layer that replaces both.
+    """The document of a layer, the norm behind it, and the one layer that replaces both.
 
     Parameters
     ----------
     layer : Layer
+        The layer, its weight in torch's order of axes.
     norm : Affine
     folded : Layer
+        The layer that replaces both, in torch's order too.
     proof : tuple of float
-        The largest difference on a random batch, and the largest value that came out.
+        The largest difference between the outputs on a random batch, and the largest output.
     source : str
-        Where the weight came from.
+        The file of the weight.
     eps_from : str or None
-        Where eps was given; None for the norm's default.
+        The source of eps in words; None for the norm's default.
     order : tuple of str
-        The axes of the weight as it was given, which the folded one has too.
+        The names of the given weight's axes, in order; the folded weight is shown and saved in this order.
     """
 
     layer: Layer
@@ -89,7 +98,7 @@ class Folding(RecordDocument):
     order: tuple[str, ...] = ("out", "in", "…")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return a header, the channels, the proof."""
+        """Yield a header, a table of channels, and a line on the proof."""
         weight, norm, channels = self.layer.weight, self.norm, self.layer.channels
         kind = "linear layer" if weight.ndim == 2 else f"{weight.ndim - 2}-D convolution"
         kinds = (
@@ -121,12 +130,12 @@ class Folding(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per channel."""
+        """Yield one object per output channel."""
         for channel, values in enumerate(self._channels()):
             yield dict(zip(_OF_CHANNELS, (channel, *describe_value(tuple(values))), strict=True))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return weight and bias under their names, as they are saved."""
+        """Return the folded `weight` and, if there is one, `bias`, as they are saved."""
         bias = self.folded.bias
         weight = self._arrange_back(self.folded.weight)
         return {"weight": weight, **({} if bias is None else {"bias": bias})}
@@ -136,7 +145,7 @@ class Folding(RecordDocument):
         return np.ascontiguousarray(arranged)
 
     def _channels(self) -> list[list[float]]:
-        """Return mean, variance, factor and bias of each channel."""
+        """Return [mean, variance, factor, bias] for each output channel."""
         mean, var, _, _ = spread(self.norm, self.layer.channels)
         with np.errstate(all="ignore"):
             factor = divide(self.norm, self.layer.channels)
@@ -161,21 +170,22 @@ _OF_PAIRS = ("layer", "norm", "weight")
 
 @dataclass(frozen=True)
 class CheckpointFolding(RecordDocument):
-    """The pairs of a state dict, and what became of them.
+    """The document of a state dict's layers and the norms folded into them.
 
     Parameters
     ----------
     pairs : sequence of NormedLayer
+        The layers with their norms.
     folded : sequence of FoldedPair
-        Empty where nothing was to be folded.
+        The folded layers; empty under `--dry-run`.
     shapes : mapping of str to tuple of int
-        The shape of each layer's weight.
+        The shape of each layer's weight, by the layer's name.
     left : sequence of str
-        Norms that stay, as no layer was found before them.
+        The names of norms that are not folded, as no layer is known to precede them.
     saved : mapping of str to ndarray
-        The state dict that is written.
+        The state dict after folding.
     source, eps : str
-        The name of the file, and eps with where it is from.
+        The name of the file, and eps in words, with its source.
     """
 
     pairs: Sequence[NormedLayer]
@@ -188,7 +198,7 @@ class CheckpointFolding(RecordDocument):
     row_names = ("layer", "norm")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return a header, the pairs, the proof."""
+        """Yield a header, a table of pairs and, if any is folded, a line on the proofs."""
         yield Facts(
             "fold · batch normalization into the layers before it",
             (
@@ -212,7 +222,7 @@ class CheckpointFolding(RecordDocument):
         return {"schema": SCHEMA, "norm": "bn", "pairs": [*self.records()], "left": list(self.left)}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per pair."""
+        """Yield one object per pair; its `proof` is None under `--dry-run`."""
         proofs = {each.pair: describe_proof(each.folded, each.proof) for each in self.folded}
         for pair in self.pairs:
             named = {"layer": pair.layer, "norm": pair.norm, "shape": list(self.shapes[pair.layer])}
@@ -222,25 +232,25 @@ class CheckpointFolding(RecordDocument):
 _OF_WEIGHTS = ("weight", "rows", "sigma", "largest", "off")
 
 _FAR = 0.01
-"""A σ so large a part off is of vectors far from the singular ones: of few iterations, or of another weight."""
+"""The relative error above which σ is of vectors far from the singular ones: few iterations, another weight."""
 
 _ROUNDED = 2.0**-20
-"""What vectors of float32 leave, at most, of a σ that is the largest singular value."""
+"""The relative error of σ up to which it is rounding of float32 vectors."""
 
 
 @dataclass(frozen=True)
 class MatrixFolding:
-    """Weights that spectral normalization was folded into.
+    """The document of weights that spectral normalization was folded into.
 
     Parameters
     ----------
     folded : sequence of FoldedMatrix
     saved : mapping of str to ndarray
-        The arrays of the file that is written.
+        The arrays that are saved: weight and bias, or the state dict after folding.
     source : str
         The name of the file of the weights.
     like : str or None
-        The framework whose conventions hold; None for none.
+        The framework whose conventions are followed, if any.
     """
 
     folded: Sequence[FoldedMatrix]
@@ -249,7 +259,7 @@ class MatrixFolding:
     like: str | None = None
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return a header, the weights with their σ, how far that is off, the proof."""
+        """Yield a header, a table of weights with their σ, a line on the errors of σ, and one on the proofs."""
         lines: list[HeaderLine] = [("formula", ("weight / σ, the bias as it is", self._tell_sigma()))]
         if not divides_in_evaluation(self.like):
             told = f"evaluation of {self.like} divides by nothing: this is what its next training step makes"
@@ -269,7 +279,7 @@ class MatrixFolding:
 
     @property
     def _iteration(self) -> Iteration | None:
-        """The power iteration of the first weight that has one; None where every σ is exact."""
+        """The power iteration of the first weight that has one; None if every σ is the exact one."""
         return next((each.iteration for each in self.folded if each.iteration is not None), None)
 
     def _tell_sigma(self) -> str:
@@ -291,7 +301,7 @@ class MatrixFolding:
         return build_excerpt(Table(None, _OF_WEIGHTS, numeric), make_row, len(self.folded), "weight", view)
 
     def _judge_sigmas(self) -> Line:
-        """Return a line on the largest singular values of the folded weights: 1 where σ was exact."""
+        """Return a line on the largest singular values of the folded weights, which are 1 if σ was exact."""
         worst = max(self.folded, key=lambda each: abs(each.off))
         if abs(worst.off) <= _FAR:
             after = f"{1.0 / (1.0 + min(each.off for each in self.folded)):.6g}"  # the largest afterwards
@@ -321,7 +331,7 @@ class MatrixFolding:
         return {"schema": SCHEMA, "norm": OF_MATRICES, "like": self.like, "weights": [*self.records()]}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per weight."""
+        """Yield one object per weight."""
         for each, proof in zip(self.folded, self._proofs, strict=True):
             iteration = each.iteration
             bias = {} if each.folded.bias is None else {"bias": describe_value(each.folded.bias)}
@@ -340,11 +350,11 @@ class MatrixFolding:
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per weight."""
+        """Return one row per weight; the names of the columns come first."""
         names = ("name", "sigma", "largest", "off")
         return flatten_records({name: record[name] for name in names} for record in self.records())
 
 
 def _format_off(each: FoldedMatrix) -> str:
-    """Return the distance of σ from the largest singular value in per cent; `0` where it is rounding."""
+    """Return the relative error of σ in per cent, with a sign; `0` if it is rounding."""
     return "0" if abs(each.off) <= _ROUNDED else f"{100.0 * each.off:+.3g} %".replace("-", "−")

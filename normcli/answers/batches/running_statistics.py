@@ -1,4 +1,4 @@
-"""The answer of a training run: how running statistics moved, batch after batch."""
+"""The answer of a training run: the running statistics before and after each batch."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ _COLUMNS = (
 
 
 class TrackedBatch(NamedTuple):
-    """One batch's entry into the running statistics.
+    """A batch and its update of the running statistics.
 
     Parameters
     ----------
     source : str
+        The source of the batch, such as its file.
     plan : Plan
     step : Update
+        The running statistics before and after the batch, the batch's own, and the weights of both.
     gap : float
         The largest difference between the batch normalized with its own and with the new running statistics.
     """
@@ -47,15 +49,16 @@ class TrackedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Tracking:
-    """A run over batches.
+    """The document of a run over batches.
 
     Parameters
     ----------
     entries : sequence of TrackedBatch
-        At least one.
+        The batches in order, at least one.
     rule : RunningRule
+        Momentum and ddof of the update.
     path : str or None
-        The state file.
+        The state file; None without one.
     """
 
     entries: Sequence[TrackedBatch]
@@ -63,7 +66,7 @@ class Tracking:
     path: str | None
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return a header, the steps of each channel, the gaps, and the arithmetic of the last step."""
+        """Yield a header, a table of steps, a table of gaps, and the arithmetic of the last step."""
         yield self._build_header(view)
         yield self._list_steps(view)
         yield self._list_gaps(view)
@@ -80,7 +83,7 @@ class Tracking:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per batch."""
+        """Yield one object per batch."""
         for entry in self.entries:
             step = entry.step
             yield {
@@ -95,7 +98,7 @@ class Tracking:
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per batch and channel."""
+        """Yield one row per batch and channel; the names of the columns come first."""
         yield _COLUMNS
         for source, _, step, gap in self.entries:
             for channel in range(step.batch.mean.size):
@@ -147,7 +150,7 @@ class Tracking:
         return build_excerpt(table, make_row, len(self.entries), "line", view)
 
     def _format_arithmetic(self, view: View) -> Iterator[str]:
-        """Yield the update of the first channel's mean and variance in the last step, in numbers."""
+        """Yield the last update of the first channel's mean and variance; nothing without channels."""
         step, plan = self.entries[-1].step, self.entries[-1].plan
         if not step.batch.mean.size:
             return
@@ -161,6 +164,6 @@ class Tracking:
 
 
 def _move(step: Update, channel: int) -> Iterator[tuple[float, ...]]:
-    """Yield the running mean of a channel, the batch's and the new running one; then the variances."""
+    """Yield a channel's (old running, batch, new running) means, and then its variances."""
     for kept in zip(step.before.statistics, step.batch, step.after.statistics, strict=True):
         yield tuple(float(values.flat[channel]) for values in kept)

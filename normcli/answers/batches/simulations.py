@@ -1,4 +1,4 @@
-"""The answers of `normcli simulate`: how far one sample moves with the batch around it, or step after step."""
+"""The answers of `normcli simulate`: changes of one sample's output with its batch, or step after step."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 _MARGIN, _TITLE, _FACTS = 28.0, 30.0, 20.0
 
 _ON_A_PAGE = 3
-"""Samples of the batch that a page shows normalized: the watched one, and those behind it."""
+"""The number of samples that a page shows normalized: the watched sample, and the next ones."""
 
 
 _MIDDLE = "median (the middle half)"
-"""How cells of quartiles are read."""
+"""The note on how to read the cells of quartiles."""
 
 
 def _format_quartiles(quartiles: Quartiles) -> str:
@@ -68,7 +68,7 @@ def _name_samples(plan: Plan) -> str:
 
 @dataclass(frozen=True)
 class _SimulationAnswer(Drawable):
-    """One sample of a population and the batches around it, as an answer.
+    """The document of a simulation: one sample of a population, and batches around it.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class _SimulationAnswer(Drawable):
         return Facts(self._title, (*own, *self._list_facts()))
 
     def page(self) -> Page:
-        """Return a page: a small batch around the watched sample, normalized, and the simulation below it."""
+        """Return a page: the watched sample and the next two, normalized, and the simulation below."""
         population, plans = self.found.population, self._plans
         numbers = [(population.sample + step) % population.sample_count for step in range(_ON_A_PAGE)]
         batch = population.take(list(dict.fromkeys(numbers)))
@@ -122,12 +122,12 @@ class _SimulationAnswer(Drawable):
 
 @dataclass(frozen=True)
 class BatchSizeAnswer(_SimulationAnswer):
-    """The movement of one sample with the batch around it, as an answer."""
+    """The document of the changes of one sample's output with the batch around it."""
 
     found: BatchSizes
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header, a table for each norm that moves, and a line on why the rest stay."""
+        """Yield the header, a table and a line for each norm whose output changes, and a line on the others."""
         yield self._build_header()
         for norm in self._moving:
             yield _list_movements(norm)
@@ -161,13 +161,13 @@ class BatchSizeAnswer(_SimulationAnswer):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each norm and size."""
+        """Yield one object for each norm and batch size."""
         for norm in self.found.norms:
             for one in norm.movements:
                 yield {"norm": norm.name, "moves": norm.moves, **describe_value(one)}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line for each norm and size."""
+        """Yield one row for each norm and batch size; the names of the columns come first."""
         measured = ("output", "centre", "spread")
         ends = Quartiles._fields
         yield ("norm", "size", *(f"{name}_{end}" for name in measured for end in ends))
@@ -176,7 +176,7 @@ class BatchSizeAnswer(_SimulationAnswer):
             yield (record["norm"], record["size"], *numbers)
 
     def scene(self) -> Scene:
-        """Return |Δy| over batch sizes: a curve for each norm that moves, and one for all that stay."""
+        """Return a picture of |Δy| over batch sizes: a curve per norm that changes, and one for all others."""
         found = self.found
         curves = [
             Curve(norm.name, look, [one.output for one in norm.movements])
@@ -212,7 +212,7 @@ class BatchSizeAnswer(_SimulationAnswer):
             yield "others", (f"x becomes {_format_change(self.found.change)}",)
 
     def _tell_why_not(self) -> str:
-        """Return a sentence on why some norms do not move with the batch."""
+        """Return a sentence on why the output of some norms does not change with the batch."""
         names, plan = ", ".join(norm.name for norm in self._still), self._still[0].plan
         samples = _name_samples(plan)
         does = "does" if len(self._still) == 1 else "do"
@@ -241,7 +241,7 @@ def _list_movements(norm: MovedNorm) -> Table:
 
 
 def _tell_movement(norm: MovedNorm) -> str:
-    """Return a sentence on how far a norm moves with the batch size, and why."""
+    """Return a sentence on the change of y in the smallest and the largest batches, and its cause."""
     ends = dict.fromkeys((norm.movements[0], norm.movements[-1]))
     told = " and ".join(f"by {one.output.median:.3g} in batches of {one.size}" for one in ends)
     return (
@@ -255,12 +255,12 @@ _MEASURED = ("training", "evaluation", "mean", "var")
 
 @dataclass(frozen=True)
 class TrainingAnswer(_SimulationAnswer):
-    """One sample in training and in evaluation, step after step."""
+    """The document of one sample's output in training and in evaluation, step after step."""
 
     found: Training
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, the steps, and how far either ends from the population."""
+        """Yield the header, a table of steps, and a sentence on both errors after the last step."""
         yield self._build_header()
         yield self._list_steps(view)
         yield Line((self._sentence,))
@@ -283,18 +283,18 @@ class TrainingAnswer(_SimulationAnswer):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each step."""
+        """Yield one object for each step."""
         for step in self.found.steps:
             yield {"step": step.number, **{name: describe_value(getattr(step, name)) for name in _MEASURED}}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line for each step."""
+        """Yield one row for each step; the names of the columns come first."""
         yield ("step", *(f"{name}_{end}" for name in _MEASURED for end in Quartiles._fields))
         for record in self.records():
             yield (record["step"], *(number for name in _MEASURED for number in record[name].values()))
 
     def scene(self) -> Scene:
-        """Return the picture: |Δy| over the steps, of training and of evaluation."""
+        """Return a picture of |Δy| over the steps: a curve for training and one for evaluation."""
         found = self.found
         curves = [
             Curve(name, look, [getattr(step, name) for step in found.steps])
@@ -335,7 +335,7 @@ class TrainingAnswer(_SimulationAnswer):
 
     @property
     def _sentence(self) -> str:
-        """A sentence on both distances of y after the last step, and why they differ."""
+        """A sentence on the errors of y in training and evaluation after the last step, and their causes."""
         last = self.found.steps[-1]
         return (
             f"At step {last.number}, y of the sample is off by {last.training.median:.3g} with its batch's "

@@ -43,31 +43,31 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 _ATTRIBUTES = {"xhat": "standardized", "y": "normalized"}
-"""Field → the attribute of a result that holds it, where that has another name."""
+"""Field of `--print` → the attribute of a result that holds it, where the names differ."""
 
 _CHECKED = ("target", "lowest", "highest", "overall", "largest_error", "tolerance", "ok")
 """The members of a check in JSON."""
 
 _ROUNDING = 2.0**-32
-"""The relative error of a number of ten digits."""
+"""The relative difference up to which an estimated σ counts as the largest singular value."""
 
 _NEAR = 0.01
-"""A check is written as ≈ its target where all groups are within this distance of it."""
+"""The distance from its target within which a check of all groups is written with ≈."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A result and the tensor it is of.
+    """The document of a result.
 
     Parameters
     ----------
     result : Result
     tensor : Tensor
-        Where the input came from, and the names of its columns.
+        The input, with its source and the names of its columns.
     statistics_alone : bool
-        Whether records and rows are one a group, without normalized values.
+        Whether records and rows are one for each group, without normalized values.
     updated : mapping of str to ndarray
-        The running statistics after the batch, `running_mean` and `running_var`, where they are updated.
+        The running statistics after the batch, `running_mean` and `running_var`; empty if none are updated.
     """
 
     result: Result
@@ -76,7 +76,7 @@ class Answer:
     updated: Mapping[str, NDArray[Any]] = field(default_factory=dict, kw_only=True)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header and the parts that the view shows."""
+        """Yield the header and the parts that the view shows."""
         result, plan = self.result, self.result.plan
         affine = " and ".join(result.inputs.steps)
         yield self._build_header(view)
@@ -94,7 +94,7 @@ class Answer:
             yield self._build_check()
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON; `SCHEMA` is the version of its keys."""
+        """Return the answer as a JSON object; its key `schema` is the version of the keys."""
         result, plan = self.result, self.result.plan
         return {
             **describe_plan(plan, {"input": describe_tensor(self.tensor)}),
@@ -111,11 +111,11 @@ class Answer:
         }
 
     def describe(self) -> dict[str, Any]:
-        """Return the members of JSON on the result alone, as one of several of a tensor."""
+        """Return the JSON object without `schema` and `input`, for one of several results of a tensor."""
         return {name: value for name, value in self.data().items() if name not in ("schema", "input")}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per group: its index, count, statistics and normalized values."""
+        """Yield one object per group: its index, count, statistics and, unless left out, normalized values."""
         result, plan = self.result, self.result.plan
         outputs = {} if self.statistics_alone else self._outputs
         views = {name: values.reshape(plan.grid.view_shape) for name, values in outputs.items()}
@@ -134,7 +134,10 @@ class Answer:
                 forget(view)
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per value: its index per axis, the input, its group's statistics, the output."""
+        """Return one row per value: its index, the input, its group's statistics, the output; names come first.
+
+        With `statistics_alone`, one row per group: its index, count and statistics.
+        """
         grid = self.result.plan.grid
         if self.statistics_alone:
             column = describe_column(grid, grid.group_index(0)) if grid.group_count else {}
@@ -143,7 +146,7 @@ class Answer:
         return iterate_long(grid.layout.names, grid.shape, self.columns())
 
     def columns(self) -> dict[str, Column]:
-        """Return input, statistics and output: each a function from index arrays to the values there."""
+        """Return, by name, a function from index arrays to values for the input, each statistic and output."""
         result, grid, selection = self.result, self.result.plan.grid, self.result.selection
 
         def spread(array: NDArray[Any]) -> Column:
@@ -159,29 +162,29 @@ class Answer:
 
     @property
     def _outputs(self) -> dict[str, NDArray[Any]]:
-        """The output as programs read it, and x̂ before it where gamma or beta makes them two."""
+        """The normalized values; with gamma or beta, x̂ (`x_hat`) before them."""
         own = {"x_hat": self.result.standardized} if self.result.inputs.scales else {}
         return {**own, "normalized": self.result.normalized}
 
     def page(self) -> Page:
-        """Return the page of the one result; raise as `require_page`."""
+        """Return the page of the result; raise `UsageError` where `require_page` does."""
         require_page(self.result)
         norm = self.result.plan.norm
         return Page(f"{norm.name} · {norm.title}", (self.result,), self.tensor)
 
     def scene(self) -> Scene:
-        """Return the picture of the one result."""
+        """Return the picture of the result."""
         from normcli.pictures.draw import draw
 
         return draw([self.result], self.tensor)
 
     def field(self, name: str) -> NDArray[Any]:
-        """Return what `--print NAME` prints, as an array.
+        """Return the field that `--print NAME` prints, as an array.
 
         Raises
         ------
         UsageError
-            If the answer has no such field.
+            If the norm has no such field, or a parameter of this name was not given.
         """
         result = self.result
         names = (*result.statistics, *self.updated, *result.plan.norm.vector_names, *FIELDS)
@@ -243,12 +246,13 @@ class Answer:
 
 
 def count_group_values(result: Result) -> NDArray[np.int64]:
-    """Return how many values each group's statistics are of; a window is cut off at the edges.
+    """Return the number of values that each group's statistics are calculated from.
 
     Returns
     -------
     ndarray
-        Of the shape of the statistics, and read-only: it may repeat one number without holding it twice.
+        The counts, in the shape of the statistics; of a window, the values within the tensor. The array may be
+        a read-only broadcast of a single number.
     """
     grid, window = result.plan.grid, result.plan.spec.window
     if result.counts is not None:
@@ -263,7 +267,7 @@ def count_group_values(result: Result) -> NDArray[np.int64]:
 
 
 def _tell_estimate(result: Result) -> Line:
-    """Return how far the estimated σ is off; of several matrices, for the one furthest off."""
+    """Return a line on the error of the estimated σ; of several matrices, on the largest error."""
     from normcli.engine.sn.passes import iterate_matrices  # of one norm alone
     from normcli.engine.sn.singular_values import approximate_largest
 
@@ -303,7 +307,7 @@ def _format_check(check: Check, plan: Plan) -> str:
 
 
 def require_page(result: Result) -> None:
-    """Raise `UsageError` where a page would not show which values count, or what is rounded before a gate."""
+    """Raise `UsageError` for results that a page cannot show: with a selection, or rounding before a gate."""
     if result.selection is not None:
         raise UsageError("a page does not show which values count; leave out the mask, lengths or nan omit")
     if result.inputs.gate is not None and result.plan.spec.rounds_before_gamma:

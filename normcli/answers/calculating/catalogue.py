@@ -34,10 +34,10 @@ _NOTHING = "–"
 
 
 class Catalogue(RecordDocument):
-    """Every row of the table of norms."""
+    """The document of the table of norms."""
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return two tables: norms, and conventions that have names of their own."""
+        """Yield two tables: norms, and presets (conventions with names of their own)."""
         columns = ("norm", "name", "axes by default", "formula", "eps", "gamma, beta", "source")
         rows = [TableRow(_format_norm(norm)) for norm in NORMS.values()]
         yield Table(None, columns, (False,) * len(columns), rows)
@@ -45,11 +45,11 @@ class Catalogue(RecordDocument):
         yield Table("presets", ("preset", "command", "source"), (False,) * 3, presets)
 
     def data(self) -> Mapping[str, Any]:
-        """Return every row as an object, and the presets."""
+        """Return the answer as a JSON object: the norms, and the presets."""
         return {"schema": SCHEMA, "norms": list(self.records()), "presets": list(_list_presets())}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per norm."""
+        """Yield one object per norm."""
         for norm in NORMS.values():
             yield {
                 "norm": norm.name,
@@ -82,12 +82,12 @@ def _format_norm(norm: Norm) -> tuple[str, ...]:
 
 
 class ConventionTable:
-    """The rows of the table of conventions, of one norm, of one framework or of all.
+    """The document of the table of conventions.
 
     Parameters
     ----------
     name : str or None
-        The short name of a norm, or a framework's name.
+        The norm (its short name) or the framework whose conventions are listed; None: all.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -95,7 +95,7 @@ class ConventionTable:
         self._conventions = [row for row in CONVENTIONS if name in (None, row.norm, row.framework)]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return one table, and where one name is asked for the notes on each row."""
+        """Yield one table; if the conventions are of one norm or framework, the notes on them too."""
         rows = [TableRow(_format_convention(row)) for row in self._conventions]
         yield Table(None, _COLUMNS, (False,) * len(_COLUMNS), rows)
         told = (
@@ -107,15 +107,15 @@ class ConventionTable:
             yield Facts("notes", notes)
 
     def data(self) -> Mapping[str, Any]:
-        """Return every row as an object."""
+        """Return the answer as a JSON object: an object per convention."""
         return {"schema": SCHEMA, "conventions": list(self.records())}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per row."""
+        """Return one object per convention."""
         return map(describe_value, self._conventions)
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per row."""
+        """Return one row per convention; the names of the columns come first."""
         records = (
             {**describe_value(row), "running": row.running and str(row.running)} for row in self._conventions
         )
@@ -145,7 +145,7 @@ def _format_zero(row: Convention) -> str:
 
 
 def _list_notes(row: Convention) -> Iterator[str]:
-    """Yield sentences on a convention that has no column: one pass, half precision, refusals."""
+    """Yield sentences on what the table's columns do not show: one pass, half precision, refusals."""
     size = NORMS[row.norm].divisor.size
     if row.note:
         yield row.note

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _MOST_LINES = 24
 
 _ROOM, _GAP, _WIDEST = 48, 3, 4
-"""The width of a histogram where there is no terminal, the gap between columns, and the widest bar."""
+"""Characters: a histogram without a terminal, the gap between columns, and the widest bar."""
 
 _BARS = " ▁▂▃▄▅▆▇█"
 
 _MARKS = {"0": "0", "−σ": "‹", "+σ": "›", "mean": "m"}
-"""Marks below the bars of a terminal, by name → character; of two marks in one bin the later one is shown."""
+"""Name of a mark → its character below the bars; of two marks in one bin the later one is shown."""
 
 _KEY = "m: mean, ‹ ›: one standard deviation to each side, 0: zero"
 
@@ -44,19 +44,21 @@ _OUTPUTS = ("xhat", "y")
 
 @dataclass(frozen=True)
 class Drawing(Answer):
-    """A result, to be drawn.
+    """The document of a picture of a result.
 
     Parameters
     ----------
     result : Result
     tensor : Tensor
+        The input.
     options : Options
+        The options of the picture.
     """
 
     options: Options
 
     def _list_histograms(self, view: View) -> Iterator[Section]:
-        """Yield the bars of the input and of the output of each group, the marks below them, and a scale."""
+        """Yield a table of histograms of each group's input and output, with marks and scales, and its key."""
         grid, sliding, log = self.result.plan.grid, self.result.plan.groups_overlap, self.options.log
         groups = [] if sliding else list(range(min(grid.group_count, MOST_LINES)))
         rows: list[TableRow | None] = []
@@ -86,9 +88,10 @@ class Drawing(Answer):
         return draw([self.result], self.tensor, self.options)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the coloured matrices of a terminal, and the legend; without colours, the groups' numbers too.
+        """Yield the header, coloured matrices for a terminal, and the legend.
 
-        Instead of these, histograms where the options ask for them.
+        Without colours, matrices show the numbers of groups. With `plot="histogram"`, histograms follow the
+        header instead.
         """
         if self.options.plot == "histogram":
             yield self._build_header(view)
@@ -123,13 +126,13 @@ class Drawing(Answer):
 
 
 def _draw_bars(bars: list[float], width: int, tallest: float) -> str:
-    """Return a histogram as a line."""
+    """Return a histogram as a line of block characters, each bar `width` characters wide."""
     heights = (math.ceil(bar * (len(_BARS) - 1) / tallest) for bar in bars)
     return "".join(_BARS[height] * width for height in heights)
 
 
 def _draw_marks(counts: BinCounts, width: int) -> str:
-    """Return the line below it, with a character at each mark."""
+    """Return the line below a histogram, with a character at each mark."""
     line = [" "] * (width * len(counts.counts))
     for name, place in counts.marks.items():
         line[_find_place(counts, width, place)] = _MARKS[name]
@@ -137,7 +140,7 @@ def _draw_marks(counts: BinCounts, width: int) -> str:
 
 
 def _draw_scale(counts: BinCounts, width: int) -> str:
-    """Return a line with round numbers below their places, without those that would overlap."""
+    """Return a line with round numbers below their places in a histogram; overlapping ones are left out."""
     length = width * len(counts.counts)
     line = ""
     for tick in choose_ticks(*counts.ends):
@@ -149,13 +152,13 @@ def _draw_scale(counts: BinCounts, width: int) -> str:
 
 
 def _find_place(counts: BinCounts, width: int, value: float) -> int:
-    """Return the character at which a value lies."""
+    """Return the position, in characters, of a value in the line of a histogram."""
     length = width * len(counts.counts)
     return min(max(0, math.floor(counts.locate(value) * length)), length - 1)
 
 
 def _list_owners(owners: Owners, count: int, view: View) -> Table:
-    """Return the legend; without colours each name stands behind the number that its cells show."""
+    """Return the legend: names and statistics of the groups; without colours, with the numbers in the cells."""
     rows = [
         TableRow((entry.name if view.colour else f"{number}: {entry.name}", *entry.cells), number)
         for number, entry in owners.entries.items()

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GradientsAnswer:
-    """Gradients, and the tensors that they follow from.
+    """The document of gradients.
 
     Parameters
     ----------
     gradients : Gradients
     tensor, dy : Tensor
-        Where the input and dy came from.
+        The input and dy, with their sources.
     """
 
     gradients: Gradients
@@ -54,7 +54,7 @@ class GradientsAnswer:
     dy: Tensor
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header and the parts that the view shows."""
+        """Yield the header and the parts that the view shows: tensors, then gradients of parameters."""
         found, plan = self.gradients, self.gradients.plan
         title = f"backward {plan.norm.name} · {plan.norm.title}"
         selection = list_selection(plan, found.input, found.inputs.selection, None)
@@ -77,7 +77,7 @@ class GradientsAnswer:
             )
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as a JSON object."""
         found, plan = self.gradients, self.gradients.plan
         return {
             **describe_plan(plan, {"input": describe_tensor(self.tensor), "dy": describe_tensor(self.dy)}),
@@ -89,7 +89,7 @@ class GradientsAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per group: its index, and dx of its values."""
+        """Yield one object per group: its index, and dx of its values."""
         grid = self.gradients.plan.grid
         view = self.gradients.dx.reshape(grid.view_shape)
         for index, place in grid.walk_groups():
@@ -98,7 +98,10 @@ class GradientsAnswer:
         forget(view)
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per value: its index per axis, the input, dy and dx."""
+        """Return one row per value: its index, the input, dy, dx and, with a gate, dgate; names come first.
+
+        A dgate of another shape than the tensor's is broadcast to it.
+        """
         found, grid = self.gradients, self.gradients.plan.grid
         columns = {"input": found.input, "dy": found.dy, "dx": found.dx}
         columns |= {} if found.dgate is None else {"dgate": np.broadcast_to(found.dgate, grid.shape)}
@@ -106,12 +109,12 @@ class GradientsAnswer:
         return iterate_long(grid.layout.names, grid.shape, picked)
 
     def field(self, name: str) -> NDArray[Any]:
-        """Return what `--print NAME` prints, as an array.
+        """Return the gradient that `--print NAME` prints.
 
         Raises
         ------
         UsageError
-            If the norm has no such parameter.
+            If the norm has no such parameter, or there is no gate.
         """
         values = self.gradients.field(name)
         if values is None:
@@ -124,7 +127,7 @@ class GradientsAnswer:
 
     @functools.cached_property
     def warnings(self) -> tuple[str, ...]:
-        """One line if there is no derivative by some values."""
+        """One line, with a count and the cause, if dx is NaN for some values; otherwise empty."""
         count = sum(int(np.count_nonzero(np.isnan(piece))) for piece in iterate_pieces(self.gradients.dx))
         if not count:
             return ()
@@ -135,7 +138,7 @@ class GradientsAnswer:
         return (f"dx is NaN for {count:,} of {values}: {why}",)
 
     def _list_gate(self, dgate: NDArray[Any], view: View) -> Table:
-        """Return the table of the derivative by a gate that is broadcast."""
+        """Return the table of dgate, for a gate that broadcasts to the tensor."""
         names = self.gradients.plan.grid.layout.names
         return self._list("gate", {"dgate": dgate}, lambda n: locate_last(names, dgate.shape, n), view)
 
@@ -146,7 +149,18 @@ class GradientsAnswer:
         locate: Callable[[int], Mapping[str, int]],
         view: View,
     ) -> Table:
-        """Return a table of gradients of one shape, whose index a callable gives."""
+        """Return a table of gradients of one shape, a row per element.
+
+        Parameters
+        ----------
+        noun : str
+            The name of an element, for the first column.
+        columns : mapping of str to ndarray
+            The gradients by name.
+        locate : callable
+            Returns the index by axis name of an element, given its number in C order.
+        view : View
+        """
 
         def make_row(number: int) -> TableRow:
             place = " ".join(f"{axis}={i}" for axis, i in locate(number).items()) or "all"

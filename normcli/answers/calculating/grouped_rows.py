@@ -32,13 +32,13 @@ class GroupedAnswer:
     ----------
     norm : Norm
     source : tuple of str
-        The facts of the header's line `input`.
+        The facts on the input, for the header.
     by : tuple of str
         The names of the columns that rows are grouped by.
     names : sequence of Label
-        Their values.
+        The groups: for each, a value for each column of `by`.
     columns : sequence of str
-        Of which there are statistics.
+        The names of the columns that the statistics are of.
     statistics : mapping of str to ndarray, shape (groups, columns)
     warnings : sequence of str
     """
@@ -52,7 +52,7 @@ class GroupedAnswer:
     warnings: Sequence[str]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header and the table of groups."""
+        """Yield the header and the table of groups."""
         groups = (f"rows by {make_printable(', '.join(self.by))}", format_count(len(self.names), "group"))
         facts = (("input", self.source), ("groups", groups))
         yield Facts(f"{self.norm.name} · {self.norm.title}", facts)
@@ -69,7 +69,7 @@ class GroupedAnswer:
         yield build_excerpt(table, make_row, len(self.names) * width, "group", view)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as a JSON object."""
         return {
             "schema": SCHEMA,
             "norm": self.norm.name,
@@ -79,13 +79,13 @@ class GroupedAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each group and column; of several columns, the group is a list."""
+        """Yield one object per group and column; `group` is a list if several columns group rows."""
         for label, column, *values in self._list():
             group = label[0] if len(label) == 1 else list(label)
             yield {"group": group, "column": column, **dict(zip(self.statistics, values, strict=True))}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line for each group and column, the header first."""
+        """Yield one row per group and column; the names of the columns come first."""
         yield (*self.by, "column", *self.statistics)
         yield from ((*label, *values) for label, *values in self._list())
 
@@ -95,7 +95,7 @@ class GroupedAnswer:
         return ((*place, *values) for place, *values in zip(places, *lists, strict=True))
 
     def field(self, name: str) -> NDArray[np.generic]:
-        """Return a statistic of each group and column, or raise `UsageError` if there is none of that name."""
+        """Return a statistic, shape (groups, columns), or raise `UsageError` if there is none of that name."""
         return find_field(self.statistics, name)
 
 

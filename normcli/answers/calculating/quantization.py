@@ -32,7 +32,7 @@ class QuantizedAnswer(RecordDocument):
     ----------
     quantized : Quantized
     tensor : Tensor
-        Where the input came from.
+        The input, with its source.
     """
 
     quantized: Quantized
@@ -40,7 +40,7 @@ class QuantizedAnswer(RecordDocument):
     row_names = ("scale", "value", "stored")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, the scales, the values that the codes stand for, and the losses."""
+        """Yield the header, the scales, the values that scales and codes stand for, and the losses."""
         found = self.quantized
         yield self._build_header(view)
         if view.shows("stats"):
@@ -86,7 +86,10 @@ class QuantizedAnswer(RecordDocument):
         yield f"{found.flushed:.3%} flushed to 0"
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as a JSON object: the plan, the format, codes, scales, values and losses.
+
+        `scales` are as stored; `scale_values` are what codes are multiplied by, tensor scale included.
+        """
         found = self.quantized
         asked = found.asked
         return {
@@ -106,7 +109,7 @@ class QuantizedAnswer(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each scale: its index, its number and how it is stored."""
+        """Yield one object per scale: its index, the factor of its codes, and the stored scale."""
         found = self.quantized
         for number in range(found.factors.size):
             yield {

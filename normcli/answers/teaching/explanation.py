@@ -37,34 +37,35 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 
 _HEAD, _TAIL = 4, 2
-"""The first and the last values of a long group that are listed."""
+"""The numbers of first and last values of a long group that are listed."""
 
 _EACH_HEAD, _EACH_TAIL = 3, 1
-"""The first and the last values of a long group whose arithmetic is shown."""
+"""The numbers of first and last values of a long group whose arithmetic is shown."""
 
 _AT_ONCE = 8192
-"""Positions that are formatted at once."""
+"""The number of positions that are formatted at once."""
 
 _LISTED = ("group", RESIDUAL)
-"""The steps that are told as a table of the group's values."""
+"""The names of steps that are shown as a table of the group's values."""
 
 
 @dataclass(frozen=True)
 class Explanation(RecordDocument):
-    """A story and the tensor that it is of.
+    """The document of a story: the steps of the arithmetic of a value or a group.
 
     Parameters
     ----------
     story : Story
     tensor : Tensor
+        The input.
     parameters : mapping of str to ndarray or None
-        gamma and beta, of the plan's shape.
+        gamma and beta in the plan's shape; None for one that is not given.
     calculate : callable
-        Returns the whole result, for a page.
+        Returns the whole result; called for a page.
     digits : int or None
-        Significant digits of the texts in JSON.
+        The number of significant digits of texts in JSON; None for the default.
     dy : Tensor or None
-        The derivative of a loss by the normalized tensor, where the story is that of a backward pass.
+        The derivative of a loss with respect to the normalized tensor; None if the story is of a forward pass.
     """
 
     story: Story
@@ -76,7 +77,7 @@ class Explanation(RecordDocument):
     row_names = ("step", "at", "symbol", "sentence", "text", "expression", "value")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, the group, then a section for each step."""
+        """Yield the header, then a section for each step; of a whole group, also the steps of its values."""
         yield self._build_header(view)
         group = self.story.group
         together = self.story.at is None and group is not None
@@ -103,7 +104,7 @@ class Explanation(RecordDocument):
             yield from _build_each(count + 1, own, group, view)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON: the group with its values, and the steps."""
+        """Return the answer as a JSON object: the group with its values, and the steps."""
         story, group = self.story, self.story.group
         given = {"input": self.tensor} | ({} if self.dy is None else {"dy": self.dy})
         return {
@@ -116,7 +117,7 @@ class Explanation(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per step: its printed text, and an expression in full precision."""
+        """Yield one object per step: its text, its LaTeX, and an expression and a value in full precision."""
         for step in self.story.steps:
             equation = build_equation(step, self.digits)
             value = None if step.value is None else step.value.value
@@ -133,7 +134,7 @@ class Explanation(RecordDocument):
             }
 
     def page(self) -> Page:
-        """Return the result as a page, open at the value asked for, or the first; its gradients below."""
+        """Return a page of the result, opened at the story's value, or the first; a backward story is below."""
         result = self.calculate()
         require_page(result)
         shape = self.story.plan.grid.shape
@@ -147,7 +148,10 @@ class Explanation(RecordDocument):
         )
 
     def _draw_reach(self, result: Result) -> Scene | None:
-        """Return the picture of the values whose dx one dy changes (the first); None for too many axes."""
+        """Return a picture of the values whose dx depends on the dy of the story's value, or of the first.
+
+        None if the tensor cannot be drawn.
+        """
         from normcli.pictures import Options  # for pages alone
         from normcli.pictures.draw import draw
         from normcli.results.gradient_reach import find_reach
@@ -176,7 +180,7 @@ class Explanation(RecordDocument):
         return build_header(self._title(), plan, source, view, self.parameters, asked)
 
     def _list_members(self, title: str, group: MeasuredGroup, view: View, step: str) -> Table:
-        """Return the table of a group's values, or of the sums that they are."""
+        """Return a table of a group's values; for the step `RESIDUAL`, with the addends of each."""
         alone = self.story.at is None or group.count == 1
         asked = set() if alone else {group.outcomes[0].place}
         ends = cut_beyond(MOST_SHOWN, group.count, _HEAD, _TAIL, full=view.full)
@@ -197,14 +201,14 @@ class Explanation(RecordDocument):
 
 
 def _build_each(number: int, own: Sequence[StoryStep], group: MeasuredGroup, view: View) -> Iterator[Section]:
-    """Yield the steps that each value goes through, each kind of step together, and the results.
+    """Yield a section for each kind of step that is of single values, and a table of the results.
 
     Parameters
     ----------
     number : int
-        Of the first of these sections.
+        The number in the title of the first of these sections.
     own : sequence of StoryStep
-        The steps that are of one value each.
+        The steps of single values.
     group : MeasuredGroup
     view : View
     """
@@ -236,7 +240,7 @@ def _build_each(number: int, own: Sequence[StoryStep], group: MeasuredGroup, vie
 
 
 def _open_gaps(items: Mapping[int, _Item], places: Sequence[int]) -> list[_Item | None]:
-    """Return items by their places, with None before each whose predecessor is not among the places."""
+    """Return the items in order, with None before each item whose previous place is not in `places`."""
     gaps = {place for before, place in zip([-1, *places], places, strict=False) if place != before + 1}
     return [each for place, item in items.items() for each in ((None, item) if place in gaps else (item,))]
 

@@ -52,33 +52,33 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 _MOST_MEMBERS = 8
-"""The most values of a group that are written; of longer groups the first and the last."""
+"""The most values of a group that are written; longer groups are cut in the middle."""
 
 _LEAST_MEAN = 1e-6
-"""Below, the mean of a centred output is 0 but for rounding, and two digits of it will do."""
+"""The size below which the mean of a centred output is rounding, and is written with two digits."""
 
 _SIGNS = {Likeness.IDENTICAL: "=", Likeness.COINCIDENT: "=", Likeness.SIMILAR: "≈"}
 
 _FAR = 0.5
-"""Standardized values that are further apart are unlike, although the groups are the same."""
+"""The largest difference of standardized values for which norms with equal groups are called equal."""
 
 
 @dataclass(frozen=True)
 class ComparisonAnswer:
-    """Norms of one tensor, a column each.
+    """The document of norms of one tensor, a column for each norm.
 
     Parameters
     ----------
     comparison : NormComparison
     tensor : Tensor
-        What all of them are of.
+        The input of all norms.
     """
 
     comparison: NormComparison
     tensor: Tensor
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the input, a table of how the norms differ, the equalities, the values and the groups."""
+        """Yield the input, a table of how the norms differ, the equalities, the values and the groups."""
         columns = self.comparison.columns
         facts = list_facts(self.tensor, columns[0].result.dtype)
         assumed = list_assumed(column.result.plan for column in columns)
@@ -108,7 +108,7 @@ class ComparisonAnswer:
             yield "evaluated", (", ".join(known), told)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON: the columns with all that a norm's own has, and the equalities."""
+        """Return the answer as a JSON object: a norm's whole answer for each column, and the equalities."""
         return {
             "schema": SCHEMA,
             "input": describe_tensor(self.tensor),
@@ -117,7 +117,7 @@ class ComparisonAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per column."""
+        """Yield one object per norm."""
         for column in self.comparison.columns:
             yield {
                 "name": column.name,
@@ -127,7 +127,7 @@ class ComparisonAnswer:
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per column: the rows of the table, without values."""
+        """Return one row per norm, with facts and no values; the names of the columns come first."""
         return flatten_records(map(_describe_flat, self.comparison.columns))
 
     def page(self) -> Page:
@@ -169,7 +169,7 @@ class ComparisonAnswer:
                 yield Facts(title, tuple(map(_format_equality, chosen)))
 
     def _build_values(self, view: View) -> Iterator[Blocks]:
-        """Yield a matrix of the input beside the results of all norms; in a full view, every matrix."""
+        """Yield a matrix of the input beside the outputs of all norms; in a full view, each output whole."""
         columns, values = self.comparison.columns, self.tensor.values
         if view.full:
             for name, result, *_ in columns:
@@ -181,7 +181,7 @@ class ComparisonAnswer:
 
 
 def _format_facts(column: NormColumn, view: View) -> dict[str, str]:
-    """Return the cells of a column, by the labels of the table's rows."""
+    """Return the cells of a norm's column in the table, by the labels of the rows."""
     plan = column.result.plan
     over, keeps, shapes, groups = find_reduction(plan, given=column.result.running is not None)
     alone = column.batch_of_one
@@ -223,7 +223,7 @@ def _abbreviate(column: NormColumn, view: View) -> str:
 
 
 def _list_reasons(columns: Sequence[NormColumn]) -> Iterator[Line]:
-    """Yield why norms do not work with a batch of one, each reason once."""
+    """Yield a line for each reason why norms do not work with a batch of one, with the norms' names."""
     for reason in filter(None, dict.fromkeys(column.batch_of_one.reason for column in columns)):
         names = [column.name for column in columns if column.batch_of_one.reason == reason]
         yield Line((f"{' and '.join(names)} with a batch of one: {reason}",))
@@ -241,7 +241,7 @@ def _format_equality(equality: Equality) -> tuple[str, tuple[str, ...]]:
 
 
 def _format_before(names: Sequence[str]) -> str:
-    """Return ` before gamma and beta`, or with one of the names; empty without names."""
+    """Return a text such as ` before gamma and beta`, from the names of parameters; "" without names."""
     return f" before {' and '.join(names)}" if names else ""
 
 
@@ -276,7 +276,7 @@ def _describe_flat(column: NormColumn) -> Mapping[str, Any]:
 
 
 def _map_groups(column: NormColumn, view: View) -> Blocks:
-    """Return the tensor with the number of its group in each cell; for a window, 1 where one reaches."""
+    """Return matrices with the number of its group in each cell; for a window, 1 within one window, else 0."""
     grid, window = column.result.plan.grid, column.result.plan.spec.window
     if window is None:
         return build_map(f"groups of {column.name}", grid.locate_groups, column.result, view)
@@ -286,7 +286,7 @@ def _map_groups(column: NormColumn, view: View) -> Blocks:
     last[grid.axes[0]] += window.after
 
     def mark(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-        """Return 1 within the window, which begins at the first value."""
+        """Return 1 within the window, which begins at the first value, and 0 elsewhere."""
         within = (places <= end for places, end in zip(index, last, strict=True))
         return functools.reduce(np.logical_and, within).astype(np.intp)
 

@@ -1,4 +1,4 @@
-"""The answer of `normcli compare NORM --residual FILE`: a norm behind the addition, and before the sublayer.
+"""The answer of `normcli compare NORM --residual FILE`: a norm after the addition, and before the sublayer.
 
 References
 ----------
@@ -46,19 +46,19 @@ _PLACES = (
     ("passes", "the residual r", "is normalized with the sum", "passes on as it is"),
     ("used_by", "used by", "the first Transformer, BERT", "GPT-2, LLaMA"),
 )
-"""What tells the places apart: a member of JSON, the label of a row, and its words for both places."""
+"""Differences of the two places: a key in JSON, the label of a row, and the words for each place."""
 
 
 @dataclass(frozen=True)
 class PlacementAnswer:
-    """One norm in both places.
+    """The document of one norm in both places.
 
     Parameters
     ----------
     post, pre : Result
-        Of the sum, and of the residual.
+        The norm of the sum (post-norm), and the norm of the residual (pre-norm).
     total, residual : Tensor
-        The two tensors that are normalized.
+        The two tensors that are normalized: the sum, and the residual.
     """
 
     post: Result
@@ -68,11 +68,11 @@ class PlacementAnswer:
 
     @property
     def columns(self) -> tuple[tuple[str, Result, Tensor], ...]:
-        """Each place, with its result and the tensor that was normalized."""
+        """(name, result, normalized tensor) of post-norm and of pre-norm."""
         return (POST, self.post, self.total), (PRE, self.pre, self.residual)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, a table of what goes where, and the values side by side."""
+        """Yield the header, a table of the differences of the places, and the values side by side."""
         yield self._build_header(view)
         if view.shows("facts"):
             yield self._tabulate(view)
@@ -111,7 +111,7 @@ class PlacementAnswer:
         return Table(None, ("", POST, PRE), (False,) * 3, rows, wraps=True)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON: the sum, and a column for each place with all that a norm's own has."""
+        """Return the answer as a JSON object: both tensors, and a norm's whole answer for each place."""
         return {
             "schema": SCHEMA,
             "input": describe_tensor(self.total),
@@ -120,16 +120,16 @@ class PlacementAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per place."""
+        """Yield one object per place."""
         for described, (_, result, tensor) in zip(self._describe(), self.columns, strict=True):
             yield {**described, **Answer(result, tensor).describe()}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per place, without values."""
+        """Return one row per place, without values; the names of the columns come first."""
         return flatten_records(self._describe())
 
     def _describe(self) -> Iterator[dict[str, Any]]:
-        """Yield what tells each place apart, and what its numbers are, for JSON."""
+        """Yield, for each place, its name, its words in `_PLACES`, and its means and variances."""
         names = ("input_mean", "input_var", "output_mean", "output_var")
         for place, (name, result, _) in enumerate(self.columns):
             numbers = map(describe_number, _measure(result).values())
@@ -149,7 +149,7 @@ class PlacementAnswer:
 
 
 def _measure(result: Result) -> dict[str, float]:
-    """Return mean and variance of what goes into a norm and of what comes out, by the labels of the rows."""
+    """Return the means and variances of a norm's input and output, by the labels of the table's rows."""
     of_input = measure_whole(result.input, selection=result.selection)
     of_output = measure_whole(result.normalized, selection=result.selection)
     labels = ("input's mean", "input's variance", "output's mean", "output's variance")

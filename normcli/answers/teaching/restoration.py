@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RestorationAnswer:
-    """The result of an attempt to undo a norm.
+    """The document of an attempt to undo a norm with gamma and beta.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class RestorationAnswer:
     tensor: Tensor
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return a header with gamma and beta, the tensors, the verdict and the reason."""
+        """Yield a header with gamma and beta, the tensors, the verdict and the reason."""
         result = self.restoration.result
         title = f"restore {result.plan.norm.name} · can gamma and beta undo it?"
         parameters = name_inputs(result.inputs)
@@ -71,14 +71,14 @@ class RestorationAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object per value."""
+        """Yield one object per value: its index by axis, the input, x̂ and the restored value."""
         grid, tensors = self.restoration.result.plan.grid, self._tensors
         for index in np.ndindex(grid.shape):
             place = dict(zip(grid.layout.names, index, strict=True))
             yield place | {name: to_lists(values[index]) for name, values in tensors.items()}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per value: its index per axis, the input, x̂ and the restored value."""
+        """Return one row per value: its index, the input, x̂ and the restored value; names come first."""
         grid = self.restoration.result.plan.grid
         columns = {name: pick_from(values) for name, values in self._tensors.items()}
         return iterate_long(grid.layout.names, grid.shape, columns)
@@ -90,7 +90,7 @@ class RestorationAnswer:
         return {**own, "restored": found.normalized}
 
     def _list_parameters(self) -> tuple[str, ...]:
-        """Return the statistics that gamma and beta are, and the axes over which they were measured."""
+        """Return texts on the statistics that gamma and beta are set to, and on the axes of these."""
         attempt, plan = self.restoration, self.restoration.result.plan
         names = plan.grid.layout.names
         over = [name for axis, name in enumerate(names) if axis not in plan.parameters.axes]
