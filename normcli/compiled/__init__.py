@@ -15,15 +15,15 @@ from normcli.errors import UsageError
 from normcli.tuples import NamedTuple
 
 VARIABLE = "NORMCLI_KERNEL"
-"""The environment variable that chooses."""
+"""The environment variable that chooses the kernel."""
 
 NUMPY, COMPILED = "numpy", "compiled"
 
 _MODULE = "_normcli_kernel"
-"""Beside the package, not in it: so the sources of a checkout find what was built and installed from them."""
+"""The extension module, beside the package: so a checkout finds the one that was installed from its sources."""
 
 STAMP = os.path.join(os.path.dirname(__file__), "stamp.h")  # noqa: PTH118, PTH120  # pathlib is slow to import
-"""Says of which C sources an object was made; `python -m tests.compiled` renews it."""
+"""The file that identifies the C sources, as the built module does; `python -m tests.compiled` renews it."""
 
 
 class Kernel(NamedTuple):
@@ -55,7 +55,8 @@ def find_kernel() -> Kernel | None:
     Raises
     ------
     UsageError
-        If `NORMCLI_KERNEL` is something else than `numpy` or `compiled`, or asks for what is not there.
+        If `NORMCLI_KERNEL` is something else than `numpy` or `compiled`, or asks for a compiled kernel that is
+        not there.
     """
     wanted = os.environ.get(VARIABLE, "")
     if wanted == NUMPY:
@@ -73,7 +74,7 @@ def find_kernel() -> Kernel | None:
 
 @functools.cache
 def _load() -> Kernel | None:
-    """Return the kernel if it is there, and made of the sources that belong to this package."""
+    """Return the compiled kernel; None if it is not there, or made of other sources than this package's."""
     try:
         module = importlib.import_module(_MODULE)
     except ImportError:
@@ -85,11 +86,11 @@ def _load() -> Kernel | None:
 
 
 def list_variants(module: Any) -> dict[str, int]:
-    """Return the numbers of the variants that run here, by their names."""
+    """Return the numbers of the kernel's variants that this processor runs, by their names."""
     return {name: number for name, number in vars(module).items() if isinstance(number, int)}
 
 
 def describe_kernel() -> str:
-    """Return which kernel runs, in a few words."""
+    """Return the name of the kernel that runs: `numpy kernel`, or `compiled kernel, ` and its variant."""
     kernel = find_kernel()
     return f"{NUMPY} kernel" if kernel is None else f"{COMPILED} kernel, {kernel.name}"

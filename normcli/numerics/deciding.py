@@ -42,17 +42,17 @@ _OWN_ROUNDINGS = 2.0**-48
 
 
 def is_decided(value: Pair, exponent: Integers, error: Any, precision: Precision) -> Selected:
-    """Return which values · 2^exponent are rounded to one float, whatever the exact value within the error is.
+    """Return an array that is True where all numbers within the error of value · 2^exponent round to one float.
 
     Parameters
     ----------
     value : Pair
-        Normalized, of about 1; finite.
+        Normalized, finite pairs of about 1.
     exponent : ndarray of int
     error : float or ndarray
-        How far the exact value may be from the pair, in the pair's unit; 0 where the pair is it.
+        An upper bound of the error of `value`, before the power of two; 0 where it is exact.
     precision : Precision
-        Of the dtype that values are rounded to.
+        The precision of the dtype that values are rounded to.
     """
     hi, lo = value
     highest = np.maximum(np.frexp(hi)[1] - 1, np.minimum(precision.least - exponent, _FURTHEST))
@@ -67,11 +67,11 @@ def is_decided(value: Pair, exponent: Integers, error: Any, precision: Precision
 
 
 _FURTHEST = 600
-"""Smaller exponents are those of values that are rounded to 0, whatever their bits."""
+"""Exponents that are lower than the least normal one by more than this belong to values that round to 0."""
 
 
 def is_double_decided(value: Pair, error: Any) -> Selected:
-    """Return where the double nearest to a value is the first of its pair, known to within a part of it."""
+    """Return where `value.hi` is the double nearest to the exact value; `error` bounds the relative error."""
     hi, lo = value
     if np.max(error, initial=0.0) <= _SMALL_ERROR:
         decided = np.asarray(hi + lo * _NEARLY == hi)
@@ -81,11 +81,11 @@ def is_double_decided(value: Pair, error: Any) -> Selected:
 
 
 _SMALL_ERROR, _NEARLY = 2.0**-75, 1.0 + 2.0**-20
-"""Whatever so small an error takes beyond the middle between two doubles, so much larger a second part does."""
+"""If an error below the first can carry a sum over the middle of two doubles, so does `lo` times the second."""
 
 
 FIRST_BITS, MOST_BITS = 300, 4800
-"""Bits that roots are taken to at first; past the last, what is still undecided is taken for a tie."""
+"""Bits that roots are taken to at first, and at most; a value that is undecided then is taken for a tie."""
 
 
 class Enclosed(NamedTuple):
@@ -101,7 +101,7 @@ class Enclosed(NamedTuple):
 
 
 def enclose(value: Fraction, error: Fraction) -> Enclosed:
-    """Return a number and a bound of its error, which is 0 of an exact number, over one unit."""
+    """Return a number and a bound of its error, which is 0 for an exact number, as integers over one unit."""
     (up, unit), (off, by) = value.as_integer_ratio(), error.as_integer_ratio()
     return Enclosed(up * by, off * unit, unit * by)
 
@@ -115,9 +115,9 @@ def round_real(
     ----------
     evaluate : callable
         Takes the bits that irrational parts are wanted to; returns a value and a bound of its error, which is 0
-        of an exact value.
+        for an exact value.
     rounding : callable
-        Rounds the quotient of two integers: monotonic.
+        Takes two integers, and returns their quotient, rounded; it has to be monotonic.
 
     Examples
     --------
@@ -148,11 +148,12 @@ def round_reals(
     Parameters
     ----------
     evaluate : callable
-        Takes the places that are not decided yet, and bits as in `round_real`; returns the number at each, or
-        None for NaN.
+        Takes the places that are not decided yet, and the bits that irrational parts are wanted to; returns the
+        number at each place, or None for NaN.
     places : list
-        Of anything that a dictionary takes.
+        The places, as any hashable objects.
     rounding : callable
+        Takes two integers, and returns their quotient, rounded; it has to be monotonic.
     """
     found: dict[Any, float] = {}
     left, bits = places, FIRST_BITS
@@ -171,14 +172,14 @@ def round_reals(
 
 
 def _shorten(up: int, down: int, bits: int) -> tuple[int, int]:
-    """Return a quotient to so many bits."""
+    """Return a quotient, rounded to so many bits, as two integers."""
     value = make_fraction(up) / down
     unit = find_exponent(value) - bits
     return scale(make_fraction(round(scale(value, -unit))), unit).as_integer_ratio()
 
 
 def round_to(value: Fraction, precision: Precision) -> float:
-    """Return the float of a dtype nearest to a value, as `round_quotient`."""
+    """Return the float of a precision nearest to a value, ties to even, as a double; infinite beyond them."""
     return round_quotient(*value.as_integer_ratio(), precision)
 
 
@@ -198,7 +199,7 @@ _ENDLESS = 1024
 
 
 class Bound(NamedTuple):
-    """An upper bound of an error, as a part of the number that is off.
+    """An upper bound of a relative error, and its reason.
 
     Parameters
     ----------

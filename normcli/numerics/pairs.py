@@ -157,14 +157,14 @@ def pair_divide(a: Pair, b: Pair) -> Pair:
 
 
 def invert_pair(a: Pair) -> Pair:
-    """Return 1/a; in a first double alone where that is infinite, NaN or 0."""
+    """Return 1/a, with a second double of 0 where 1/a is infinite, NaN or 0."""
     inverse, plain = pair_divide(Pair(1.0, 0.0), a), 1.0 / a.hi
     special = ~np.isfinite(plain) | (plain == 0.0)
     return Pair(np.where(special, plain, inverse.hi), np.where(special, 0.0, inverse.lo))
 
 
 def keep_endless(square: Pair, value: Pair) -> Pair:
-    """Return a root, or a sum of one, infinite where the square is: pairs give NaN there."""
+    """Return a root, or a root with eps, with ∞ in place of pairs' NaN where the square is infinite."""
     endless = np.isinf(square.hi)
     return Pair(np.where(endless, np.inf, value.hi), np.where(endless, 0.0, value.lo))
 
@@ -215,7 +215,7 @@ def distill(terms: Sequence[Any], size: int) -> Distilled:
     Parameters
     ----------
     terms : sequence of ndarray
-        Of one shape, the largest first as far as that is known.
+        Arrays of one shape, the largest first as far as that is known.
     size : int
         How many doubles there is room for. If the sum needs more, it is rounded.
     """
@@ -224,7 +224,7 @@ def distill(terms: Sequence[Any], size: int) -> Distilled:
 
 
 def distill_within(terms: Sequence[Any], size: int) -> tuple[tuple[Any, ...], Any]:
-    """As `distill`, but return an upper bound of what the doubles have no room for."""
+    """Return the sum of doubles as so many doubles, as `distill` does, and a bound of what these leave."""
     values = [term for term in terms if np.any(term)] or [terms[0]]
     for _ in range(min(size, len(values))):
         for i in range(len(values) - 1, 0, -1):
@@ -254,7 +254,7 @@ def find_largest(values: Pair) -> Pair:
 
 
 def lower_at(target: Pair, places: Any, values: Pair) -> None:
-    """Replace what lies at some places, which may be named more than once, by values that are less."""
+    """Replace the pairs at some places by values that are less; a place may come several times."""
     before = target.hi.copy()
     np.minimum.at(target.hi, places, values.hi)
     if not target.lo.any() and not values.lo.any():
@@ -265,7 +265,7 @@ def lower_at(target: Pair, places: Any, values: Pair) -> None:
 
 
 def raise_at(target: Pair, places: Any, values: Pair) -> None:
-    """Replace what lies at some places, which may be named more than once, by values that are larger."""
+    """Replace the pairs at some places by values that are larger; a place may come several times."""
     turned = target.map(np.negative)
     lower_at(turned, places, values.map(np.negative))
     for part, negative in zip(target, turned, strict=True):
@@ -282,7 +282,7 @@ def divide_by_count(total: Pair, n: Any) -> Pair:
 
 
 def divide_triple(number: Triple, n: Any) -> tuple[Triple, Any]:
-    """Return a sum of three doubles over a count, or one for each, and where three are not all of it."""
+    """Return a triple divided by a count, or one for each, and where three doubles do not hold all of it."""
     quotients, rest, endless = [], tuple(number), np.zeros(np.shape(number.hi), np.bool_)
     if np.all(np.frexp(n)[0] == 0.5):  # by powers of two, nothing is rounded
         return normalize(number.map(lambda part: part / n)), endless
@@ -295,13 +295,13 @@ def divide_triple(number: Triple, n: Any) -> tuple[Triple, Any]:
 
 
 def is_exact_quotient(number: Pair, quotient: Pair, divisor: Any) -> Any:
-    """Return where quotient · divisor is the number, of a divisor that is a double."""
+    """Return where quotient · divisor is exactly the number; the divisor is a double."""
     products = (-part for each in quotient for part in two_prod(each, np.asarray(divisor, np.float64)))
     return is_zero([*number, *products])
 
 
 def is_zero(terms: Sequence[Any]) -> Any:
-    """Return where doubles add up to nothing; where it takes more than two to tell, False."""
+    """Return where doubles add up to exactly 0; False, too, where it takes more than two doubles to tell."""
     (hi, lo), left = distill_within(terms, 2)
     return (hi == 0.0) & (lo == 0.0) & (left == 0.0)
 

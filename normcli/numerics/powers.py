@@ -49,7 +49,7 @@ _EXP_BITS = 11
 _EXP_STEPS = 1 << _EXP_BITS
 
 _LARGEST_Z = 2.0**30
-"""Powers of 2 beyond that are 0 or infinite, whatever they are multiplied by."""
+"""Exponents of 2 beyond that make a power 0 or infinite, whatever it is multiplied by."""
 
 _LARGEST_LOGARITHM_FACTOR = 2.0**200
 
@@ -241,7 +241,7 @@ def raise_decimal(value: Fraction, p: float | Fraction) -> Decimal:
 
 _BITS_OF_DIGIT = 3.32
 _SPARE_DIGITS = 20
-"""More than a power loses: its logarithm is below 10⁴, and it may be raised by 1/p again."""
+"""More digits than a power loses: its logarithm is below 10⁴, and it may be raised to 1/p again."""
 
 
 def raise_exactly(size: Fraction, p: float | Fraction, bits: int) -> Fraction:
@@ -251,13 +251,13 @@ def raise_exactly(size: Fraction, p: float | Fraction, bits: int) -> Fraction:
 
 
 def count_digits(bits: int, p: float | Fraction) -> int:
-    """Return the decimal digits that numbers are raised to a power with, so that so many bits are right."""
+    """Return how many decimal digits are needed to raise a number to the power p with so many right bits."""
     far = abs(math.log10(abs(float(p)))) if p else 0.0
     return math.ceil(bits / _BITS_OF_DIGIT + 2.0 * far) + _SPARE_DIGITS
 
 
 def use_digits(digits: int) -> AbstractContextManager[Any]:
-    """Calculate with so many decimal digits, and any exponent."""
+    """Open a block in which decimals have so many digits, and any exponent."""
     import decimal  # on use, likewise
 
     return decimal.localcontext(decimal.Context(digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX))
@@ -266,8 +266,9 @@ def use_digits(digits: int) -> AbstractContextManager[Any]:
 def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fraction:
     """Return the length of the finite values of a group, which come piece by piece, to so many bits.
 
-    It is exact of p = 1, and of one value that is not 0. Of more bits another number is returned elsewhere: one
-    value may be so much larger than the others that no few digits tell its size from the length.
+    It is exact for p = 1, and if at most one value is not 0. Otherwise the result is always another one for
+    other bits, by a last bit that marks it as inexact: one value may be so much larger than the others that no
+    few digits tell its size from the length.
     """
     from decimal import Decimal  # on use: few numbers come here
 
@@ -289,4 +290,4 @@ def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fractio
 
 
 _MARK = 8
-"""Bits behind those that are asked for, where an inexact length is marked."""
+"""How many bits behind the wanted ones an inexact length is marked."""

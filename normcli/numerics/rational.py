@@ -24,7 +24,7 @@ _TOGETHER = 256
 _LEAST = 2.0**-1074
 
 ROOT_BITS = 300
-"""Bits of a root; one more says whether it is exact. So it is rounded to fewer bits as the root itself is."""
+"""Bits of a root. One more tells whether it is exact: so it rounds to fewer bits as the root itself does."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ExactSums:
     exponent: int
 
     def __add__(self, other: ExactSums) -> ExactSums:
-        """Return the sums of both."""
+        """Return the sums of the values of both."""
         exponent = min(self.exponent, other.exponent)
         a, b = self.exponent - exponent, other.exponent - exponent
         total = (self.total << a) + (other.total << b)
@@ -126,7 +126,10 @@ def find_exponent(value: Fraction) -> int:
 
 
 def find_root(square: Fraction, bits: int = ROOT_BITS) -> Fraction:
-    """Return the root, or, if it is irrational, a fraction that every rounding to 2⁻²⁹⁰ of it takes for it."""
+    """Return the root of a fraction, exactly if it has no more than so many bits.
+
+    Otherwise, return a fraction with one bit more, which any rounding to fewer bits rounds as it does the root.
+    """
     if square == 0:
         return square
     shift = bits - find_exponent(square) // 2
@@ -138,7 +141,7 @@ def find_root(square: Fraction, bits: int = ROOT_BITS) -> Fraction:
 
 
 def add_eps(square: Fraction, eps: float | None, mode: EpsMode | None, bits: int = ROOT_BITS) -> Fraction:
-    """Return what a group is divided by, from its variance, mean square or squared length."""
+    """Return a group's divisor, from its variance, mean square or squared length; roots to so many bits."""
     added = make_fraction(eps or 0.0)
     match mode:
         case EpsMode.INSIDE:
@@ -165,7 +168,10 @@ def divide_once(a: int, b: int, exponent: int = 0) -> float:
 
 
 def split(value: Fraction, count: int) -> tuple[float, ...]:
-    """Return so many doubles, each the nearest to what those before it leave of a value; 0 of nothing alone."""
+    """Return so many doubles, each the nearest to what those before it leave of a value.
+
+    Only an exact 0 becomes 0: what would be rounded to it becomes ±2⁻¹⁰⁷⁴.
+    """
     parts: list[float] = []
     for _ in range(count):
         nearest = float(value)

@@ -30,7 +30,7 @@ _LEAST_NORMAL, _LEAST = 2.0**-1022, 2.0**_LEAST_EXPONENT
 
 
 class Scaled(NamedTuple):
-    """Numbers value · 2^exponent, beyond the range of doubles too; an exponent for each, or one for all."""
+    """Numbers value · 2^exponent, which may be beyond the range of doubles; one exponent for each or all."""
 
     value: Pair
     exponent: Any
@@ -111,11 +111,11 @@ def widen_exactly(
     Parameters
     ----------
     x : ndarray
-        Of any real dtype; float64 is returned as it is.
+        Values of any real dtype; float64 is returned as it is.
     work : Workspace or None
-        Whose memory takes what is of another dtype; None for memory of its own.
+        A workspace for the doubles of values of other dtypes; None for a new array.
     name : str
-        Of that memory.
+        The name of the workspace's buffer.
     """
     if x.dtype == np.float64:
         return x, None
@@ -129,15 +129,15 @@ def widen_exactly(
 
 
 def widen_to_pair(x: NDArray[Any]) -> Pair:
-    """Return values of any real dtype as pairs; of 0, never −0."""
+    """Return values of any real dtype as pairs; −0 becomes 0."""
     high, low = widen_exactly(x)
     return Pair(high + 0.0, np.zeros_like(high) if low is None else low)
 
 
 def find_magnitudes(x: NDArray[Any]) -> NDArray[Any]:
-    """Return |x|: of floats as such, of integers of 64 bits as unsigned ones, which hold that of −2⁶³ too.
+    """Return |x|: floats in their dtype, integers of 64 bits as unsigned ones, and all others as float64.
 
-    Others become float64.
+    Unsigned integers hold the magnitude of −2⁶³, too.
     """
     if not is_long_integer(x.dtype) and x.dtype.kind != "f":
         x = x.astype(np.float64)

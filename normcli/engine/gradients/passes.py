@@ -46,7 +46,7 @@ MOST_GROUPS = 1 << 12
 
 
 class GroupBackwardPasses(GradientTiles):
-    """The passes of a norm of groups."""
+    """The backward passes of a norm of groups: they write dx, and add up the gradients of gamma and beta."""
 
     def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
         """Write dx, and add up the derivatives with respect to gamma and beta."""

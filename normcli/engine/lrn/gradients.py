@@ -78,7 +78,7 @@ def differentiate_windows(window: Window, x: Floats, dy: Floats) -> KnownGradien
 
 
 def _sum_along(values: Pair, before: int, after: int) -> Pair:
-    """Return, for each place of the first axis, the sum of the values from so many before to so many after."""
+    """Return, for each place of the first axis, the sum from `before` places before it to `after` after it."""
     padded = values.map(lambda part: pad(part, before, after))
     return add_neighbours(padded, len(padded.hi) - len(values.hi) + 1)
 
@@ -118,7 +118,7 @@ class WindowBackwardPasses(TileBackwardPasses):
     """The pass of a norm with a sliding window."""
 
     def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
-        """Write dx."""
+        """Write dx of every value, tile by tile."""
         geometry = self.geometry
         order = geometry.reduced_runs + geometry.kept_runs
 

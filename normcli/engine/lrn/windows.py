@@ -116,7 +116,7 @@ def _count_along(padded: Selected, length: int) -> Floats:
 
 
 def pad(x: NDArray[Any], before: int, after: int) -> NDArray[Any]:
-    """Return values with so many zeros before and after, along the first axis; no more than it is long."""
+    """Return values with zeros put before and after them, along the first axis; at most its length of each."""
     n = len(x)
     return np.pad(x, ((min(before, n), min(after, n)), *[(0, 0)] * (x.ndim - 1)))
 

@@ -194,13 +194,13 @@ class GramOperator:
         self._transposed = transpose(self._planes)
 
     def apply(self, vectors: ExactMatrix) -> ExactMatrix:
-        """Return its product with some columns, exactly."""
+        """Return the product of the matrix and some columns, exactly."""
         columns = vectors.values.shape[1]
         images = multiply(self._planes, cut_whole(vectors, self._width), (len(self._matrix), columns))
         return multiply(self._transposed, cut_whole(images, self._width), (self.size, columns))
 
     def approximate(self) -> Approximation:
-        """Return it in doubles."""
+        """Return the matrix in doubles."""
         values = self._matrix.astype(np.float64)
         exponent = math.frexp(float(np.max(np.abs(values))))[1]
         values = np.ldexp(values, -exponent)
@@ -208,7 +208,7 @@ class GramOperator:
         return Approximation(values.T @ values, 2 * exponent, error)
 
     def write(self) -> ExactMatrix:
-        """Return all of its numbers."""
+        """Return the matrix, written out."""
         return multiply(self._transposed, self._planes, (self.size, self.size))
 
 
@@ -221,15 +221,15 @@ class WrittenMatrix:
         self._planes = cut_whole(whole, self._width)
 
     def apply(self, vectors: ExactMatrix) -> ExactMatrix:
-        """Return its product with some columns, exactly."""
+        """Return the product of the matrix and some columns, exactly."""
         shape = vectors.values.shape[0], vectors.values.shape[1]
         return multiply(self._planes, cut_whole(vectors, self._width), shape)
 
     def approximate(self) -> Approximation:
-        """Return it in doubles."""
+        """Return the matrix in doubles."""
         exponent = self._whole.find_top()
         return Approximation(self._whole.scale(exponent), exponent, 2 * self.size * UNIT)
 
     def write(self) -> ExactMatrix:
-        """Return all of its numbers."""
+        """Return the matrix, written out."""
         return self._whole

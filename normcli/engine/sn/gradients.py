@@ -70,7 +70,7 @@ class SigmaGradient(NamedTuple):
     lengths: tuple[Fraction, Fraction]
 
     def list_vectors(self) -> tuple[list[Fraction], list[Fraction]]:
-        """Return the numbers of u and of v."""
+        """Return u and v, of length 1, as lists of their numbers."""
         vectors = zip((self.column, self.row), self.lengths, strict=True)
         u, v = (
             [scale(value / length, each.exponent) for value in each.values.reshape(-1).tolist()]

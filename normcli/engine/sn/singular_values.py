@@ -119,7 +119,10 @@ def _find_plain(matrix: NDArray[Any]) -> float | None:
 
 
 def approximate_largest(matrix: NDArray[Any]) -> float:
-    """Return the largest singular value to ten digits, faster than `SingularValue`; LAPACKs differ in more."""
+    """Return the largest singular value, rounded to ten digits; LAPACKs differ in further ones.
+
+    It takes a part of the time of `SingularValue`.
+    """
     plain = _find_plain(matrix)
     if plain is not None:
         return plain

@@ -53,7 +53,7 @@ _MOST_STEPS = 60
 
 
 class Enclosure(NamedTuple):
-    """Two numbers between which another lies."""
+    """A lower and an upper bound of a number."""
 
     low: Fraction
     high: Fraction

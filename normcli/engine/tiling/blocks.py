@@ -55,7 +55,7 @@ class Sink(Protocol):
     dtype: np.dtype[Any]
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return the place that a tile is to be written to."""
+        """Return the array that a tile is to be written to, before `put` is called with it."""
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
         """Write a tile, from the array that `open` returned; that array may be used again afterwards."""

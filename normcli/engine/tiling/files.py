@@ -52,7 +52,7 @@ def _open(array: np.memmap[Any, Any], flags: int) -> int:
 
 
 class _TileFile:
-    """The file behind a memory map, of which tiles are moved by position."""
+    """The file behind a memory map, whose tiles are read or written by position."""
 
     def __init__(self, mapped: np.memmap[Any, Any], geometry: Geometry, flags: int) -> None:
         self.dtype = mapped.dtype

@@ -145,7 +145,7 @@ class Geometry:
         return np.asarray(np.ravel_multi_index(index, self.kept_shape)).reshape(-1)
 
     def spread_groups(self, values: NDArray[Any], tile: Slices) -> NDArray[Any]:
-        """Return, of an array with one value for each group, those of a tile, which broadcast against it."""
+        """Return the values of a tile's groups, from one for each group, to broadcast against it."""
         lengths = [1 if kind else n for n, kind in zip(self.dims, self.reduced, strict=True)]
         index = tuple(part if n > 1 else slice(None) for part, n in zip(tile, lengths, strict=True))
         return values.reshape(lengths)[index]

@@ -313,7 +313,7 @@ class Method(NamedTuple):
 
 
 def choose_method(plan: Plan) -> Method:
-    """Return how the groups of a plan are measured."""
+    """Return the method by which the groups of a plan are measured."""
     measurement = plan.norm.divisor.measurement
     if measurement is Measurement.EXTREMES:
         from normcli.numerics.statistics.order_statistics import Extremes, fold_extremes, measure_extremes

@@ -2,9 +2,9 @@
 
 * `activation`: act(z) and its slope
 * `compiled_kernel`: the calls of the C
-* `gate`: the factor of results that a gate gives
-* `in_fractions`: what nothing else decides
-* `in_pairs`: at any magnitude, with a bound
+* `gate`: a gate's factor of results
+* `in_fractions`: values that no other path decides, exactly
+* `in_pairs`: values of any magnitude, with a bound of their error
 * `inverse`: a normalization undone
 * `kernel`: usual values in pairs or doubles, block by block, and the others by the next paths
 """

@@ -42,7 +42,7 @@ _PAIR_ERROR, _FAR_ERROR, _ERFC_ERROR = 2.0**-85, 2.0**-50, 2.0**-50
 """The relative errors of activations: in pairs, far from 0, and by the C library's erfc, 4 + z² times that."""
 
 _FAR, _FURTHEST = 1000.0, 1e6
-"""Beyond the first, e⁻ᶻ loses digits; what is beyond the second counts as that."""
+"""For z beyond the first, e⁻ᶻ loses digits; z beyond the second is taken as the second."""
 
 _FAR_LEFT, _NOTHING = -64.0, Fraction(1, 2**2900)
 """Left of the first, z · Φ(z) and its slope are below the second: times any double, they are rounded to 0."""
@@ -56,21 +56,21 @@ _DENSITY = Pair(0.3989422804014327, -2.49232720227773e-17)
 _CUBIC = Pair(0.044715, float(Fraction(44715, 10**6) - Fraction(0.044715)))
 
 QUICK = 24
-"""Bits of results that need no pairs of GELU."""
+"""The most bits of results for which GELU is taken from the C library's erfc, not from pairs."""
 
 _complement = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 class Factor(NamedTuple):
-    """What results are multiplied by: value · 2^exponent.
+    """The numbers that results are multiplied by: value · 2^exponent.
 
     Parameters
     ----------
     value : Pair
-        Of about 1.
+        Numbers of about 1.
     exponent : ndarray of int
     error : float or ndarray
-        How far off the value may be, as a part of it.
+        An upper bound of the relative error of the value; 0 where it is exact.
     """
 
     value: Pair
@@ -83,7 +83,7 @@ class Factor(NamedTuple):
         return self.value.map(lambda a: np.ldexp(a, self.exponent))
 
     def multiply(self, other: Factor) -> Factor:
-        """Return the product, exact where it is of two doubles that are."""
+        """Return the product of two factors; its error is 0 where both are exact doubles."""
         exact = (self.value.lo == 0.0) & (other.value.lo == 0.0)
         error = self.error + other.error
         error = np.where((error == 0.0) & exact, 0.0, error + PAIR.error)
@@ -93,7 +93,7 @@ class Factor(NamedTuple):
 
 
 class Activation(enum.StrEnum):
-    """What a gate goes through before it multiplies; the first is the usual one."""
+    """The function that a gate is passed through before it multiplies; the first is the usual one."""
 
     SILU = "silu"
     SIGMOID = "sigmoid"
@@ -104,7 +104,7 @@ class Activation(enum.StrEnum):
     NONE = "none"
 
     def evaluate(self, z: Floats, bits: int) -> Factor:
-        """Return act(z) of finite doubles in pairs; `bits` are those of results."""
+        """Return act(z) of finite doubles in pairs, with a bound; `bits` is the precision of later results."""
         match self:
             case Activation.NONE:
                 return split_doubles(z)
@@ -122,7 +122,10 @@ class Activation(enum.StrEnum):
         return known._replace(error=np.where(z == 0.0, 0.0, known.error))
 
     def find_slope(self, z: Floats, bits: int) -> Factor:
-        """Return the derivative of act(z), likewise; of relu it is 0 at 0."""
+        """Return act′(z) of finite doubles in pairs, with a bound, for results of so many bits.
+
+        The derivative of relu is 0 at 0.
+        """
         match self:
             case Activation.NONE | Activation.RELU:
                 return split_doubles(np.where((z > 0.0) | (self is Activation.NONE), 1.0, 0.0))
@@ -143,7 +146,7 @@ class Activation(enum.StrEnum):
         return slope._replace(error=np.where(z == 0.0, 0.0, slope.error))
 
     def _bend(self, z: Floats) -> tuple[Pair, Pair]:
-        """Return t(z) of the σ(t) that an activation is made of, and t′(z), of numbers up to ±10⁴."""
+        """Return t(z) and t′(z) of the σ(t) that an activation is made of; gelu-tanh takes z of up to ±10⁴."""
         one = _widen(np.ones_like(z))
         if self is not Activation.GELU_TANH:
             scale = 2.0 if self is Activation.TANH else 1.0
@@ -155,7 +158,7 @@ class Activation(enum.StrEnum):
         return t, pair_multiply(root, pair_add(one, pair_multiply(Pair(3.0, 0.0), bent)))
 
     def find_limits(self, z: Floats, *, slope: bool) -> Floats:
-        """Return act(z), or its derivative, of numbers that are not finite."""
+        """Return act(z), or its derivative, for numbers that are infinite or NaN, which stays NaN."""
         ends = _ENDS[self]
         low, high = ends.slopes if slope else (ends.low, ends.high)
         return np.asarray(np.where(np.isnan(z), z, np.where(z > 0.0, high, low)))
@@ -197,7 +200,7 @@ class Activation(enum.StrEnum):
 
 
 class _Ends(NamedTuple):
-    """The limits of an activation far from 0, where an infinite one is z itself, and what it is at 0.
+    """The limits of an activation far from 0, and its value at 0; an infinite limit stands for z itself.
 
     Parameters
     ----------
@@ -206,7 +209,8 @@ class _Ends(NamedTuple):
         The limits of its derivative.
     at_zero, slope_at_zero : float
     near : int
-        Beyond it, activation and derivative are limits, but for `_NOTHING` of z; 0 where they are exactly.
+        For |z| above it, activation and derivative are off from the limits by at most `_NOTHING` times |z|; 0
+        if they are the limits exactly, at any z.
     """
 
     low: float
@@ -233,19 +237,19 @@ def _widen(z: Floats) -> Pair:
 
 
 def split_doubles(z: Floats) -> Factor:
-    """Return doubles as factors."""
+    """Return doubles as factors without error."""
     return Factor(*take_exponents(_widen(z)), np.zeros(()))
 
 
 def _add(a: Pair, b: Pair, error: Any) -> Factor:
-    """Return the sum of two pairs, each off by such a part of it, which may cancel."""
+    """Return the sum of two pairs of such relative errors, which may cancel, with a bound of its error."""
     total = pair_add(a, b)
     sizes = (np.abs(a.hi) + np.abs(b.hi)) * (error + _PAIR_ERROR)
     return Factor(*take_exponents(total), np.where(total.hi == 0.0, np.inf, sizes / np.abs(total.hi)))
 
 
 def _exponentiate(t: Pair) -> Factor:
-    """Return eᵗ of t ≤ 0."""
+    """Return eᵗ for t ≤ 0, with a bound of its error."""
     far = t.hi < -_FURTHEST
     near = Pair(np.where(far, -_FURTHEST, t.hi), np.where(far, 0.0, t.lo))
     small = raise_two(pair_multiply(near, INVERSE_LN2))
@@ -253,7 +257,7 @@ def _exponentiate(t: Pair) -> Factor:
 
 
 def _find_sigmoid(t: Pair) -> Factor:
-    """Return 1/(1 + e⁻ᵗ), of negative numbers eᵗ/(1 + eᵗ): nothing cancels."""
+    """Return 1/(1 + e⁻ᵗ), for negative t as eᵗ/(1 + eᵗ): nothing cancels."""
     is_negative, one = t.hi < 0.0, _widen(np.ones_like(t.hi))
     small = _exponentiate(t.map(lambda a: np.where(is_negative, a, -a)))
     above = Pair(*(np.where(is_negative, *parts) for parts in zip(small.value, one, strict=True)))
@@ -275,7 +279,7 @@ def _find_tanh(z: Floats) -> Factor:
 
 
 def _find_normal(z: Floats, bits: int) -> Factor:
-    """Return Φ(z) of doubles in pairs, or where digits cancel or few are needed by the C library's erfc."""
+    """Return Φ(z) of doubles in pairs; by the C library's erfc where digits cancel or few bits are needed."""
     share = _complement(z * -math.sqrt(0.5)) / 2.0
     error = np.where(share < 1e-290, np.inf, _ERFC_ERROR * (4.0 + z * z))
     error = np.where(z < _FAR_LEFT, 0.0, error)
@@ -290,13 +294,13 @@ def _find_normal(z: Floats, bits: int) -> Factor:
 
 
 def _find_density(z: Floats) -> Factor:
-    """Return φ(z)."""
+    """Return φ(z) of doubles, with a bound of its error."""
     square = two_square(np.clip(z, -_FAR, _FAR))
     return _exponentiate(square.map(lambda a: a / -2.0)).multiply(Factor(_DENSITY, 0, _PAIR_ERROR))
 
 
 def _add_normal(z: Floats) -> Pair:
-    """Return ½ + φ(z) · (z + z³/3 + z⁵/15 + …), 2⁻⁸⁵ off at most."""
+    """Return Φ(z) = ½ + φ(z) · (z + z³/3 + z⁵/15 + …), with an error of 2⁻⁸⁵ at most."""
     power = total = _widen(z)
     square, least = two_square(z), 2.0**-100
     for odd in itertools.count(3, 2):
@@ -308,7 +312,7 @@ def _add_normal(z: Floats) -> Pair:
 
 
 def _find_normal_share(z: Fraction, bits: int) -> Fraction:
-    """Return Φ(z), a part of 2^−bits off at most; its sum cancels left of 0, where it gets more digits."""
+    """Return Φ(z) with a relative error of 2^−bits; left of 0, where its sum cancels, by more digits."""
     lost = max(0.0, -float(z)) ** 2
     with use_digits(count_digits(bits + math.ceil(lost), max(abs(z), Fraction(1)))):
         power = total = _to_decimal(z)
@@ -322,12 +326,12 @@ def _find_normal_share(z: Fraction, bits: int) -> Fraction:
 
 
 def _find_density_exactly(z: Decimal) -> Decimal:
-    """Return φ(z) to the digits of now."""
+    """Return φ(z) = exp(−z²/2) / √(2π) to the precision of the current decimal context."""
     return (-z * z / 2).exp() / (2 * _find_pi()).sqrt()
 
 
 def _find_pi() -> Decimal:
-    """Return π to the digits of now, by Machin's 16 arctan(1/5) − 4 arctan(1/239)."""
+    """Return π to the precision of the current decimal context, as 16 arctan(1/5) − 4 arctan(1/239)."""
     import decimal
 
     unit = 10 ** (decimal.getcontext().prec + 5)

@@ -1,4 +1,4 @@
-"""The compiled kernel on arrays: whole groups in one call, or leaves, or rows of which all is known."""
+"""The compiled kernel on arrays: whole groups, leaves, or rows of solved groups, in one call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Statistics = tuple[Floats | None, ...]
 
 _MODES = (EpsMode.INSIDE, EpsMode.OUTSIDE, EpsMode.FLOOR)
-"""In the order of `enum eps_mode` of kernel.h; what is not among them comes to a floor."""
+"""The modes in the order of `enum eps_mode` of kernel.h; every other mode is passed as a floor."""
 
 _OF_ZERO = {ZeroRule.ZERO: np.inf, ZeroRule.ONE: 1.0, ZeroRule.NAN: np.nan}
 """The inverse of a divisor that is 0; the kernel leaves such groups where it is NaN."""
@@ -38,7 +38,7 @@ _RESULTS = 7
 """Arrays that the kernel writes at most: four statistics, or the doubles of two sums."""
 
 _LONGEST = 1 << 26
-"""Groups of fewer values have counts whose products are doubles."""
+"""Groups that the kernel takes have fewer values: products of their counts are then exact in doubles."""
 
 
 class RowParameter(NamedTuple):
@@ -56,7 +56,7 @@ class RowParameter(NamedTuple):
     span: int
 
     def spread(self, groups: Integers, count: int) -> Floats:
-        """Return what some groups of so many values each are multiplied by, or what is added to them."""
+        """Return the parameter of each value of some groups of `count` values; shape (groups, count)."""
         places: Floats = self.values[self.starts[groups, None] + np.arange(count) // self.span]
         return places
 
@@ -105,14 +105,14 @@ def make_rule(plan: Plan, count: int, *, exact: bool) -> Rule:
 
 
 class Groups(NamedTuple):
-    """Groups, and what is made of them.
+    """Groups, and the array and parameters of their results.
 
     Parameters
     ----------
     x : ndarray, shape (outer, inner, parts, values)
         Two axes of groups, and two of their values, of any strides.
     out : ndarray or None
-        Of the shape of x; None if nothing is to be written.
+        The array, of the shape of x, that results are written to; None if nothing is to be written.
     gamma, beta : RowParameter or None
     """
 
@@ -130,7 +130,7 @@ class Counts(NamedTuple):
     values : ndarray, shape (groups,)
     freedom : ndarray, shape (groups,), or int
     selected : ndarray of bool, shape (groups, values)
-        Which values these are.
+        True where a value counts.
     """
 
     values: Floats
@@ -141,7 +141,7 @@ class Counts(NamedTuple):
 def normalize_groups(
     kernel: Kernel, rule: Rule, groups: Groups, statistics: Statistics, counts: Counts | None = None
 ) -> Integers:
-    """Normalize groups by what is measured of them; return the numbers of those that are left.
+    """Measure and normalize groups; return the numbers of those that the kernel leaves.
 
     Parameters
     ----------
@@ -149,9 +149,10 @@ def normalize_groups(
     rule : Rule
     groups : Groups
     statistics : tuple of (ndarray or None)
-        Where mean, square, its root and the divisor's inverse of each group go, each of shape (groups,).
+        The arrays, of shape (groups,), that the mean, the square, its root and the divisor's inverse of each
+        group are written to; None for those that are not wanted.
     counts : Counts or None
-        Of groups with values that do not count, which are 0; None if all count.
+        Which values count, if not all do; the others have to be 0. None if all count.
 
     Returns
     -------
@@ -167,7 +168,7 @@ def normalize_groups(
 
 
 def name_statistics(plan: Plan) -> tuple[str, ...]:
-    """Return the names of the four numbers that the kernel has for a group; empty for what is not shown."""
+    """Return the names of the kernel's four numbers of a group; empty for those that are no statistics."""
     row = plan.norm.divisor
     names = ("mean", row.square, row.spread, "rstd")
     return tuple([name if name in row.statistics else "" for name in names])
@@ -182,20 +183,19 @@ def apply_to_rows(
     *,
     exact: bool,
 ) -> Integers:
-    """Normalize rows by what is known of their groups, as `kernel.apply`; return which rows are left.
+    """Normalize rows by the solution of their groups; return the numbers of the rows that the kernel leaves.
 
     Parameters
     ----------
     kernel : Kernel
     rows : Groups
     solution : Solution
-        Without a scale.
     numbers : ndarray of int, shape (rows,)
-        Of which group each row is.
+        The group of each row, as a place in the solution's arrays in C order.
     selected : ndarray of bool or None
-        Whose results are seen, as many as the values of all rows, in C order; None if all are.
+        True for each value, of all rows in C order, whose result is used; None if all are.
     exact : bool
-        Full float64 results; otherwise enough for 24 bits.
+        Whether results have more than 24 bits.
     """
     each = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
     rule = Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, exact)
@@ -222,15 +222,16 @@ def _call(
     ----------
     kernel, rule, groups
     statistics : tuple of (ndarray or None)
-        Where what the kernel finds of each group goes.
+        The arrays that the kernel writes what it measures of each group to.
     known : ndarray or None
-        Three doubles of each mean, then two of each divisor; None where groups are measured.
+        Three doubles of each mean, then two of each divisor; None if the kernel measures the groups.
     error : float or ndarray
-        How far off the divisors may be, as a part of them; of an array, one for each group.
+        An upper bound of the relative errors of the divisors: one for all groups, or one for each.
     counts : ndarray or None
-        How many values of each group count, then the degrees of freedom of each; None for all, and the rule's.
+        The number of values of each group that count, then the degrees of freedom of each group; None if all
+        values count, and the rule has the degrees of freedom.
     selected : ndarray of bool or None
-        Which values of all groups count, or are seen; None for all.
+        True for values that count, or whose results are used; None for all.
     """
     x, out, gamma, beta = groups
     left = np.empty(x.shape[0] * x.shape[1], np.bool_)
@@ -259,14 +260,15 @@ def _call(
 
 
 def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leaves:
-    """Measure leaves, as `measure_leaves`; they are extreme where other ways have to be tried.
+    """Return the records of leaves, of shape (outer, inner); `extreme` is True where the kernel leaves one.
 
     Parameters
     ----------
     kernel : Kernel
     rows : ndarray, shape (outer, inner, parts, values)
-        Leaves are of one number for each place along the first two axes.
+        There is one leaf for each position along the first two axes.
     need_sum : bool
+        False for norms that do not centre.
     """
     shape = rows.shape[:2]
     numbers = np.empty((7, *shape))
@@ -305,7 +307,7 @@ def measure_rows(
 
 
 def _expose(values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array whose format is one letter: bfloat16 has none, a byte order that is named is another."""
+    """Return a view whose buffer format is one letter: bfloat16 as uint16, and no byte order that is named."""
     if is_bfloat16(values.dtype):
         return values.view(np.uint16)
     return values if values.dtype.byteorder == "=" else values.view(values.dtype.newbyteorder("="))

@@ -1,4 +1,4 @@
-"""The gate that multiplies results: the factor that each value of z gives, with a bound, or exactly."""
+"""The gate that multiplies results: act(z) of each number z, in pairs with a bound, or in rationals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from normcli.numerics.elements.activation import Factor
 
 _LEAST, _LOST = 2.0**-900, 2.0**-1070
-"""Smaller factors as pairs are off by no more than the second; of unknown ones, the size is below the first."""
+"""A factor below the first is off by the second at most, as a pair; one without a bound is below the first."""
 
 
 class Gated(NamedTuple):
@@ -29,16 +29,16 @@ class Gated(NamedTuple):
     Parameters
     ----------
     values : ndarray
-        It broadcasts against the results.
+        The gate z, which broadcasts against the results.
     activation : Activation
     times : ndarray or None
-        What is multiplied with it, of the shape of the values.
+        A second factor of the results, of the shape of `values`; None for 1.
     is_slope : bool
-        Whether the activation's derivative multiplies, in place of the activation.
+        Whether results are multiplied by act′(z) in place of act(z).
     less : ndarray or None
-        What is subtracted from the products before they are rounded, finite doubles of the results' shape.
+        Finite doubles, of the results' shape, that are subtracted from the products before they are rounded.
     given_axes : int
-        How many of the last axes the gate was given with.
+        The number of axes that the gate was given with: the last ones of `values`.
     """
 
     values: Any
@@ -55,17 +55,17 @@ class Gated(NamedTuple):
 
     @property
     def columns(self) -> tuple[tuple[Floats, float], tuple[Floats | None, float]]:
-        """The numbers that `evaluate_exactly` takes, and what stands for each where there are none."""
+        """The gate z and `times` (or None) as float64, each with the number that stands in for None."""
         return (widen(self.values), 0.0), (None if self.times is None else widen(self.times), 1.0)
 
     def activate(self) -> Floats:
-        """Return act(z) in doubles."""
+        """Return the gate's factors in doubles: act(z), or act′(z) of a slope, times `times`."""
         found = self.evaluate(QUICK)
         return np.asarray(np.where(found.special, found.plain, found.factor.pair.hi))
 
     @np.errstate(all="ignore")
     def evaluate(self, bits: int) -> Evaluated:
-        """Return the factor of results of so many bits in pairs."""
+        """Return act(z) or, of a slope, act′(z), times `times`, in pairs, for results of so many bits."""
         z, act = widen(self.values), self.activation
         finite = np.isfinite(z)
         z = np.where(finite, z, 0.0)
@@ -80,9 +80,9 @@ class Gated(NamedTuple):
         return Evaluated(product, ~(finite & ordinary), plain, times)
 
     def evaluate_exactly(self, z: float, times: float, bits: int) -> tuple[Fraction, Fraction]:
-        """Return the factor that one number gives, as an activation does, with `times` of 1 for none.
+        """Return act(z) · times, or act′(z) · times of a slope, to so many bits, and a bound of its error.
 
-        One that is not finite counts as 0: what it is a part of is decided elsewhere.
+        A factor that is infinite or NaN is returned as 0: results with it are decided in doubles.
         """
         if not math.isfinite(z):
             plain = float(self.activation.find_limits(np.array(z), slope=self.is_slope)) * times
@@ -93,7 +93,7 @@ class Gated(NamedTuple):
         return value * Fraction(times), error * abs(Fraction(times))
 
     def list_exactly(self, bits: int) -> Iterator[tuple[Fraction, Fraction]]:
-        """Yield the factor of each value, in C order."""
+        """Yield the factor of each value, in C order, to so many bits, and a bound of its error."""
         columns = (np.full(np.shape(self.values), o) if a is None else a for a, o in self.columns)
         for z, times in zip(*(a.reshape(-1).tolist() for a in columns), strict=True):
             yield self.evaluate_exactly(z, times, bits)
@@ -106,11 +106,11 @@ class Evaluated(NamedTuple):
     ----------
     factor : Factor
     special : ndarray of bool
-        Which are not finite.
+        True where z or `times` is not finite: `plain` is the factor there.
     plain : ndarray
-        What doubles give of these.
+        The factors in doubles.
     times : ndarray or float
-        What all were multiplied with.
+        The `times` of the gate, which are in the factors already.
     """
 
     factor: Factor
@@ -119,7 +119,7 @@ class Evaluated(NamedTuple):
     times: Any = 1.0
 
     def bound(self) -> tuple[Pair, Floats]:
-        """Return the factors as pairs, and how far off these may be."""
+        """Return the factors as pairs, and upper bounds of their errors."""
         value, error = self.factor.pair, np.broadcast_to(self.factor.error, self.plain.shape)
         hi = np.where(self.special, self.plain, value.hi)
         lost = np.where((np.abs(hi) < _LEAST) & (self.factor.value.hi != 0.0), _LOST, 0.0)

@@ -43,7 +43,7 @@ def normalize(
     raw : ndarray
     dtype : dtype
     solution : Solution
-        Of as many axes as raw, to be broadcast against it.
+        Its arrays have as many axes as raw, and broadcast against it.
     parameters : Parameters
     """
     out = np.empty(raw.shape, dtype)
@@ -61,13 +61,13 @@ def settle(
     Parameters
     ----------
     raw : ndarray
-        The values as they are: not in the scaled unit of a solution.
+        The values x.
     out : ndarray
-        Of the shape of raw.
+        An array of the shape of raw.
     places : ndarray of int
         Flat indices into raw.
     solution : Solution
-        Of as many axes as raw, to be broadcast against it.
+        Its arrays have as many axes as raw, and broadcast against it.
     parameters : Parameters
     """
     gate = parameters.gate
@@ -79,7 +79,7 @@ def settle(
 
 
 class ExactLine(NamedTuple):
-    """A value y of x: (x − centre) · slope + level; the slope is as exact as the divisor of a group."""
+    """The line y = (x − centre) · slope + level; the slope is as exact as the divisor of its group."""
 
     slope: Fraction
     centre: Fraction
@@ -102,14 +102,16 @@ def find_exactly(
     Parameters
     ----------
     find_line : callable
-        Takes mean (0 where nothing is subtracted) and divisor of a value's group, gamma and beta.
+        Takes mean (0 where nothing is subtracted) and divisor of a value's group, gamma and beta; returns the
+        line of its result.
     elements : Elements
-        Of which mean and divisor are not used.
+        The values, gamma, beta and the gate; mean and divisor in it are not used.
     places : ndarray of int
         Flat indices into x.
     solution : Solution
-        Of as many axes as x, to be broadcast against it.
+        Its arrays have as many axes as x, and broadcast against it.
     precision : Precision
+        The precision of the results.
     """
     shape, gate = elements.x.shape, elements.gate
     index = np.unravel_index(places, shape)

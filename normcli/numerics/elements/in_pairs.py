@@ -43,19 +43,19 @@ class Elements(NamedTuple):
 
     Parameters
     ----------
-    x : ndarray
-        float64.
+    x : ndarray of float64
     mean : Triple or None
         None for norms that do not centre.
     divisor : Pair or None
         None for no division: γ · x + β is then exact before it is rounded.
     gamma, beta : ndarray or None
+        None for 1 and 0.
     low : ndarray or None
-        What x leaves of the values; None for nothing.
+        What is added to x where an integer has more bits than a double; None for 0.
     error : float or ndarray
-        How far off the divisor may be, as a part of it.
+        An upper bound of the relative error of the divisor.
     gate : Gated or None
-        What multiplies the result.
+        The gate that multiplies the result.
     """
 
     x: Any
@@ -73,14 +73,14 @@ class Elements(NamedTuple):
 
 
 class Results(NamedTuple):
-    """Results that are one rounding away from a dtype, and where they are not decided (None: nowhere)."""
+    """Results as float64, to be rounded to a dtype, and where they are undecided; None if they are nowhere."""
 
     values: Floats
     undecided: Selected | None
 
 
 _MEAN_KNOWN, _LEAST = 2.0**-88, 2.0**-1074
-"""How far off means may be: a part of the second of three doubles, and where that is not 0, at least so far."""
+"""The error of a mean: the first times its second double, at least the second; 0 if that double is 0."""
 
 
 def calculate(elements: Elements, precision: Precision) -> Results:
@@ -90,13 +90,13 @@ def calculate(elements: Elements, precision: Precision) -> Results:
     ----------
     elements : Elements
     precision : Precision
-        Of the dtype that the values are then rounded to.
+        The precision of the dtype that the values are then rounded to.
 
     Returns
     -------
     Results
-        Of float64, nothing is left to round; for shorter floats, the values are rounded to odd. Undecided is
-        where what is known of mean and divisor allows two roundings.
+        For float64, the rounded values; for shorter dtypes, doubles rounded to odd, which a second rounding
+        makes the right ones. Undecided is where the errors of mean and divisor allow two roundings.
     """
     with np.errstate(all="ignore"):
         total, error, exponent = _multiply_and_divide(elements)
@@ -121,7 +121,7 @@ def calculate(elements: Elements, precision: Precision) -> Results:
 
 
 def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
-    """Return γ · (x − mean) / divisor as a pair of about 1, its error, and the exponent of 2 beside both."""
+    """Return γ · (x − mean) / divisor as a pair of about 1, its error, and the exponent of 2 of both."""
     z, error, exponent = _centre(elements)
     z, exponent = take_exponents(z, exponent)
     if elements.divisor is not None:
@@ -134,7 +134,7 @@ def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
 
 
 def multiply_back(elements: Elements) -> tuple[Pair, Any, Integers]:
-    """Return (x − β) / γ · divisor + mean as a pair, its error, and the exponent of 2 beside both."""
+    """Return (x − β) / γ · divisor + mean as a pair, its error, and the exponent of 2 of both."""
     beta, gamma, divisor, mean = elements.beta, elements.gamma, elements.divisor, elements.mean
     assert divisor is not None  # of what is normalized
     z, error, exponent = _centre(elements._replace(mean=None if beta is None else _make_triple(beta)))
@@ -159,19 +159,22 @@ def _make_triple(values: Floats) -> Triple:
 
 
 def _divide(z: Pair, error: Any, divisor: Pair, off: Any) -> tuple[Pair, Any]:
-    """Return z / divisor and its error as a part of it; the divisor is from 1/2 to 1, and off by a part."""
+    """Return z / divisor, and its relative error; `error` and `off` are those of z and divisor.
+
+    The divisor is scaled to between 1/2 and 1.
+    """
     is_power_of_two = np.equal(off, 0.0) & (np.abs(divisor.hi) == 0.5) & (divisor.lo == 0.0)
     return pair_divide(z, divisor), np.where(is_power_of_two, error, error + off + PAIR.error)
 
 
 def _multiply(z: Pair, error: Any, factor: Pair, off: Any = 0.0) -> tuple[Pair, Any]:
-    """Return z · factor and its error as a part of it, likewise."""
+    """Return z · factor, and its relative error; `error` and `off` are those of z and factor."""
     inexact = (error > 0.0) | (z.lo != 0.0) | (factor.lo != 0.0)
     return pair_multiply(z, factor), np.where(inexact, error + PAIR.error, 0.0) + off
 
 
 def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
-    """Return x + low − mean as a pair, its error as a part of it, and the exponent of 2 beside the pair."""
+    """Return x + low − mean as a pair, its relative error, and the exponent of 2 of the pair."""
     hi, exponent = np.frexp(elements.x)
     low = hi * 0.0 if elements.low is None else np.ldexp(elements.low, -exponent)
     if elements.mean is None:
@@ -181,11 +184,11 @@ def _centre(elements: Elements) -> tuple[Pair, Any, Integers]:
 
 
 _FAR = -400
-"""A number that is smaller than another by this power of two only tells on which side of it their sum is."""
+"""Of numbers further apart than 2⁴⁰⁰, the smaller one only tells on which side of the other their sum is."""
 
 
 def _add(product: Pair, error: Any, exponent: Integers, term: Triple) -> tuple[Pair, Any, Integers]:
-    """Return product + term and its error, in a unit of about the larger, and the exponent of that."""
+    """Return product + term and its error, both over 2^exponent of about the larger, and that exponent."""
     k = np.frexp(term.hi)[1]
     largest = np.where(term.hi == 0.0, exponent, np.where(product.hi == 0.0, k, np.maximum(exponent, k)))
     of_term, shift = np.maximum(k - largest, _FAR) - k, np.maximum(exponent - largest, _FAR)
@@ -208,7 +211,7 @@ def _add(product: Pair, error: Any, exponent: Integers, term: Triple) -> tuple[P
 
 
 def _find_lost(mean: Triple, exponent: Integers) -> Any:
-    """Return how far off a mean times 2^exponent may be."""
+    """Return an upper bound of the error of a mean times 2^exponent."""
     unit = np.maximum(np.ldexp(_LEAST, exponent), _LEAST)
     return np.where(mean.mid == 0.0, 0.0, np.maximum(np.abs(np.ldexp(mean.mid, exponent)) * _MEAN_KNOWN, unit))
 
@@ -227,7 +230,7 @@ def round_pair(total: Pair, exponent: Integers, precision: Precision) -> Floats:
 
 
 def _round_subnormal(total: Pair, exponent: Integers) -> Floats:
-    """Return total rounded so that times 2^exponent, it is a multiple of the least subnormal number."""
+    """Return total, rounded so that total · 2^exponent is a multiple of the least subnormal number."""
     hi, lo = total
     unit = np.ldexp(1.0, np.minimum(_LEAST_SUBNORMAL - exponent, 60))
     magic = np.copysign(2.0**52 * unit, hi)  # |hi| is at most 2^52 units
@@ -251,7 +254,11 @@ _FINITE = np.finfo(np.float64).max
 
 
 def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
-    """Return what doubles give, and where that is the result: of infinities, NaN, and x = mean."""
+    """Return γ · (x − mean) / divisor + β in doubles, and an array that is True where that is the result.
+
+    It is True where x, mean, divisor, gamma or beta is not finite, where the divisor is 0, and where x − mean
+    is exactly 0; the gate is left out.
+    """
     x, mean, divisor, gamma, beta, low, *_ = elements
     y, chosen = x, ~np.isfinite(x)
     if mean is None:

@@ -26,7 +26,7 @@ _USUAL = 2.0**400
 """Products of this size and of its inverse have exact second parts."""
 
 _ROUNDINGS = 2.0**-100
-"""More than the roundings of second parts come to, as a part of product and mean."""
+"""An upper bound of the roundings of second parts, as a part of |product| + |mean|."""
 
 
 def invert(elements: Elements, solution: Solution, precision: Precision) -> Floats:
@@ -35,16 +35,17 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
     Parameters
     ----------
     elements : Elements
-        With the divisor of the solution, and its mean where it centres.
+        The normalized values as x, with the divisor of the solution, and its mean where it centres.
     solution : Solution
-        Of as many axes as x.
+        Its arrays have as many axes as x.
     precision : Precision
-        Of the dtype that the values are then rounded to.
+        The precision of the dtype that the values are then rounded to.
 
     Returns
     -------
-    ndarray
-        Of float64, nothing is left to round; for shorter floats, the values are rounded to odd.
+    ndarray of float64
+        For float64, the rounded values; for shorter dtypes, doubles rounded to odd, which a second rounding
+        makes the right ones.
     """
     error = 0.0 if solution.ask is None else solution.error
     elements = elements._replace(error=error)
@@ -63,7 +64,7 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
 
 
 def _invert_any(elements: Elements, precision: Precision) -> tuple[Floats, Selected]:
-    """Return results calculated at any magnitude, and where they are decided."""
+    """Return results of any magnitude, rounded for a precision, and where that is decided."""
     total, error, exponent = multiply_back(elements)
     total, own = take_exponents(total)
     decided = is_decided(total, own + exponent, np.ldexp(error, -own), precision)
@@ -71,9 +72,10 @@ def _invert_any(elements: Elements, precision: Precision) -> tuple[Floats, Selec
 
 
 def _invert_usual(elements: Elements) -> tuple[Floats, Selected] | None:
-    """Return x · divisor + mean rounded to doubles, and where that is decided; None if seldom, or with gamma.
+    """Return x · divisor + mean rounded to doubles, and where that is decided.
 
-    Decided is no value of which the product is 0, not finite, or near the ends of float64's range.
+    None if more than one value in 64 is undecided, or there are gamma, beta or longer integers. A value whose
+    product is 0, not finite, or near the ends of float64's range is never decided.
     """
     x, mean, divisor, *others = elements[:6]
     if divisor is None or any(part is not None for part in others):
@@ -99,7 +101,7 @@ def _find_line(mean: Fraction, divisor: Fraction, gamma: Fraction, beta: Fractio
 
 
 def _find_finite(elements: Elements) -> Selected:
-    """Return where all numbers are finite."""
+    """Return an array that is True where x, mean, divisor, gamma and beta are all finite."""
     x, mean, divisor, gamma, beta = elements[:5]
     finite: Selected = np.isfinite(x)
     for part in (None if mean is None else mean.hi, None if divisor is None else divisor.hi, gamma, beta):
@@ -109,7 +111,7 @@ def _find_finite(elements: Elements) -> Selected:
 
 
 def _invert_plainly(elements: Elements) -> Floats:
-    """Return what doubles give: the result where a number is not finite."""
+    """Return (x − beta) / gamma · divisor + mean in doubles: the result where a number is not finite."""
     x, mean, divisor, gamma, beta = elements[:5]
     assert divisor is not None  # by the contract
     y = x if beta is None else x - beta

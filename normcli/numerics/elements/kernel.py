@@ -37,9 +37,9 @@ class Parameters(NamedTuple):
     Parameters
     ----------
     gamma, beta : ndarray or None
-        Of as many axes as the values, to be broadcast against them; None for 1 and 0.
+        Arrays of as many axes as the values, which broadcast against them; None for 1 and 0.
     gate : Gated or None
-        What multiplies y, likewise.
+        A gate that multiplies y; its arrays broadcast against the values.
     """
 
     gamma: Floats | None = None
@@ -58,18 +58,18 @@ def apply(
     Parameters
     ----------
     raw : ndarray
-        Of any float or integer dtype; it is not written to.
+        Values of any float or integer dtype; they are not written to.
     out : ndarray
-        Of the shape of raw, any strides, not overlapping raw.
+        An array of the shape of raw and a float dtype, of any strides, that does not overlap raw.
     solution : Solution
-        Of as many axes as raw, to be broadcast against it.
+        Its arrays have as many axes as raw, and broadcast against it.
     parameters : Parameters
 
     Returns
     -------
     ndarray of int or None
-        Flat indices into raw, in C order, of the values that are not decided: what is known of the mean and of
-        the divisor allows two roundings of them. None if there are none.
+        Flat indices into raw, in C order, of the values that are not decided, as the errors of mean and divisor
+        allow two roundings. None if there are none.
     """
     mean = solution.mean if solution.centred else None
     gamma, beta, gate = parameters
@@ -83,20 +83,20 @@ def apply_affine(values: NDArray[Any], out: NDArray[Any], parameters: Parameters
     Parameters
     ----------
     values, out : ndarray
-        Of one shape and float dtype, not overlapping.
+        Arrays of one shape and float dtype, which do not overlap.
     parameters : Parameters
 
     Returns
     -------
     ndarray of int or None
-        As of `apply`.
+        Flat indices of the values that are not decided, as in `apply`; None if there are none.
     """
     gamma, beta, gate = parameters
     return _apply(Elements(values, None, None, gamma, beta, gate=gate), out)
 
 
 def _apply(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp] | None:
-    """Calculate usual values, and those again that are not decided."""
+    """Write results, and return the flat places of those that are not decided; None if there are none."""
     raw = elements.x
     if not raw.size:
         return None
@@ -112,7 +112,7 @@ def _apply(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp] | None:
 
 
 def _calculate_all(elements: Elements, out: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.intp] | None:
-    """Calculate values at any number of places as `calculate_again` does."""
+    """Calculate values at some flat places, and return those that are not decided; None if there are none."""
     undecided = [
         calculate_again(elements, out, places[start : start + _TOGETHER])
         for start in range(0, len(places), _TOGETHER)
@@ -126,7 +126,10 @@ def calculate_again(
     out: NDArray[Any],
     places: NDArray[np.intp],
 ) -> NDArray[np.intp] | None:
-    """Calculate values at some places by themselves; return the places of those that are not decided."""
+    """Calculate values at some flat places in pairs, and write them to `out`.
+
+    Return the places of those that are not decided; None if there are none.
+    """
     shape = elements.x.shape
     index = np.unravel_index(places, shape)
     chosen = elements.map(lambda a: np.broadcast_to(a, shape)[index])
@@ -141,14 +144,14 @@ def calculate_again(
 
 _USUAL_BUFFER, _SMALL_BUFFER = np.getbufsize(), 16
 _LONG_LINE = 256
-"""NumPy copies broadcast operands into a buffer, unless it is this small: it takes more time than sums do."""
+"""In lines of this length and more, NumPy's buffer is made small: it copies broadcast operands otherwise."""
 
 _TOGETHER = 1 << 12
 """Values that are calculated again in one call: some thirty float64 arrays of so many."""
 
 
 def _apply_by_chunks(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp]:
-    """Calculate usual values chunk by chunk; return the places that are not decided."""
+    """Calculate usual values chunk by chunk; return the flat places of those that are not decided."""
     found: list[NDArray[np.intp]] = []
     most = CHUNK
 
@@ -185,7 +188,7 @@ _WIDE = 1024
 
 
 def _widen(elements: Elements, out: NDArray[Any]) -> tuple[Elements, NDArray[Any]]:
-    """Join short lines into longer ones, where nothing beside x varies from line to line."""
+    """Return elements and output with short lines joined into longer ones, if only x varies between lines."""
     raw = elements.x
     if raw.ndim < 2 or raw.shape[-1] >= _WIDE // 2:
         return elements, out
@@ -213,17 +216,17 @@ _LEAST, _LARGEST = 2.0**-600, 2.0**600
 """Quotients that are not between these could leave the range of doubles on the way."""
 
 _LEAST_FACTOR, _LARGEST_FACTOR = 2.0**-300, 2.0**300
-"""Likewise divisors and gammas."""
+"""Values with a divisor or gamma that is not between these are calculated at any magnitude."""
 
 _OFF = 2.0**-101
-"""What the third double has of a mean, and the roundings of the second, as parts of the first."""
+"""An upper bound of a mean's third double and of the second's roundings, as a part of its first double."""
 
 _LAST_BIT = 2.0**-52
-"""The rounding to a double takes as much of a number, which may be in the middle of two shorter ones then."""
+"""An upper bound of the relative error of a rounding to double, which may make a tie between shorter floats."""
 
 
 def _leave_unusual(elements: Elements) -> Elements:
-    """Return elements with NaN for divisors and gammas with which values are calculated at any magnitude."""
+    """Return elements with NaN in place of divisors and gammas that usual values cannot have."""
     mean, divisor, gamma = elements.mean, elements.divisor, elements.gamma
     if divisor is not None:
         usable = (divisor.hi >= _LEAST_FACTOR) & (divisor.hi <= _LARGEST_FACTOR)
@@ -238,9 +241,10 @@ def _leave_unusual(elements: Elements) -> Elements:
 
 
 def apply_usual(elements: Elements, out: NDArray[Any]) -> Selected | None:
-    """Write results, rounded once; return which of them are not decided, or None.
+    """Write results, rounded once; return an array that is True where one is undecided or NaN, or None.
 
-    Of float64 they are calculated in pairs, of shorter floats in doubles, and their errors are bounded.
+    Results of float64 are calculated in pairs, of shorter floats in doubles, with bounds of their errors. None
+    means that there is no such place.
     """
     x, low = widen_exactly(elements.x)
     elements = elements._replace(x=x, low=low)
@@ -266,7 +270,7 @@ def apply_usual(elements: Elements, out: NDArray[Any]) -> Selected | None:
 
 
 def _divide_pairs(elements: Elements) -> tuple[Pair, Any]:
-    """Return γ · (x − mean) / divisor + β as pairs, and a bound of their errors; NaN of what is not usual."""
+    """Return γ · (x − mean) / divisor + β as pairs, and a bound of their errors; NaN for unusual values."""
     x, mean, divisor, gamma, beta, low, off, _ = elements
     z, error = Pair(x, np.zeros(()) if low is None else low), _find_off(elements)
     if mean is not None:
@@ -285,7 +289,7 @@ def _divide_pairs(elements: Elements) -> tuple[Pair, Any]:
 
 
 def _divide_doubles(elements: Elements) -> tuple[Pair, Any]:
-    """Return the same as doubles, with bounds for results that are rounded to shorter floats."""
+    """Return γ · (x − mean) / divisor + β as doubles, in a pair, and a bound of their errors."""
     x, mean, divisor, gamma, beta, low, off, _ = elements
     value = x if mean is None else x - mean.hi
     value = value if low is None else value + low
@@ -303,7 +307,7 @@ def _divide_doubles(elements: Elements) -> tuple[Pair, Any]:
 
 
 def _find_off(elements: Elements) -> Any:
-    """Return how far off results may be by what is left of the mean."""
+    """Return an upper bound of the errors of results that come from the mean's error."""
     _, mean, divisor, gamma, _, low, *_ = elements
     if mean is None:
         return 0.0
@@ -314,7 +318,7 @@ def _find_off(elements: Elements) -> Any:
 
 
 def _leave_far(values: Floats, quotients: Floats) -> Floats:
-    """Return quotients of values, those that are too small or too large as NaN."""
+    """Return quotients, with NaN for those too small or too large, except a 0 that comes of a value of 0."""
     sizes = np.abs(quotients)
     if np.max(sizes, initial=0.0) <= _LARGEST and not (sizes < _LEAST).any():
         return quotients

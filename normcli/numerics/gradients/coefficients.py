@@ -1,6 +1,6 @@
-"""The backward pass of every norm of groups: the derivatives of a loss by the values.
+"""The backward pass of every norm of groups: the derivatives of a loss with respect to the values.
 
-Of a group with centre μ and divisor D, x̂ = (x − μ)/D, and of a loss whose derivative by x̂ is g,
+For a group with centre μ and divisor D, x̂ = (x − μ)/D, and a loss whose derivative with respect to x̂ is g,
 
     dx = (g − A − w · B) / D,
 
@@ -9,12 +9,12 @@ where A is the mean of g (0 where nothing is subtracted, and where the statistic
     B = Σ g · (x − μ) / (m · D · R),
 
 m is what the sum of squares is divided by (n − ddof; 1 for a length), and R the root alone if eps is added to
-that, else D. This is the chain rule through μ and D: Ioffe & Szegedy 2015, section 3, have it for eps inside
+it, else D. This is the chain rule through μ and D: Ioffe & Szegedy 2015, section 3, have it for eps inside
 the root and ddof 0. B is 0 where eps rules as a floor, and where the statistics are given.
 
-For an ℓ1 length, w is the sign of x; for ℓ∞, the sign of those that are the largest, and B is shared among
-them; both B = Σ g · x / D. For other p, w is sign(x) · |x|^(p − 1), and B is divided by length^(p − 1) besides.
-Where |x|ᵖ has a corner, at 0, w is 0, as torch has it.
+For an ℓ1 length, w is the sign of x; for ℓ∞, it is the sign of x where |x| is the largest, else 0, and B is
+divided by the number of such values; for both, B = Σ g · x / D. For other p, w is sign(x) · |x|^(p − 1), and B
+is divided by length^(p − 1), too. Where |x|ᵖ has a corner, at 0, w is 0, as torch has it.
 
 The sums are exact (`sums`). What follows from them is calculated in pairs, within known bounds; what
 these do not decide, or what leaves the range of doubles, is calculated in rationals (`in_fractions`). So every
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from normcli.numerics.gradients.sums import GradientSums, RoundedNumbers
 
 _LEAST, _LARGEST = 2.0**-400, 2.0**400
-"""The numbers of a group that are not between these are taken exactly."""
+"""Groups with a coefficient that is not between these, nor 0, are calculated exactly."""
 
 LEAST_VALUE, LARGEST_VALUE = 2.0**-250, 2.0**250
-"""Likewise for values and gradients: their products with those of a group are then exact as pairs are."""
+"""Values and gradients not between these, nor 0, are calculated exactly: products of others stay in range."""
 
 _ROOM = 1.25
 """What bounds are multiplied by, for the roundings of their sums."""
@@ -67,31 +67,32 @@ _NEAR = 2.0**-40
 
 @dataclass(slots=True)
 class Coefficients:
-    """The coefficients of the derivatives by groups' values, one number for each group.
+    """The coefficients of the gradients of groups, one number for each group.
 
     Parameters
     ----------
     centre : Pair
-        What is subtracted from values, less the shift.
+        μ less the shift that was subtracted from the values.
     centre_error : ndarray
-        An upper bound of its error; 0 where it is exact.
+        An upper bound of the error of the centre; 0 where it is exact.
     mean : Pair
         A, the mean of g.
     mean_error : ndarray
+        An upper bound of the error of the mean.
     steepness : Pair
-        B, within `PAIRS` of itself; NaN where values that are all the same have no derivative.
+        B, with a relative error of `PAIRS`; NaN where a group of equal values has no derivative.
     inverse : Pair
-        1/D, likewise; NaN where what is normalized is NaN.
+        1/D, with a relative error of `PAIRS`; NaN where normalized values are NaN.
     share : Pair
-        Σ g · (x − μ), likewise.
+        Σ g · (x − μ), with a relative error of `PAIRS`.
     peak : Pair or None
-        Of p = ±∞: the |x| that the length is.
+        For p = ±∞, the |x| that is the length; None for other p.
     extreme : ndarray of bool
-        Groups of which nothing here holds but what is NaN.
+        True for groups whose numbers are not known here, unless they are NaN.
     further : float
-        A bound of the relative errors of steepness and inverse beyond `PAIRS`: of powers.
+        A bound of the relative errors of steepness and inverse beyond `PAIRS`, that come from powers.
     steepness_error, share_error : ndarray or float
-        How far off steepness and share may be besides, as gates are multiplied to gradients.
+        Upper bounds of the errors of steepness and share beyond these, that come from a gate's factors.
     """
 
     centre: Pair
@@ -113,25 +114,25 @@ class Coefficients:
 
 
 def clear(coefficients: Coefficients, empty: Selected) -> Coefficients:
-    """Return coefficients of which those of empty groups are 0: nothing of theirs is normalized."""
+    """Return coefficients with 0 where `empty` is True: no value of these groups is normalized."""
     cleared = coefficients.map(lambda a: np.where(empty, np.zeros((), a.dtype), a))
     return dataclasses.replace(cleared, peak=coefficients.peak)
 
 
 def flatten(plan: Plan, coefficients: Coefficients, flat: Selected) -> Coefficients:
-    """Return coefficients of which the divisors of flat groups count as 0, as `find_flat` tells."""
+    """Return coefficients in which groups where `flat` is True are treated as with a divisor of 0."""
     steepness = _put_where(flat, _find_steepness_of_nothing(plan), coefficients.steepness)
     inverse = _put_where(flat, _find_divisor_of_nothing(plan), coefficients.inverse)
     return dataclasses.replace(coefficients, steepness=steepness, inverse=inverse)
 
 
 def find_p(plan: Plan) -> float:
-    """Return the exponent of the powers that a divisor is made of."""
+    """Return the p of a plan's powers: 2 for variances and mean squares."""
     return 2.0 if plan.spec.p is None else plan.spec.p
 
 
 def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
-    """Return what the derivatives of groups are made of, from their exact sums."""
+    """Return the coefficients of groups from their exact sums."""
     zero = np.zeros(sums.count.shape)
     totals, powers, gradients, products = map(
         take_exactly, (sums.totals, sums.powers, sums.gradients, sums.products)
@@ -168,7 +169,7 @@ def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
 
 
 def solve_given(plan: Plan, var: Floats, centre: Floats) -> Coefficients:
-    """Return what derivatives are made of where mean and variance are given: the mean is shift + centre."""
+    """Return the coefficients of groups whose mean, which is shift + centre, and variance are given."""
     zero = np.zeros_like(var)
     square = Pair(var, zero)
     divisor = add_eps(square, pair_root(square), plan.spec.eps, plan.spec.eps_mode)
@@ -182,7 +183,7 @@ def solve_given(plan: Plan, var: Floats, centre: Floats) -> Coefficients:
 
 
 def _mark(coefficients: Coefficients, divisor: Pair, unclear: Selected, unknown: Selected) -> Coefficients:
-    """Mark the groups that are extreme, and make unknown what is made of numbers that are not finite."""
+    """Mark groups with unclear or very large or small numbers as extreme; write NaN for 1/D of unknown ones."""
     for known in (coefficients.centre, coefficients.mean, coefficients.steepness, divisor, coefficients.share):
         unclear = unclear | (~is_within(known.hi, _LEAST, _LARGEST) & np.isfinite(known.hi))
     inverse = coefficients.inverse
@@ -203,7 +204,7 @@ def _bound(quotient: RoundedNumbers) -> tuple[Pair, Floats]:
 
 
 class _DivisorAndSteepness(NamedTuple):
-    """The divisor, B, and where they have to be calculated exactly."""
+    """The divisor D, B, and an array that is True where both have to be calculated exactly."""
 
     divisor: Pair
     steepness: Pair
@@ -211,7 +212,7 @@ class _DivisorAndSteepness(NamedTuple):
 
 
 def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Floats) -> _DivisorAndSteepness:
-    """Solve for divisor and steepness; `power` and `product` are `times` Σ|x − μ|ᵖ and Σg · (x − μ)."""
+    """Return divisor and steepness; `power` and `product` are Σ|x − μ|ᵖ and Σg · (x − μ), times `times`."""
     if sums.p != 2.0:
         return _solve_length(plan, sums, power, product)
     freedom = np.broadcast_to(np.asarray(find_freedom(plan, sums.count), np.float64), times.shape)
@@ -226,7 +227,7 @@ def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Fl
 
 
 def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) -> _DivisorAndSteepness:
-    """Solve for ℓp lengths other than ℓ2."""
+    """Return divisor and steepness of ℓp lengths other than ℓ2."""
     zero, decimals = np.zeros_like(power.hi), needs_decimals(sums.p)
     rough = np.zeros(power.hi.shape, np.bool_)
     length, ties = (power, zero + 1.0)
@@ -250,7 +251,7 @@ def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) ->
 
 
 def _find_flat(plan: Plan, root: Pair) -> tuple[Selected, Selected]:
-    """Return where the divisor does not follow the values, and where pairs do not tell."""
+    """Return where the divisor does not depend on the values, and where pairs do not tell."""
     flat, eps = root.hi == 0.0, plan.spec.eps
     if not eps or plan.spec.eps_mode not in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR):
         return flat, np.zeros(flat.shape, np.bool_)
@@ -263,7 +264,7 @@ def _put_where(chosen: Selected, value: float, values: Pair) -> Pair:
 
 
 def _replace_nothing(plan: Plan, divisor: Pair, steepness: Pair, unclear: Selected) -> _DivisorAndSteepness:
-    """Return what groups are solved to with divisors of 0 replaced as the norm says."""
+    """Return divisor and steepness with those of a divisor of 0 replaced by the plan's zero rule."""
     nothing = divisor.hi == 0.0
     return _DivisorAndSteepness(
         _put_where(nothing, _find_divisor_of_nothing(plan), divisor),

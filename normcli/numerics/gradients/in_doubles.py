@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 U = 2.0**-53
 
 SECOND_ORDER = 1.25
-"""Errors below 2⁻²⁰ of their numbers, eight of which are multiplied at most, and the roundings of bounds."""
+"""A factor of bounds: it makes room for products of up to eight relative errors below 2⁻²⁰, and for the
+roundings of bounds."""
 
 _LEAST, _LARGEST = 2.0**-60, 2.0**60
 """Rows whose largest numbers lie between these have products far from the ends of the range."""
 
 _LARGEST_CENTRE = 2.0**20
-"""A mean that is so many divisors off has lost its digits."""
+"""Where the remaining mean of deviations is so many times their root mean square, digits are lost."""
 
 
 class KnownDoubles(NamedTuple):
@@ -43,23 +44,24 @@ class KnownDoubles(NamedTuple):
 
 
 class DoubleGroups(NamedTuple):
-    """Groups, one a row, as doubles; see `coefficients` for the names. A bound holds for each value of a row.
+    """Groups, one a row, as doubles; A, B and D are those of the module `coefficients`.
 
     Parameters
     ----------
     w, g : ndarray, shape (rows, n)
-        x − μ, and the derivative of the loss by x̂ less its mean, A.
+        x − μ, and the derivative of the loss with respect to x̂, less its mean A.
     w_error, g_error : ndarray, shape (rows, 1)
+        Upper bounds of the errors of all w and g of a row.
     w_size, g_size : ndarray, shape (rows, 1)
-        The largest |w|, and the largest derivative with |A| added.
+        The largest |w|, and the largest |g| with |A| added.
     steepness, steepness_error : ndarray, shape (rows, 1)
-        B.
+        B, and an upper bound of its error.
     inverse, inverse_error : ndarray, shape (rows, 1)
-        1/D, and its error as a part of it.
+        1/D, and an upper bound of its relative error.
     total, share : KnownDoubles of ndarray, shape (rows, 1)
-        The sums of the derivatives by x̂, and of their products with x̂.
+        The sums of the derivatives with respect to x̂, and of their products with x̂.
     usual : ndarray of bool, shape (rows, 1)
-        Where the bounds hold.
+        True where the bounds hold.
     """
 
     w: Floats
@@ -84,9 +86,9 @@ def suits_doubles(plan: Plan, p: float, dtype: np.dtype[Any]) -> bool:
 
 
 def solve_in_doubles(plan: Plan, x: Floats, g: Floats, off: Any = 0.0) -> DoubleGroups:
-    """Return groups of x and of the derivative of the loss by x̂, both of shape (rows, n).
+    """Return groups in doubles, from x and the derivative of the loss with respect to x̂, both (rows, n).
 
-    `off`, of shape (rows, 1), is how far off a row's derivatives may be.
+    `off`, of shape (rows, 1), is an upper bound of the errors of a row's derivatives.
     """
     n = x.shape[-1]
     freedom = find_freedom(plan, n)
@@ -130,7 +132,11 @@ def solve_in_doubles(plan: Plan, x: Floats, g: Floats, off: Any = 0.0) -> Double
 
 
 def shorten(known: Coefficients, x: Floats, shift: Floats | None, g: Floats, off: Any = 0.0) -> DoubleGroups:
-    """Return groups whose coefficients are known in pairs; shift and `off` are of shape (rows, 1)."""
+    """Return groups in doubles, from coefficients that are known in pairs.
+
+    `g` is the derivative with respect to x̂. `shift`, which is subtracted from x, and `off`, an upper bound of
+    the errors of g, are of shape (rows, 1). `total` and `share` of the result are not to be used.
+    """
     known = known.map(lambda a: a[:, None])
     deviations = x if shift is None else x - shift
     w, rest = deviations - known.centre.hi, g - known.mean.hi
@@ -159,9 +165,9 @@ def shorten(known: Coefficients, x: Floats, shift: Floats | None, g: Floats, off
 def differentiate_in_doubles(
     groups: DoubleGroups, gamma: Floats | None, dtype: np.dtype[Any], gate: KnownDoubles | None = None
 ) -> tuple[NDArray[Any], Selected]:
-    """Return dx in a dtype, rounded once, and where it is not decided.
+    """Return dx in a dtype, rounded once, and an array that is True where that is not decided.
 
-    gamma is one for each row, or None; the gate multiplies dx.
+    `gamma` is of shape (rows, 1), or None for 1; `gate` multiplies dx.
     """
     factor = groups.inverse if gamma is None else groups.inverse * gamma
     slope, scale = np.abs(groups.steepness), SECOND_ORDER * np.abs(factor)
@@ -188,7 +194,10 @@ def differentiate_in_doubles(
 
 
 def find_shares_in_doubles(groups: DoubleGroups, dy: Floats, steps: int, off: Any = 0.0) -> KnownDoubles:
-    """Return dy · x̂ of the values of groups; the errors include so many roundings of their sums, and dy's."""
+    """Return dy · x̂ of the values of groups, with bounds for their sums, too.
+
+    `steps` is the number of roundings of such a sum, and `off` an upper bound of the errors of dy.
+    """
     error = groups.w_error + groups.w_size * (groups.inverse_error + (steps + 3.0) * U)
     own = np.abs(dy) * error + off * (groups.w_size + error)
     return KnownDoubles(dy * (groups.w * groups.inverse), SECOND_ORDER * own * groups.inverse)
@@ -200,7 +209,7 @@ def _find_size(values: Floats) -> Floats:
 
 
 _LAST = 4
-"""Values of a row that are added by NumPy, in whatever order."""
+"""The most values of a row that NumPy adds, in an order of its own."""
 
 
 def count_roundings(n: int) -> int:

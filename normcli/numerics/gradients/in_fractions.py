@@ -1,7 +1,7 @@
 """Gradients in rational arithmetic, value by value: where pairs do not decide, or leave the range of doubles.
 
-Roots, and powers of other exponents than 0, 1, 2 and ±∞, are taken to as many bits as are asked for. What is
-made of them comes with a bound of its error: so small a part of its terms.
+Roots, and powers of other exponents than 0, 1, 2 and ±∞, are taken to a number of bits that the caller chooses.
+Results come with a bound of their error, which is about 2^−bits of their terms.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
 
 
 class ExactCoefficients(NamedTuple):
-    """The coefficients of the derivatives by one group's values; see `coefficients`.
+    """The coefficients of the gradients of one group; A, B and D are those of the module `coefficients`.
 
     Parameters
     ----------
     p : float
     centre : Fraction
-        What is subtracted from values, less the shift.
+        μ less the shift that was subtracted from the values.
     mean : Fraction
         A.
     steepness : Fraction or None
-        B; None where values that are all the same have no derivative.
+        B; None where a group of equal values has no derivative.
     inverse : Fraction or None
-        1/D; None where what is normalized is NaN.
+        1/D; None where normalized values are NaN.
     product : Fraction
         Σ g · (x − μ).
     peak : Fraction or None
-        Of p = ±∞, the |x| that the length is.
+        For p = ±∞, the |x| that is the length; None for other p.
     bits : int or None
-        To which roots and powers were taken; None where all of this is exact.
+        The bits that roots and powers were taken to; None if all numbers here are exact.
     mean_error, steepness_error, product_error : Fraction
-        How far off these may be, as gates are multiplied to gradients.
+        Upper bounds of errors that come from a gate's factors of dy.
     """
 
     p: float
@@ -85,18 +85,21 @@ class ExactCoefficients(NamedTuple):
         )
 
     def flatten(self, plan: Plan) -> ExactCoefficients:
-        """Return that of a group whose divisor counts as 0, though it is not."""
+        """Return the coefficients as of a group with a divisor of 0."""
         return _solve_nothing(plan, self)
 
     @property
     def share(self) -> Bounded:
-        """Σ g · x̂ of the group."""
+        """Σ g · x̂ of the group, and a bound of its error; None for NaN."""
         if self.inverse is None:
             return None
         return self._bound(self.inverse * self.product, off=self.inverse * self.product_error)
 
     def differentiate(self, rows: GradientRows, gamma: Fraction, bits: int = ROOT_BITS) -> list[Bounded]:
-        """Return dx of some values of the group; `gamma` is one for all of it, gates are taken to some bits."""
+        """Return dx of some values of the group, each with a bound of its error, or None for NaN.
+
+        `gamma` is one for the whole group; a gate's factors are taken to so many bits.
+        """
         return [self._differentiate(value, gamma) for value in rows.take_exactly(bits)]
 
     def _differentiate(self, value: ExactGradient, gamma: Fraction) -> Bounded:
@@ -112,7 +115,7 @@ class ExactCoefficients(NamedTuple):
         return self._bound(factor * (rest - term), abs(factor) * (abs(rest) + abs(term)), factor * off)
 
     def find_shares(self, rows: GradientRows, bits: int = ROOT_BITS) -> list[Bounded]:
-        """Return dy · x̂ of some values of the group."""
+        """Return dy · x̂ of some values of the group, each with a bound of its error; None for NaN."""
         if self.inverse is None:
             return [None] * rows.dy.size
         found: list[Bounded] = []
@@ -126,8 +129,8 @@ class ExactCoefficients(NamedTuple):
     ) -> tuple[Fraction, Fraction]:
         """Return a value and a bound of its error.
 
-        Its terms add up to a size, where there are several; what it is made of is so far off that it is off by
-        `off`, but for what roots are off.
+        `size` is the sum of the magnitudes of its terms, by default that of the value; `off` is the error that
+        comes from gates, to which that of roots and powers is added.
         """
         if self.bits is None:
             return value, abs(off)
@@ -135,11 +138,11 @@ class ExactCoefficients(NamedTuple):
 
 
 _LOST_BITS = 6
-"""Factors of a term are three at most, and each is within 2⁴ units of the last bit that it was taken to."""
+"""Bits that errors grow by: a term has three factors at most, each off by at most 2⁴ units of its last bit."""
 
 
 class GatedSums(NamedTuple):
-    """A and Σ g · (x − μ) of a group whose gradients gates are multiplied to, and how far off these may be."""
+    """A and Σ g · (x − μ) of a group whose dy a gate multiplies, and upper bounds of their errors."""
 
     mean: Fraction
     product: Fraction
@@ -159,19 +162,20 @@ def solve_exactly(
     bits: int = ROOT_BITS,
     gated: GatedSums | None = None,
 ) -> ExactCoefficients:
-    """Return what the derivatives of one group's values are made of, from its exact sums.
+    """Return the coefficients of one group, from its exact sums.
 
     Parameters
     ----------
     plan : Plan
     sums : GradientSums
     group : int
+        The place of the group in the sums.
     powers : Fraction or None
-        Σ|x|ᵖ to as many bits, where a length needs decimals; None where it is not finite.
+        Σ|x|ᵖ to so many bits, if p needs decimals; None if that is infinite, or for other p.
     bits : int
-        Of roots and powers.
+        The bits that roots and powers are taken to.
     gated : GatedSums or None
-        In place of the sums of gradients, which gates are multiplied to.
+        The sums with gradients, used in place of those in `sums` where a gate multiplies dy; or None.
     """
     if gated is not None and (gated.mean_error or gated.product_error):
         worst = solve_exactly(plan, sums, group, powers, bits, GatedSums(Fraction(0), gated.product_error))
@@ -208,28 +212,28 @@ def solve_exactly(
 def solve_given_exactly(
     plan: Plan, var: float, centre: float = 0.0, bits: int = ROOT_BITS
 ) -> ExactCoefficients:
-    """Return what derivatives are made of where mean and variance are given: the mean is shift + centre."""
+    """Return the coefficients of a group whose mean, which is shift + centre, and variance are given."""
     zero, square = Fraction(0), Fraction(var)
     known = ExactCoefficients(2.0, Fraction(centre), zero, zero, None)
     return _divide(plan, known, find_divisor(plan, square, bits), find_divisor(plan, square, 2 * bits), bits)
 
 
 def find_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction:
-    """Return the divisor of a variance, mean square or squared length; 0 where it is nothing."""
+    """Return the divisor, eps included, of a variance, mean square or squared length; a 0 is not replaced."""
     return add_eps(square, plan.spec.eps, plan.spec.eps_mode, bits)
 
 
 def _divide(
     plan: Plan, known: ExactCoefficients, divisor: Fraction, finer: Fraction, bits: int
 ) -> ExactCoefficients:
-    """Return coefficients with its divisor, which is exact if that of more bits is the same."""
+    """Return coefficients with the inverse of a divisor, which is exact if `finer`, of more bits, equals it."""
     if not divisor:
         return _solve_nothing(plan, known)
     return known._replace(inverse=1 / divisor, bits=None if divisor == finer else bits)
 
 
 def _solve_nothing(plan: Plan, known: ExactCoefficients) -> ExactCoefficients:
-    """Return that of a group whose divisor counts as 0: what replaces it has a derivative by the rule alone."""
+    """Return coefficients as of a group with a divisor of 0: B and 1/D are those that the zero rule says."""
     rule = plan.spec.zero_rule
     steepness = None if rule is ZeroRule.ZERO else Fraction(0)
     inverse = None if rule is ZeroRule.NAN else Fraction(1)
@@ -237,7 +241,7 @@ def _solve_nothing(plan: Plan, known: ExactCoefficients) -> ExactCoefficients:
 
 
 def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | None:
-    """Return D · R, as in `coefficients`; None where the divisor does not follow the values."""
+    """Return D · R, as in `coefficients`; None where the divisor does not depend on the values."""
     eps, mode = Fraction(plan.spec.eps or 0.0), plan.spec.eps_mode
     if (
         not square
@@ -256,7 +260,7 @@ def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | Non
 def _solve_length(
     plan: Plan, sums: GradientSums, group: int, power: Fraction | None, product: Fraction, bits: int
 ) -> ExactCoefficients:
-    """Solve for an ℓp length other than ℓ2."""
+    """Return the coefficients of a group of an ℓp length other than ℓ2."""
     zero, peak, ties, eps = Fraction(0), None, 1, Fraction(plan.spec.eps or 0.0)
     length = power or zero
     if math.isinf(sums.p):
@@ -277,7 +281,7 @@ def _solve_length(
 
 
 def sum_powers(sizes: Sequence[Fraction], p: float, bits: int = ROOT_BITS) -> Fraction | None:
-    """Return Σ sizeᵖ to so many bits; None where that is infinite: of a 0 and a negative p."""
+    """Return Σ sizeᵖ to so many bits; None where that is infinite: with a 0 and a negative p."""
     if p < 0.0 and not all(sizes):
         return None
     return sum((raise_exactly(size, p, bits) for size in sizes if size), Fraction(0))
@@ -298,7 +302,11 @@ def round_fractions(values: Sequence[Fraction | None], dtype: np.dtype[Any]) -> 
 def round_exactly(
     evaluate: Callable[[list[int], int], Sequence[Bounded]], places: Integers, dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Return the exact values at some places in a dtype, rounded once; as `round_reals`."""
+    """Return the exact values at some places in a dtype, rounded once.
+
+    `evaluate` takes places and a number of bits; it returns, for each place, a value and a bound of its error,
+    or None for NaN. It is called with more bits until the roundings are decided, as in `round_reals`.
+    """
     rounding = functools.partial(round_quotient, precision=PRECISIONS[dtype.name])
 
     def enclose_all(places: list[int], bits: int) -> list[Enclosed | None]:

@@ -1,4 +1,4 @@
-"""Values of groups in rows, as derivatives are made of them: deviations, dy and what multiplies it."""
+"""Values of groups in rows, as gradients are made of them: deviations, dy and its factors."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 class Upstream(NamedTuple):
-    """The gate behind a norm, of which dy · act(z) is no double.
+    """The gate behind a norm, by which dy was multiplied, and what the rounding of dy · act(z) left.
 
     Parameters
     ----------
     low : ndarray
-        What the rounded product leaves.
+        What is added to the rounded product.
     error : ndarray
-        How far off both may be.
+        An upper bound of the error of their sum.
     gate : Gated
-        z, times dy.
+        The gate z, with dy as its `times`.
     """
 
     low: Floats
@@ -35,7 +35,7 @@ class Upstream(NamedTuple):
 
 
 def multiply_gradient(gate: Gated) -> tuple[Floats, Upstream]:
-    """Return the doubles nearest to dy · act(z), and what they leave."""
+    """Return dy · act(z), or dy · act′(z) of a slope, as doubles, and what these leave; dy is in `times`."""
     value, error = gate.evaluate(PRECISIONS["float64"].bits).bound()
     return value.hi, Upstream(value.lo, error, gate)
 
@@ -46,15 +46,15 @@ class GradientRows(NamedTuple):
     Parameters
     ----------
     deviations : Pair of ndarray, shape (rows, n)
-        x less the shift of its group, exactly; 0 where a value has no part in normalized ones.
-    dy : ndarray
-        Likewise.
+        x less the shift of its group, exactly; 0 where a value is not normalized.
+    dy : ndarray, shape (rows, n)
+        The derivative with respect to the norm's result; 0 where a value is not normalized.
     gamma : ndarray or None
-        What dy is multiplied by where that varies within groups.
+        The gamma of each value if it varies within groups; else None.
     counted : ndarray of bool or None
-        Which values the statistics are of; None for all.
+        True where a value counts; None for all.
     upstream : Upstream or None
-        The gate that dy is multiplied by already.
+        The gate that dy is multiplied by already; None for no gate.
     """
 
     deviations: Pair
@@ -65,7 +65,7 @@ class GradientRows(NamedTuple):
 
     @property
     def gradients(self) -> Pair:
-        """The derivative of the loss by x̂, but for a gamma that is one for the whole group."""
+        """The derivative of the loss with respect to x̂, without a gamma that is one for the whole group."""
         dy = self.gated
         if self.gamma is None:
             return dy
@@ -75,19 +75,19 @@ class GradientRows(NamedTuple):
 
     @property
     def gated(self) -> Pair:
-        """The derivative of the loss by the norm's result."""
+        """The derivative of the loss with respect to what the norm hands to the gate: dy, times a gate."""
         return Pair(self.dy, np.zeros_like(self.dy) if self.upstream is None else self.upstream.low)
 
     @property
     def error(self) -> Any:
-        """How far off the gradients may be."""
+        """An upper bound of the errors of `gradients`."""
         if self.upstream is None or self.gamma is None:
             return 0.0 if self.upstream is None else self.upstream.error
         return self.upstream.error * np.abs(self.gamma) + PAIR.error * np.abs(self.dy * self.gamma)
 
     @property
     def factors(self) -> list[Floats]:
-        """The factors of products."""
+        """The arrays whose products gradients are made of: two of the deviations, dy, and gamma if any."""
         return [*self.deviations, self.dy, *([] if self.gamma is None else [self.gamma])]
 
     def map(self, function: Any) -> GradientRows:
@@ -95,7 +95,7 @@ class GradientRows(NamedTuple):
         return map_arrays(self, function)
 
     def leave_gradients_out(self, chosen: Selected) -> GradientRows:
-        """Return the rows with a dy of 0 in some of them."""
+        """Return the rows with a dy of 0 where `chosen`, which broadcasts against them, is True."""
         dy, upstream = np.where(chosen, 0.0, self.dy), self.upstream
         if upstream is not None:
             low, error, times = (np.where(chosen, 0.0, a) for a in (*upstream[:2], upstream.gate.times))
@@ -103,7 +103,7 @@ class GradientRows(NamedTuple):
         return self._replace(dy=dy, upstream=upstream)
 
     def take_exactly(self, bits: int | None = None) -> list[ExactGradient]:
-        """Return each value exactly, in C order; gates to so many bits, or as they are in pairs."""
+        """Return each value exactly, in C order; a gate's factor to so many bits, or for None as in pairs."""
         gamma = np.ones_like(self.dy) if self.gamma is None else self.gamma
         counted = np.ones(self.dy.shape, np.bool_) if self.counted is None else self.counted
         columns = (a.reshape(-1).tolist() for a in (*self.deviations, *self.gated, gamma, counted))
@@ -119,7 +119,7 @@ class GradientRows(NamedTuple):
 
 
 class ExactGradient(NamedTuple):
-    """A value's deviation, the gradient and a bound of its error, and whether the value counts."""
+    """A value's deviation, its gradient g and a bound of the gradient's error, and whether the value counts."""
 
     deviation: Fraction
     gradient: Fraction
@@ -128,7 +128,7 @@ class ExactGradient(NamedTuple):
 
 
 def find_deviations(x: Floats, low: Floats | None, shift: Floats | None) -> Pair:
-    """Return x + low − shift, exactly; where `low` is given, which is of integers, the shift is one too."""
+    """Return x + low − shift, exactly; the shift is whole if `low`, which only integers have, is given."""
     rest = np.zeros_like(x) if low is None else low
     if shift is None:
         return Pair(x, rest)

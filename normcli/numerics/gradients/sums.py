@@ -1,4 +1,4 @@
-"""The exact sums of groups that derivatives are made of: of values, of powers, of both with gradients."""
+"""The exact sums of groups that gradients are made of: of values, powers, gradients, and products of these."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LEAST_BASE, _LARGEST_BASE, _LEAST_P, _LARGEST_P = 2.0**-20, 2.0**20, 1.0 / 16.0
 
 
 def needs_decimals(p: float) -> bool:
-    """Whether a length is a root of a sum of powers that are not rational."""
+    """Whether the powers that a length is made of are irrational: p is not 0, 1, 2 or ±∞."""
     return p not in (0.0, 1.0, 2.0) and not math.isinf(p)
 
 
@@ -48,26 +48,27 @@ class GradientSums:
     ----------
     groups : int
     p : float
-        Of the powers: 2 for variances and mean squares.
+        The exponent of the powers: 2 for variances and mean squares.
 
     Attributes
     ----------
     count : ndarray of int64
-        How many values the statistics are of.
+        How many values of each group count.
     totals, powers : Fixed
-        Σd of those, and Σ|d|ᵖ for p = 0, 1 and 2.
+        Σd and, for p = 0, 1 and 2, Σ|d|ᵖ of the values that count.
     gradients, products : Fixed
         Σg and Σg · d.
     peak, ties : Pair, ndarray of int64
-        Of p = ±∞: the largest or the smallest |d|, and how many values have it.
+        For p = ±∞, the largest or the smallest |d|, and how many values have it.
     lengths : Pair
-        Σ|d|ᵖ for any other p, within `GRADIENT_POWER` of itself.
+        For any other p, Σ|d|ᵖ, with a relative error of `GRADIENT_POWER`.
     rough : ndarray of bool
-        Whether that is out of the range in which it is known, or values are 0 whose powers are infinite.
+        Whether `lengths` is out of the range in which it is known, or a value is 0 whose power is infinite.
     unknown, endless : ndarray of bool
-        Whether a group holds what is no finite number, in x or gamma, and in dy: the sums are without that dy.
+        Whether a group has an infinity or NaN in x or gamma; and in dy. Sums leave out a group's row with such
+        a dy, as if its dy were 0.
     errors, product_errors : ndarray
-        How far off gradients and products may be, which gates are multiplied to.
+        Upper bounds of the errors of gradients and products that come from a gate's factors.
     """
 
     def __init__(self, groups: int, p: float) -> None:
@@ -81,7 +82,7 @@ class GradientSums:
         self.errors, self.product_errors = np.zeros((2, groups))
 
     def add(self, groups: Integers, rows: GradientRows) -> None:
-        """Add rows to the groups of some numbers, each once."""
+        """Add one row to each of the groups with these numbers, none of which may come twice."""
         endless = np.asarray(~np.isfinite(rows.dy).all(axis=-1))
         if endless.any():
             self.endless[groups] |= endless
@@ -158,7 +159,7 @@ class GradientSums:
         self._raise_peak(groups, peak, ties)
 
     def _raise_peak(self, groups: Integers, new: Pair, ties: Integers) -> None:
-        """Take peaks that are beyond those before, and count those that are as high."""
+        """Replace peaks by new ones that are beyond them, and add the ties of equal ones."""
         find = find_largest if self.p > 0 else find_least
         old = self.peak.map(lambda a: a[groups])
         best = find(Pair(*(np.stack(parts, axis=-1) for parts in zip(old, new, strict=True))))
@@ -181,13 +182,13 @@ class GradientSums:
 
 
 def raise_sizes(d: Pair, p: float) -> Pair:
-    """Return |d|ᵖ within `GRADIENT_POWER` of itself, where d is moderate; anything elsewhere."""
+    """Return |d|ᵖ with a relative error of `GRADIENT_POWER` where d is moderate; 1 elsewhere."""
     size, usable = take_sizes(d), is_moderate(d.hi)
     return raise_pair(Pair(np.where(usable, size.hi, 1.0), np.where(usable, size.lo, 0.0)), p)
 
 
 def is_moderate(values: Floats) -> Selected:
-    """Return whether powers of values are far from the ends of the range, and their errors small."""
+    """Return an array that is True where |value| is between 2⁻²⁰ and 2²⁰, so that powers are well known."""
     size = np.abs(values)
     return np.asarray((size > _LEAST_BASE) & (size < _LARGEST_BASE))
 
@@ -197,7 +198,7 @@ def _take_row(rows: GradientRows, row: int) -> GradientRows:
 
 
 def take_sizes(d: Pair) -> Pair:
-    """Return |d|."""
+    """Return |d| of pairs."""
     return Pair(np.abs(d.hi), np.where(d.hi < 0.0, -d.lo, d.lo))
 
 
@@ -207,7 +208,7 @@ def is_equal(a: Pair, b: Pair) -> Selected:
 
 
 def _raise(d: Pair, p: float) -> Iterable[Floats]:
-    """Return terms that add up to |d|ᵖ."""
+    """Return arrays of doubles that add up to |d|ᵖ exactly, for p = 1 or 2; any other p is taken as 0."""
     if p == 2.0:
         return (*two_square(d.hi), *_multiply(2.0 * d.hi, d.lo), *_multiply(d.lo, d.lo))
     if p == 1.0:
@@ -216,7 +217,7 @@ def _raise(d: Pair, p: float) -> Iterable[Floats]:
 
 
 def _multiply(a: Floats, b: Floats) -> Iterable[Floats]:
-    """Return a product and its error; nothing where it is 0 everywhere, as of second doubles it mostly is."""
+    """Return a product and its rounding error; an empty tuple if a factor is 0 everywhere, as many are."""
     return two_prod(a, b) if a.any() and b.any() else ()
 
 
@@ -246,7 +247,7 @@ class ExactNumbers(NamedTuple):
         return found._replace(inexact=found.inexact | (scaled % counts).astype(np.bool_))
 
     def round(self) -> RoundedNumbers:
-        """Return the numbers as pairs; as 0 where these are far from the middle of the range of doubles."""
+        """Return the numbers as pairs; as 0, with `lost`, where they are above 2⁷⁰⁰ or below 2⁻⁷⁰⁰."""
         exponents = np.array([number.bit_length() for number in self.integers.tolist()]) + self.exponent
         lost = (np.abs(exponents) > _FURTHEST) & self.integers.astype(np.bool_)
         shift = np.maximum(exponents - self.exponent - _MOST_BITS, 0) * ~lost
@@ -261,11 +262,11 @@ class ExactNumbers(NamedTuple):
 
 
 _QUOTIENT_BITS, _MOST_BITS, _FURTHEST = 160, 900, 700
-"""Bits of quotients behind the point; of integers that are doubles; and exponents that numbers may have."""
+"""Bits of quotients behind the point; the most bits of an integer that becomes a pair; the largest exponent."""
 
 
 class RoundedNumbers(NamedTuple):
-    """Pairs, where they are not exact, and where they are not known at all."""
+    """Pairs, an array that is True where one is not exact, and one that is True where it is unknown."""
 
     value: Pair
     inexact: Selected
@@ -273,6 +274,6 @@ class RoundedNumbers(NamedTuple):
 
 
 def take_exactly(fixed: Fixed) -> ExactNumbers:
-    """Return exact sums as integers."""
+    """Return exact sums as integers times a common power of 2."""
     integers, exponent = fixed.integers()
     return ExactNumbers(np.array(integers, object), exponent)

@@ -30,14 +30,14 @@ _LEAST_RESULT, _LARGEST_RESULT = 2.0**-800, 2.0**1000
 
 
 class KnownGradients(NamedTuple):
-    """KnownGradients as pairs, upper bounds of their errors, and where neither holds."""
+    """Gradients as pairs, upper bounds of their errors, and an array that is True where neither holds."""
 
     value: Pair
     error: Floats
     unclear: Selected
 
     def keep(self, chosen: Selected | None, otherwise: Any = 0.0) -> KnownGradients:
-        """Return derivatives with exact other numbers where they are not chosen; None chooses all."""
+        """Return the gradients with `otherwise`, exactly, where `chosen` is False; themselves for None."""
         if chosen is None:
             return self
         value = Pair(np.where(chosen, self.value.hi, otherwise), np.where(chosen, self.value.lo, 0.0))
@@ -51,10 +51,11 @@ def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None,
     ----------
     rows : GradientRows
     known : Coefficients
-        Of shape (rows, 1).
+        The coefficients of each row's group, in arrays of shape (rows, 1).
     gamma : ndarray or None
-        Of shape (rows, 1), where it is one for the whole group.
+        The gamma of each row, shape (rows, 1); None for 1, and where gamma varies within groups.
     p : float
+        The exponent of the divisor's powers.
     """
     w, w_error = _find_weights(rows, known, p)
     g, mean, term = rows.gradients, known.mean, pair_multiply(w, known.steepness)
@@ -89,7 +90,7 @@ def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None,
 
 
 def multiply_known(found: KnownGradients, gate: Gated) -> KnownGradients:
-    """Return derivatives times a gate before the norm; those of a gate that is 0 are 0."""
+    """Return gradients times the factors of a gate before the norm; 0 where a factor is exactly 0."""
     factor, off = gate.evaluate(PRECISIONS["float64"].bits).bound()
     value, plain = pair_multiply(found.value, factor), found.value.hi * factor.hi
     special, nothing = (
@@ -107,7 +108,7 @@ def multiply_known(found: KnownGradients, gate: Gated) -> KnownGradients:
 
 
 def find_shares(rows: GradientRows, known: Coefficients) -> KnownGradients:
-    """Return dy · x̂ of the values of groups: what each adds to the derivative of gamma."""
+    """Return dy · x̂ of the values of groups: what each adds to the derivative with respect to gamma."""
     w, w_error = _find_weights(rows, known, 2.0)
     inner = pair_multiply(w, rows.gated)
     value = pair_multiply(inner, known.inverse)
@@ -121,7 +122,7 @@ def find_shares(rows: GradientRows, known: Coefficients) -> KnownGradients:
 
 
 def _find_weights(rows: GradientRows, known: Coefficients, p: float) -> tuple[Pair, Any]:
-    """Return w and an upper bound of its error."""
+    """Return w, which B is multiplied by in dx, and an upper bound of its error."""
     d = rows.deviations
     if p == 2.0:
         if not known.centre.hi.any():
@@ -153,7 +154,7 @@ def _judge(
     plain: Floats,
     endless: Selected | bool = False,
 ) -> KnownGradients:
-    """Return what doubles give of what is not finite, and where 1/D is 0; extreme groups are unclear."""
+    """Return gradients with `plain` where a number is not finite or 1/D is 0, and extreme groups unclear."""
     inverse = known.inverse.hi
     special = (~np.isfinite(inverse) | (inverse == 0.0) | np.isnan(known.steepness.hi)) & ~known.extreme
     special = special | endless
@@ -167,7 +168,7 @@ def _judge(
 
 
 def round_known(found: KnownGradients, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Selected]:
-    """Return derivatives in a dtype, rounded once, and where they are not decided."""
+    """Return gradients in a dtype, rounded once, and an array that is True where that is not decided."""
     hi, lo = found.value
     # What a double holds that comes of numbers without errors may lie between two short floats: it is exact.
     error = np.where((found.error == 0.0) & (lo == 0.0), 0.0, found.error + PAIRS.error * np.abs(hi))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def find_freedom(plan: Plan, count: Any) -> Any:
-    """Return what a sum of squares is divided by."""
+    """Return what sums of squares are divided by: 1 for lengths; else count − ddof, an array if `count` is."""
     return 1 if plan.norm.divisor.measurement is Measurement.LENGTH else count - plan.spec.ddof
 
 
@@ -48,15 +48,15 @@ class Solution:
     centred : bool
         Whether the mean is subtracted.
     statistics : dict of str to ndarray
-        Of the values as they are.
+        The groups' statistics, by name.
     numbers : ndarray of int or None
-        The numbers by which `ask` knows the groups.
+        The number by which `ask` knows each group; None for their places, in C order.
     error : float or ndarray
-        How far off the divisors may be, as a part of them; 0 of those that are exact, and large of those that
+        An upper bound of the relative errors of the divisors; 0 for exact ones, and large for those that
         doubles do not hold.
     ask : callable or None
-        Returns the mean and the divisor of a group: exactly, or a root to as many bits as are asked for; None
-        for a divisor of NaN. None if they are no more than what is here.
+        Takes the number of a group and a number of bits; returns its mean and its divisor, exactly or, if it is
+        a root, to so many bits; None for a divisor of NaN. If `ask` is None, mean and divisor here are exact.
     """
 
     mean: Triple
@@ -73,11 +73,11 @@ class Solution:
 
     @property
     def is_plain(self) -> bool:
-        """Whether no mean is so close to 0 that doubles do not hold all bits of it."""
+        """Whether no mean that takes more than one double is so small that its further doubles lose bits."""
         return not is_faint(self.mean).any()
 
     def recall(self, number: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
-        """Return the mean and the divisor of a group, to so many bits at least."""
+        """Return the mean of a group, and the divisor to so many bits at least; None for a divisor of NaN."""
         from fractions import Fraction  # on use: few values need this
 
         if self.ask is not None:
@@ -96,13 +96,13 @@ class Solution:
         return solution
 
     def take(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Solution:
-        """Return mean and divisor with a function (an index, a reshape) applied to each array."""
+        """Return the solution without statistics, with a function (say, an index) applied to each array."""
         mean, divisor, numbers = self.mean.map(function), self.divisor.map(function), function(self.numbers)
         error = map_arrays(self.error, function)
         return Solution(mean, divisor, self.centred, numbers=numbers, error=error, ask=self.ask)
 
     def settle(self, group: int, mean: Fraction, divisor: Fraction | None) -> None:
-        """Write one group's mean and divisor, exactly known, as near as doubles come to them.
+        """Write the mean and the divisor of one group, given exactly, to the arrays, as near as doubles are.
 
         Parameters
         ----------
@@ -128,17 +128,17 @@ class Solution:
 
 
 _FINITE, _UNKNOWN = float(np.finfo(np.float64).max), 2.0**1000
-"""The largest divisor that a double holds, and the error of one of which doubles tell nothing."""
+"""The largest divisor that a double holds, and the error of a divisor that is not known in doubles."""
 
 
 def make_neutral(rank: int) -> Solution:
-    """Return the solution of a tensor of so many axes that leaves all values as they are."""
+    """Return the solution with a mean of 0 and a divisor of 1, in arrays of so many axes of length 1."""
     zero = np.zeros((1,) * rank)
     return Solution(Triple(zero, zero, zero), Pair(zero + 1.0, zero), centred=False)
 
 
 def replace_zero(divisor: Fraction, rule: ZeroRule) -> Fraction | None:
-    """Return an exact divisor, or what replaces it if it is 0; None stands for NaN."""
+    """Return an exact divisor; in place of 0, None for NaN if the rule says so, else 1."""
     if divisor != 0:
         return divisor
     return None if rule is ZeroRule.NAN else divisor + 1
@@ -211,7 +211,7 @@ def find_flat(plan: Plan, statistics: Mapping[str, Floats], count: Any) -> Selec
     plan : Plan
     statistics : mapping of str to ndarray
     count : int or ndarray
-        How many values of a group count: of every group, or of each.
+        How many values of a group count: one number for all groups, or one for each.
 
     Notes
     -----
@@ -244,7 +244,7 @@ _IN_FLOAT64 = (FlatRule.SMALL_OF_ROUNDED, FlatRule.TWO_PASSES)
 
 
 def replace_flat(plan: Plan, solution: Solution, count: Any) -> Solution:
-    """Return a solution by which groups that count as constant are normalized as constant ones are."""
+    """Return a solution with a divisor of 1, or NaN by the zero rule, for groups that `find_flat` returns."""
     flat = find_flat(plan, solution.statistics, count)
     if not flat.any():
         return solution

@@ -55,7 +55,7 @@ _CHUNK = 1 << 13
 """Values whose powers are taken at once: the arrays of pairs then lie in a core's L2 cache."""
 
 _LEAST_POWER = -1020
-"""Powers below 2^−1020 of the largest change no bit of what is known; they are counted as large as that."""
+"""Powers below 2^−1020 of the largest change no bit of the sum; they are taken as 2^−1020 of it."""
 
 _LEAST_EXPONENT, _LARGEST_EXPONENT = -900, 1000
 """Lengths that are roots, and not between these powers of 2, are calculated exactly."""
@@ -70,12 +70,12 @@ class Powers(LeafRecords):
     unit : ndarray
         The |x| whose power is the largest: the length itself if it is 0, infinite or NaN.
     hi, lo : ndarray
-        Σ(|x| / unit)ᵖ, a pair; for p = 0 how many values are not 0; for p = 1 Σ|x|. For ∞ and −∞, the second is
-        what `unit` leaves of an integer.
+        Σ(|x| / unit)ᵖ as a pair; for p = 0, the number of values that are not 0; for p = 1, Σ|x|. For p = ±∞,
+        `lo` is what is added to `unit` where an integer has more bits than a double.
     extreme : ndarray of bool
-        Of p = 1, whether a pair does not hold the sum.
+        For p = 1, whether a pair does not hold the sum; else False.
     count : ndarray
-        How many values are selected.
+        How many values count.
     """
 
     unit: Floats
@@ -94,9 +94,10 @@ class Lengths:
     count : int or ndarray
     length : Pair
     error : float or ndarray
-        How far off the lengths may be, as a part of them; 0 where they are exact, 1 where nothing is known.
+        An upper bound of the relative errors of the lengths; 0 where they are exact, 1 where nothing is known.
     recall : callable or None
-        Returns the length of a group, by its number, to so many bits; None if all are exact.
+        Takes the number of a group and a number of bits; returns its length to so many bits. None if all are
+        exact.
     """
 
     count: Any
@@ -111,7 +112,7 @@ class Lengths:
         return sum((Fraction(float(part[group])) for part in self.length), Fraction(0))
 
     def solve(self, plan: Plan) -> Solution:
-        """Return the divisors of groups and their lengths."""
+        """Return the solution of groups: no centre, the divisors, and the lengths as the statistic `norm`."""
         spec, find_length, is_zero = plan.spec, self.find, self.length.hi == 0.0
         norm = self.length.hi.copy()
         self._settle(norm)
@@ -136,7 +137,7 @@ class Lengths:
         return solution
 
     def _settle(self, shown: Floats) -> None:
-        """Put lengths in place that what is known of them does not decide between two doubles."""
+        """Calculate those lengths again, in `shown`, whose errors leave open which double is the nearest."""
         value, own = take_exponents(self.length)
         decided = is_decided(value, own, self.error, PRECISIONS["float64"]) | ~np.isfinite(shown)
         for group in np.flatnonzero(~decided & (self.length.hi != 0.0)).tolist():
@@ -192,7 +193,7 @@ def _find_unit(size: Pair, p: float) -> Pair:
 
 
 def _is_usable(unit: Floats) -> Selected:
-    """Return where a length is not that of a 0, an infinity or a NaN."""
+    """Return an array that is True where a number is finite and above 0."""
     return np.isfinite(unit) & (unit > 0.0)
 
 
@@ -206,7 +207,7 @@ def _sum_powers(size: Pair, result: Powers, p: float) -> None:
 
 
 def _raise_quotients(size: Pair, unit: Floats, p: float) -> Pair:
-    """Return (size / unit)ᵖ, about 1 at most; 0 for a size of 0, infinite or NaN."""
+    """Return (size / unit)ᵖ, which is about 1 at most; 0 where a size is 0, infinite or NaN."""
     usable = _is_usable(size.hi)
     whole = bool(usable.all())
     if not whole:
@@ -240,7 +241,11 @@ def fold_powers(leaves: Powers, p: float) -> Powers:
 
 
 def merge_powers(leaves: Powers, count: Any, read: Read, *, p: float) -> Lengths:
-    """Return the lengths of groups, from leaves of shape (groups, leaves); `read` is as of `Method.merge`."""
+    """Return the lengths of groups, from leaves of shape (groups, leaves).
+
+    `count` is the number of values that count, in all groups or in each; `read` takes the number of a group and
+    yields its values that count, piece by piece.
+    """
     folded, recall = fold_powers(leaves, p), None
     if p == 1.0 or has_powers(p):  # pairs may not be all of a length
         recall = partial(_find_again, read, p)
@@ -271,7 +276,7 @@ def _find_again(read: Read, p: float, group: int, bits: int) -> Fraction:
 
 
 def find_length_of_all(values: Floats, p: float) -> float:
-    """Return the length of some finite values, p > 0; of lengths of groups, that of all groups together."""
+    """Return the length of some finite values, for p > 0; from groups' lengths, that of all their values."""
     width = min(values.size, MAX_LEAF)
     rows = np.pad(values, (0, -values.size % width)).reshape(-1, width)
     leaves = measure_powers(rows, Workspace(), p=p).reshape((1, -1))

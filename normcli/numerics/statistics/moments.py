@@ -43,19 +43,19 @@ class Moments:
     Parameters
     ----------
     count : int or ndarray
-        How many values: in every group, or in each.
+        How many values count: one number for all groups, or one for each.
     mean : Triple
-        A double, and two of what it leaves; zeros for norms that do not centre.
+        Zeros for norms that do not centre.
     square : Pair
         Σ(x − mean)² times `times`; Σx² for norms that do not centre.
     times : int or ndarray
         `count` for norms that centre, else 1.
     error : ndarray
-        How far `square` may be off, as a part of it; 0 where it is exact.
+        An upper bound of the relative error of `square`; 0 where it is exact.
     undecided : ndarray of bool
-        Groups of which nothing else here holds: `recall` has to be asked.
+        True for groups whose mean and square are not known: `recall` has to be called.
     recall : callable
-        Returns the exact sums of a group, by its number.
+        Takes the number of a group; returns its exact sums.
     """
 
     count: Any
@@ -94,7 +94,7 @@ class Moments:
 
 
 _MEAN_KNOWN = 2.0**-89
-"""How far off what a double leaves of a mean may be, as a part of it: of one quotient, it is 2⁻¹⁰³."""
+"""The largest relative error of the second double of a mean; beyond it, a mean is undecided."""
 
 
 def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool) -> Moments:
@@ -103,11 +103,11 @@ def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool) -
     Parameters
     ----------
     leaves : Leaves
-        Of shape (groups,).
+        One record for each group.
     count : int or ndarray
-        How many values are selected: in every group, or in each.
+        How many values count: one number for all groups, or one for each.
     recall : callable
-        Returns the exact sums of a group that these are not enough for.
+        Takes the number of a group; returns its exact sums. It is called where the leaves do not decide.
     centred : bool
         Whether the mean is subtracted before values are squared.
     """
@@ -128,7 +128,7 @@ def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool) -
 
 
 def _find_scatter(leaves: Leaves, count: Any) -> tuple[Pair, Floats]:
-    """Return n · Σ(x − mean)², as n · Σx² − (Σx)², and its error: 0 if that is exact."""
+    """Return n · Σ(x − mean)², as n · Σx² − (Σx)², and a bound of its relative error: 0 if it is exact."""
     first, *squares = (a for i, a in enumerate(leaves.squares) if i == 0 or a.any())
     product, rest = multiply_by_count(first, count)
     terms = [part for square in squares for part in multiply_by_count(square, count)]
@@ -155,11 +155,11 @@ def _find_scatter(leaves: Leaves, count: Any) -> tuple[Pair, Floats]:
 
 
 _LEAST = 2.0**-1000
-"""For a square that came out as 0 or less: its error is larger than everything."""
+"""The divisor of the error of a square that came out as 0 or less: the relative error is then huge."""
 
 
 def _find_mean(leaves: Leaves, count: Any) -> tuple[Triple, Selected]:
-    """Return Σx/n, and where the double nearest to it is not decided."""
+    """Return Σx/n as three doubles, and where the double nearest to it is not decided."""
     left = leaves.sum_left
     known = not left.any()
     (hi, mid, lo), endless = divide_triple(Triple(*leaves.sums), count)
@@ -171,6 +171,6 @@ def _find_mean(leaves: Leaves, count: Any) -> tuple[Triple, Selected]:
 
 
 def _find_part(left: Floats, size: Floats) -> Floats:
-    """Return what is left of a number as a part of it: 0 of nothing, even of 0."""
+    """Return left / |size|; 0 where nothing is left, even of 0."""
     part: Floats = np.divide(left, np.abs(size), out=np.zeros_like(size), where=left > 0.0)
     return part

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Total(NamedTuple):
-    """A statistic of groups as what it is: the sum of times · values, divided by a whole number.
+    """A statistic of groups, exactly: Σ times · values / of.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Total(NamedTuple):
     of: int
 
     def add(self, other: Total, sign: str, *, half: bool) -> Total:
-        """Return the sum or the difference of two totals that are divided by the same, or half of it."""
+        """Return the sum or the difference (by `sign`) of totals with the same `of`; half of it if `half`."""
         values = np.concatenate((self.values, other.values if sign == "+" else -other.values))
         return Total(np.concatenate((self.times, other.times)), values, self.of * (1 + half))
 
@@ -68,12 +68,14 @@ class Extremes(LeafRecords):
 
     Parameters
     ----------
-    low, low_rest, high, high_rest : ndarray
-        Each of the two is a double, ∞ and −∞ where there are no values, and what that leaves of an integer.
+    low, high : ndarray
+        The least and the largest value as doubles; ∞ and −∞ where there are no values.
+    low_rest, high_rest : ndarray
+        What is added to these where integers have more bits than a double.
     extreme : ndarray of bool
-        False, as comparisons neither over- nor underflow.
+        False everywhere, as comparisons neither over- nor underflow.
     count : ndarray
-        How many values they are of.
+        How many values count.
     """
 
     low: Floats
@@ -84,7 +86,7 @@ class Extremes(LeafRecords):
     count: Any
 
     def read(self) -> dict[str, Total]:
-        """Return the statistics by name."""
+        """Return the exact totals of `min` and `max`, by name; their values are NaN where no value counts."""
         low, high = (np.where(np.equal(self.count, 0), np.nan, values) for values in (self.low, self.high))
         once = np.ones((1, low.size), np.int64)
         return {
@@ -136,15 +138,15 @@ def fold_extremes(leaves: Extremes) -> Extremes:
 
 
 class Shares(NamedTuple):
-    """Places among values in order: those of two quantiles and the median, or of the extremes.
+    """The quantiles that a norm needs, as shares of the values in order.
 
     Parameters
     ----------
     names : tuple of str
-        Of the statistics, the lower ones first.
+        The names of the statistics, from the lowest share to the highest.
     parts : tuple of int
     of : int
-        A share of parts/of of the way from the least value to the largest, by rank, lies below each.
+        Quantile i lies at rank parts[i] / of · (n − 1), counted from 0, of n values.
     """
 
     names: tuple[str, ...]
@@ -161,13 +163,13 @@ class Quantiles(NamedTuple):
     Parameters
     ----------
     count : int or ndarray
-        How many values are selected: in every group, or in each.
+        How many values count: one number for all groups, or one for each.
     values : Pair of ndarray, shape (groups, 6)
         a and b of each quantile in turn: the value below, and that above.
     parts : ndarray of int, shape (groups, 3)
         Each quantile is a + parts/of · (b − a).
     shares : Shares
-        Which quantiles they are, and the `of`.
+        The names of the quantiles, and the `of`.
     """
 
     count: Any
@@ -176,7 +178,7 @@ class Quantiles(NamedTuple):
     shares: Shares
 
     def read(self) -> dict[str, Total]:
-        """Return the statistics by name."""
+        """Return the exact total of each quantile, a · (of − parts) + b · parts over `of`, by its name."""
         of = self.shares.of
         times = np.stack((of - self.parts.T, self.parts.T), axis=1)
         values = self.values.map(lambda part: part.T.reshape(times.shape))
@@ -191,7 +193,7 @@ class Quantiles(NamedTuple):
 
 
 def _make_total(times: Integers, values: Pair, of: int) -> Total:
-    """Return a total of values, shape (terms, groups), and of what their first doubles leave."""
+    """Return the total of pairs, whose parts together have the shape of `times`, (terms, groups)."""
     hi, lo = (part.reshape(times.shape) for part in values)
     if not lo.any():
         return Total(times, hi, of)
@@ -205,11 +207,11 @@ class RoundedStatistics(NamedTuple):
     ----------
     value : Triple
     error : ndarray
-        How far the first two may be off, as a part of the first.
+        An upper bound of the relative error of the first two.
     undecided : ndarray of bool
-        Where the three are not all of it, or the first is not the nearest.
+        True where the three may not be all of a statistic, or the first not the double nearest to it.
     finite : ndarray of bool
-        Where all values are.
+        True where all values of a statistic are finite.
     """
 
     value: Triple
@@ -226,7 +228,7 @@ _THIRD = 2.0**-105
 
 
 def _add_up(totals: list[Total]) -> RoundedStatistics:
-    """Return statistics of shape (totals, groups)."""
+    """Return the statistics of some totals, in arrays of shape (totals, groups)."""
     shape = (max(len(total.values) for total in totals), len(totals), totals[0].values.shape[1])
     times, values = np.zeros(shape, np.int64), np.zeros(shape)
     for i, total in enumerate(totals):
@@ -291,7 +293,7 @@ def _solve(plan: Plan, totals: dict[str, Total]) -> Solution:
 
 
 def _take(found: RoundedStatistics, centre: int, spread: int) -> tuple[Solution, Selected]:
-    """Return a centre and a spread as a solution, and where they are not decided."""
+    """Return the solution of the statistics at two places, centre and spread, and where it is not decided."""
     hi, mid, lo = (part[centre] for part in found.value)
     divisor = Pair(*(part[spread] for part in found.value[:2]))
     undecided = (found.undecided[centre] | found.undecided[spread]) & found.finite[[centre, spread]].all(axis=0)

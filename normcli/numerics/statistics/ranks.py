@@ -31,16 +31,16 @@ RANKS = 2 * 3
 """Two quantiles and the median each lie between two values."""
 
 MOST_CELLS = 1 << 22
-"""Cells of all histograms together: of many groups, the digits are shorter."""
+"""The most cells of all histograms together: if groups are many, digits are shorter."""
 
 LONGEST_DIGIT, SHORTEST_DIGIT = 16, 4
-"""In bits."""
+"""The bits of the longest and of the shortest digit."""
 
 
 def find_shares(plan: Plan) -> Shares:
-    """Return what a plan takes of values in order: the names, and how much of a group lies below each.
+    """Return the quantiles that a plan needs: their names, and the exact share of a group below each.
 
-    A percentage is the decimal that it is written as.
+    A percentage is taken as the decimal that it is written as.
     """
     from fractions import Fraction
 
@@ -51,7 +51,7 @@ def find_shares(plan: Plan) -> Shares:
 
 
 def find_ranks(count: Integers, shares: Shares) -> tuple[Integers, Integers]:
-    """Return between which values the quantiles lie, and where: linearly, as `numpy.percentile` does.
+    """Return the ranks between which quantiles lie, and where between them: linearly, as `numpy.percentile`.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def find_ranks(count: Integers, shares: Shares) -> tuple[Integers, Integers]:
     Returns
     -------
     tuple of (ndarray, ndarray)
-        The ranks, from 0, of shape (groups, 6): of the value below and that above, for each quantile in turn.
-        How many parts of the way from the first to the second it is, of shape (groups, 3).
+        The ranks, from 0, of the values below and above each quantile in turn, shape (groups, 6); and the
+        parts, of `shares.of`, of the way from the one to the other, shape (groups, 3).
     """
     last = np.maximum(count - 1, 0)[:, None]
     below, parts = np.divmod(last * np.array(shares.parts), shares.of)
@@ -72,7 +72,7 @@ def find_ranks(count: Integers, shares: Shares) -> tuple[Integers, Integers]:
 
 
 def measure_quantiles(rows: NDArray[Any], shares: Shares, selected: Selected | None = None) -> Quantiles:
-    """Measure groups that lie in memory.
+    """Return the quantiles of groups that lie in memory.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def measure_quantiles(rows: NDArray[Any], shares: Shares, selected: Selected | N
     Returns
     -------
     Quantiles
-        With NaN where a value that counts is NaN, or none counts.
+        Their values are NaN where a value that counts is NaN, or none counts.
     """
     nan = np.isnan(rows)
     has_nan = np.asarray((nan if selected is None else nan & selected).any(axis=-1))
@@ -177,7 +177,7 @@ class RankSearch:
 
     @property
     def passes(self) -> int:
-        """How often all values are added."""
+        """How often all values have to be added: once for each digit."""
         return -(-self._size // self._digit)
 
     @property
@@ -193,7 +193,7 @@ class RankSearch:
         Parameters
         ----------
         groups : ndarray of int, or slice
-            Their numbers, each once.
+            The numbers of the groups, each once.
         rows : ndarray, shape (groups, values)
         selected : ndarray of bool or None
             Which values count, of the shape of rows.
@@ -220,14 +220,15 @@ class RankSearch:
                 histogram[groups] += found
 
     def add_each(self, groups: NDArray[np.intp], values: NDArray[Any], selected: Selected) -> None:
-        """Count single values, several perhaps of one group; one thread may do so.
+        """Count single values, of which several may be of one group; only one thread may call it at a time.
 
         Parameters
         ----------
         groups : ndarray of int, shape (values,)
-        values : ndarray
-        selected : ndarray of bool
-            Which of them count.
+            The number of each value's group.
+        values : ndarray, shape (values,)
+        selected : ndarray of bool, shape (values,)
+            True where a value counts.
         """
         nan = np.isnan(values)
         usable = selected & ~nan
@@ -248,7 +249,7 @@ class RankSearch:
         return digits, keys
 
     def advance(self) -> None:
-        """Take the next digit of each key out of what was counted."""
+        """Find the next digit of each key from the histograms, and begin those of the digit after it."""
         if not self._known:
             self._rank = np.ascontiguousarray(find_ranks(self.count, self._shares)[0].T)
         kind, width = self._prefix.dtype.type, self._width
@@ -265,7 +266,7 @@ class RankSearch:
         self._start_histograms()
 
     def find(self) -> Quantiles:
-        """Return what was searched for, as `measure_quantiles` does; NaN in a group makes it NaN.
+        """Return the quantiles, as `measure_quantiles` does; NaN for a group with NaN, or without values.
 
         Where NaN does not count, `selected` has to leave it out.
         """
@@ -281,7 +282,7 @@ class RankSearch:
         return min(self._digit, self._size - self._known)
 
     def _start_histograms(self) -> None:
-        """Make room to count in: one histogram for ranks that have been the same key so far."""
+        """Make empty histograms: one for all neighbouring ranks whose keys have been equal so far."""
         shape = (len(self.count), 0 if self.done else 1 << self._width)
         self._histograms = {
             slot: np.zeros(shape, np.int64)

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 class Measured(Protocol):
-    """The measurements of groups."""
+    """The measurements of groups, from which they are solved."""
 
     @property
     def count(self) -> Any:
-        """The number of values that are selected: one number for all groups, or one for each."""
+        """The number of values that count: one number for all groups, or one for each."""
         ...
 
     def solve(self, plan: Plan) -> Solution:
@@ -45,7 +45,7 @@ class Measured(Protocol):
 
 
 class Given(NamedTuple):
-    """Statistics that are known beforehand, as training has left them: one for each group of `Grid.running`."""
+    """Running statistics, as training has left them: a mean and a variance for each group of `Grid.running`."""
 
     mean: Floats
     var: Floats
@@ -58,7 +58,8 @@ def solve(plan: Plan, measured: Measured | Solution) -> Solution:
     ----------
     plan : Plan
     measured : Measured or Solution
-        As `Divisor.measurement` says; a length of p = 2 comes as moments about 0. A solution stays what it is.
+        What the norm's `Divisor.measurement` names; for a length of p = 2, moments about 0. A solution is
+        returned as it is.
     """
     if isinstance(measured, Solution):
         return measured
@@ -73,7 +74,7 @@ def solve(plan: Plan, measured: Measured | Solution) -> Solution:
 
 
 def solve_given(plan: Plan, given: Given) -> Solution:
-    """Return what values are normalized with if their mean and variance are known beforehand.
+    """Return the solution of groups whose mean and variance are known beforehand.
 
     All arrays are of `Grid.stats_shape`. A divisor of 0 stays 0: the values divided by it need not be 0.
     """
@@ -104,24 +105,23 @@ def resolve(
     recall: Callable[[int], tuple[Fraction, Fraction | None]],
     zero_rule: ZeroRule | None,
 ) -> Solution:
-    """Return the divisors and statistics of groups, exactly where the pairs do not decide them.
+    """Return the solution of groups with its statistics, calculated exactly where the pairs do not decide.
 
     Parameters
     ----------
     plan : Plan
-        Of a norm that divides by a root of squares.
+        The plan of a norm that divides by a root of squares.
     mean : Triple
-        A double, and two of what it leaves.
     square : Pair
         The variance, mean square or squared length.
     off : float or ndarray
-        How far off `square` may be, as a part of it.
+        An upper bound of the relative error of `square`.
     unknown : ndarray of bool
-        Where neither mean nor square holds.
+        True where mean and square are not known: `recall` has to be called.
     recall : callable
-        Returns the mean and the square of a group, by its number, exactly; None for a square of NaN.
+        Takes the number of a group; returns its mean and square, exactly; None for a square of NaN.
     zero_rule : ZeroRule or None
-        What replaces a divisor of 0; None for nothing.
+        The rule for a divisor of 0; None leaves it 0.
     """
     row, centred = plan.norm.divisor, plan.norm.divisor.about_mean
     assert row.spread is not None  # of every divisor that is a root of squares
@@ -179,7 +179,7 @@ def _is_root(square: Pair, root: Pair) -> Selected:
 
 
 def _is_beyond(values: Floats, least: float, most: float) -> Selected:
-    """Return which values are not between two, nor 0."""
+    """Return an array that is True for values that are neither between two numbers nor 0."""
     if np.min(values, initial=most) > least and np.max(values, initial=least) < most:
         return np.zeros(values.shape, np.bool_)
     return np.asarray(~((values < most) & ((values > least) | (values == 0.0))))
@@ -188,7 +188,7 @@ def _is_beyond(values: Floats, least: float, most: float) -> Selected:
 def _find_statistics(
     plan: Plan, mean: Fraction, square: Fraction | None, zero_rule: ZeroRule | None
 ) -> dict[str, float]:
-    """Return the statistics of one group by exact arithmetic: as `resolve`."""
+    """Return the statistics of one group, calculated exactly and rounded once; a square of None is NaN."""
     from normcli.numerics.rational import find_root, round_once
 
     row = plan.norm.divisor
@@ -202,7 +202,7 @@ def _find_statistics(
 
 
 def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:
-    """Return the root with eps that a group is divided by if it is not 0, to so many bits at least."""
+    """Return the root, with eps added by the plan's mode, to so many bits at least; zeros are not replaced."""
     from normcli.numerics import rational
 
     return rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode, max(bits, rational.ROOT_BITS))
@@ -215,7 +215,7 @@ def leave_out(plan: Plan, solution: Solution) -> Solution:
     ----------
     plan : Plan
     solution : Solution
-        Of the whole norm; of arrays of one axis, the groups.
+        The solution of the whole norm, in arrays of one axis.
     """
     centres, divides, ask = plan.norm.centre is not Centre.NOTHING, plan.norm.divisor.divides, solution.ask
     from fractions import Fraction

@@ -24,7 +24,9 @@ DIGIT = 32
 """Bits of a digit: an int64 then has room for the carries of 2³⁰ additions."""
 
 MOST_PLACES = 80
-"""Sums of doubles and of their squares have digits from -68 (2⁻²¹⁴⁸) to 66 (2²⁰⁴⁸ times their number)."""
+"""A bound of the places of digits, on either side of 0.
+
+Sums of doubles and of their squares have digits from -68 (2⁻²¹⁴⁸) to 66 (2²⁰⁴⁸ times their number)."""
 
 ALL = slice(None)
 """All groups."""
@@ -52,9 +54,9 @@ class FewDoubles(NamedTuple):
     terms : tuple of ndarray
         The doubles.
     left : ndarray
-        Upper bounds of what they leave of the numbers.
+        Upper bounds of how far the sums of these are from the digits that were taken.
     beyond : ndarray of bool
-        Which numbers have digits beyond those that were taken.
+        True for numbers that have other digits, which were not taken.
     """
 
     terms: tuple[Floats, ...]
@@ -86,7 +88,7 @@ class Fixed:
         Parameters
         ----------
         groups : ndarray of int, shape (rows,)
-            To which group each row goes; several may go to one.
+            The group that each row is added to; a group may come several times.
         values : ndarray, shape (rows, n)
 
         Notes
@@ -143,7 +145,7 @@ class Fixed:
             self.digits, self.low = digits, self.low - below
 
     def merge(self, other: Fixed, groups: NDArray[np.intp] | slice = ALL) -> None:
-        """Add the numbers of another to those of some groups, each named once."""
+        """Add the numbers of `other` to those of some groups, in order; no group may come twice."""
         other._normalize()
         self._normalize()
         self._reach(other.low, other.low + len(other.digits) + 1)
@@ -151,11 +153,11 @@ class Fixed:
         self.digits[at : at + len(other.digits), groups] += other.digits
 
     def take(self, groups: NDArray[np.intp]) -> Fixed:
-        """Return the numbers of some groups, in an order."""
+        """Return the numbers of some groups, in the order of `groups`."""
         return Fixed(self.digits[:, groups], self.low)
 
     def fold(self, shape: tuple[int, ...], axis: int) -> Fixed:
-        """Return the sums along an axis of groups that are numbered in C order of a shape."""
+        """Return the sums of groups along one axis, if groups are numbered in C order of `shape`."""
         self._normalize()
         digits = np.add.reduce(self.digits.reshape(-1, *shape), axis=axis + 1)
         return Fixed(digits.reshape(len(self.digits), -1), self.low)
@@ -204,7 +206,7 @@ class Fixed:
         return negative, size
 
     def round(self) -> Floats:
-        """Return about the number of each group: to a few roundings, and infinite or NaN beyond doubles."""
+        """Return the number of each group in doubles, off by a few roundings; else infinite or NaN."""
         negative, size = self._split_sign()
         with np.errstate(all="ignore"):
             about = np.zeros(size.digits.shape[1])
@@ -218,9 +220,9 @@ class Fixed:
         Parameters
         ----------
         size : int
-            Of how many.
+            How many doubles a number becomes.
         exponents : range
-            Of the powers of two whose digits are taken.
+            The exponents of 2 of the digits that are taken.
         """
         negative, sizes = self._split_sign()
         sign = np.where(negative, -1.0, 1.0)
@@ -241,7 +243,7 @@ class Fixed:
 
 
 def average(values: Sequence[Floats]) -> Floats:
-    """Return the average of arrays: where it is not finite, as doubles do.
+    """Return the average of arrays, element by element, rounded once; infinite or NaN as in doubles.
 
     Examples
     --------
@@ -256,7 +258,7 @@ def average(values: Sequence[Floats]) -> Floats:
 
 
 def multiply_by_count(values: Floats, count: int) -> Fixed:
-    """Return exact totals: of so many values that have these averages, in C order."""
+    """Return values · count, exactly: one total for each value, in C order."""
     total = Fixed.zeros(values.size)
     for place, value in enumerate(values.reshape(-1).tolist()):
         up, down = value.as_integer_ratio()
@@ -265,7 +267,7 @@ def multiply_by_count(values: Floats, count: int) -> Fixed:
 
 
 def add_to(total: Fixed, values: Floats) -> None:
-    """Add finite values to their totals."""
+    """Add finite values, in C order, to one total each."""
     total.add(np.arange(values.size), values.reshape(-1, 1))
 
 
@@ -276,7 +278,10 @@ def divide_total(total: Fixed, count: int) -> Floats:
 
 
 def mix(kept: Floats, new: Floats, weight: float) -> Floats:
-    """Return (1 − weight) · kept + weight · new, of a weight from 0 to 1; what is not finite, as doubles do."""
+    """Return (1 − weight) · kept + weight · new, rounded once; kept + new where one of these is not finite.
+
+    The weight is from 0 to 1.
+    """
     finite = np.isfinite(kept) & np.isfinite(new)
     k = -np.frexp(np.maximum(np.abs(kept), np.abs(new)))[1].astype(np.int64)
     one, other = (np.ldexp(np.where(finite, each, 0.0), k) for each in (kept, new))

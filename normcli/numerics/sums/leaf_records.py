@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
 
     Read = Callable[[int], Iterable[NDArray[Any]]]
-    """Yields the values of a group that count, piece by piece."""
+    """Takes the number of a group, and yields its values that count, piece by piece."""
 
 
 class LeafRecords:
     """The measurements of leaves or groups: a dataclass of arrays of one shape, one number for each leaf.
 
-    Every kind has `count`, of how many values a record is, and `extreme`, whether their magnitudes differ so
-    much, or are such, that the record does not hold what it should.
+    Every kind has `count`, the number of values of a record, and `extreme`, which is True where magnitudes are
+    so large, so small or so far apart that the record does not hold what it should.
     """
 
     __match_args__: ClassVar[tuple[str, ...]] = ()
@@ -54,7 +54,7 @@ class LeafRecords:
         return self.map(lambda a: a.reshape(shape))
 
     def put(self, index: Any, other: Self) -> None:
-        """Write records to a place."""
+        """Write records to an index of these."""
         for mine, new in zip(self.arrays(), other.arrays(), strict=True):
             mine[index] = new
 
@@ -68,15 +68,14 @@ class Leaves(LeafRecords):
     sum_0, sum_1, sum_2 : ndarray
         Σx.
     square_0, square_1, square_2, square_3 : ndarray
-        Σx².
-        The first are NaN or infinite if a value is.
+        Σx². If a value is NaN or infinite, so are sum_0 and square_0.
     sum_left, square_left : ndarray
-        Upper bounds of what these doubles leave of the sums: 0, but where bounds are asked for.
+        Upper bounds of how far the sums of these doubles are from Σx and Σx²; 0 where they are exact.
     extreme : ndarray of bool
-        Whether the values differ so much in magnitude that so few doubles cannot hold the sums, or their
+        Whether the values differ so much in magnitude that these doubles cannot hold the sums, or their
         squares may over- or underflow: then they have to be summed in another way.
     count : ndarray
-        How many values are selected.
+        How many values count.
     """
 
     sum_0: Floats
@@ -93,11 +92,11 @@ class Leaves(LeafRecords):
 
     @property
     def are_rounded(self) -> Selected:
-        """Whether the doubles leave anything of the sums."""
+        """Whether the doubles may be off from the sums."""
         return np.asarray(self.sum_left + self.square_left > 0.0)
 
     def require_exact(self) -> Leaves:
-        """Return the leaves; those that are rounded are extreme, too, and those that are extreme 0."""
+        """Return the leaves; those that are extreme or rounded have sums of 0, and are extreme."""
         return _replace(self, self.extreme | self.are_rounded, extreme=True)
 
     @property
@@ -112,7 +111,7 @@ class Leaves(LeafRecords):
 
 
 def make_leaves(sums: Sequence[Floats], squares: Sequence[Floats], extreme: Selected, count: Floats) -> Leaves:
-    """Make records of what sums there are, and none of the same array twice."""
+    """Return records of copies of these sums and squares, which leave nothing."""
     s0, s1, s2 = (np.array(a) for a in sums)
     q0, q1, q2, q3 = (np.array(a) for a in squares)
     left, square_left = np.zeros(s0.shape), np.zeros(s0.shape)
@@ -136,7 +135,7 @@ def are_extreme(sizes: Floats) -> Selected:
 
 
 def set_not_finite(leaves: Leaves, x: NDArray[Any], size: Floats) -> Leaves:
-    """Record NaN and infinities as plain sums would, and nothing of other leaves that are extreme.
+    """Return leaves with NaN and infinities as in plain sums, and with 0 for others that are extreme.
 
     Parameters
     ----------
@@ -156,7 +155,7 @@ def set_not_finite(leaves: Leaves, x: NDArray[Any], size: Floats) -> Leaves:
 
 
 def _replace(leaves: Leaves, chosen: Selected, *, extreme: bool) -> Leaves:
-    """Return leaves with zeros for some, but for their count, that are said to be extreme or not."""
+    """Return leaves with zeros for some, except for their count, and with their `extreme` set as given."""
     if not chosen.any():
         return leaves
     result = leaves.map(lambda a: np.where(chosen, a.dtype.type(0), a))
@@ -165,7 +164,10 @@ def _replace(leaves: Leaves, chosen: Selected, *, extreme: bool) -> Leaves:
 
 
 def fold_leaves(leaves: Leaves) -> Leaves:
-    """Make one record of all leaves along the last axis: their exact sums, as if they were one leaf."""
+    """Make one record of all leaves along the last axis: their exact sums, as if they were one leaf.
+
+    It is extreme where one of them is extreme or rounded, or the doubles cannot hold the sums.
+    """
     if leaves.count.shape[-1] == 1:
         return leaves.map(lambda a: a[..., 0])
     total, square = _add_up(leaves.sums), _add_up(leaves.squares)
@@ -201,7 +203,8 @@ def join(parts: Sequence[Records]) -> Records:
 
 
 MAX_LEAF = 4096
-"""Below 10000, where OpenBLAS' ddot starts threads; at most 2¹², for the exactness of `measure_leaves`."""
+"""The most values of a leaf: below 10000, where OpenBLAS' ddot starts threads; and at most 2¹², for the
+exactness of `measure_leaves`."""
 
 
 def cut_leaves(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Sums of leaves that are rows of float64 or long integers: exact, or with a bound of what they leave."""
+"""Sums of leaves that are rows of any real dtype: exact, or with a bound of their error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PART = 256
 class Dots:
     """Dot products of rows of one length, in parts of 256; every product and sum that counts has to be exact.
 
-    Rows that nothing is calculated of have 0.
+    A row that was never added has a product of 0.
 
     `np.vecdot` calls BLAS, in one thread, and is the fastest way to sum in NumPy. But it holds the GIL unless
     it makes more than 500 products: so 4096 values are multiplied as sixteen rows of 256.
@@ -76,9 +76,11 @@ def cut_rows(rows: int, n: int, chunk: int = CHUNK) -> list[slice]:
 
 @contextlib.contextmanager
 def small_buffers(n: int) -> Iterator[None]:
-    """Let NumPy work on rows of n values without copying what is broadcast along them, which takes longer.
+    """Open a block in which NumPy's buffers are small, if rows have n ≥ 256 values.
 
-    All operands within the block have to be of one dtype: others are converted a few values at a time.
+    With its usual buffers, NumPy copies operands that are broadcast along rows, which takes longer than to add
+    them. All operands in the block should be of one dtype: others are converted through these buffers, a few
+    values at a time.
     """
     with np.errstate():  # restores the size, too
         if n >= _LONG:
@@ -93,7 +95,9 @@ _BITS = 21
 """Bits of a part: 4096 products of two parts add up under 2⁵³."""
 
 _PARTS, _MANY_PARTS = 4, 9
-"""What nine leave of a value is 2⁻¹⁸⁹ of the largest: a mean is then nearly always known."""
+"""Parts that values are cut into, at first and again.
+
+Nine leave no more than 2⁻¹⁸⁹ of the largest value: a mean is then nearly always known."""
 
 
 def measure_leaves(
@@ -188,16 +192,16 @@ _EXACT_TOGETHER = 512
 """Nine sums of so many products are below 2⁵³ units."""
 
 _FEW = 16
-"""Where something is left of the first values, that of all is not looked for."""
+"""The first values of a chunk: if something is left of these, the others are not looked at."""
 
 
 def _cut(
     x: tuple[Floats, Floats | None], sigmas: Sequence[Floats], parts: Sequence[Floats], rest: Floats
 ) -> int:
-    """Cut x into parts, from the highest bits on, and what they leave; return after how many it was looked for.
+    """Cut x into parts, from the highest bits on, until nothing is left; return how many parts were made.
 
-    What float64 leaves of integers is less than a quarter of the first part's last bit: the rest of that has
-    room for it, and the second part for both.
+    `rest` gets what the parts leave of x. What float64 leaves of integers is less than a quarter of the first
+    part's last bit: the rest after that part has room for it, and the second part for both.
     """
     source, low = x
     with small_buffers(source.shape[-1]):
