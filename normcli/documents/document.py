@@ -123,7 +123,7 @@ class Matrix(NamedTuple):
     Parameters
     ----------
     name : str
-        Its index along the outer axes: `n=0 c=1`; empty if there are none.
+        The piece's index along the outer axes, `n=0 c=1`; "" if there are none.
     cells : sequence of rows of str
         `…` stands for cells left out.
     groups : sequence of rows of int, or None

@@ -80,7 +80,7 @@ class Positions(NamedTuple):
         return list(items) if self.gap is None else [*items[: self.gap], mark, *items[self.gap :]]
 
     def spread(self, step: float, gap: float) -> list[float]:
-        """Return where each position begins, `step` after the one before it; the gap is `gap` wide."""
+        """Return the offset of each position: `step` apart, with `gap` more where positions are left out."""
         return [i * step + (gap if self.gap is not None and i >= self.gap else 0) for i in range(self.size)]
 
 

@@ -64,8 +64,8 @@ _EPS_PLACES = {
 def choose_slice(shape: Sequence[int], at: Sequence[int] | None = None) -> tuple[range, ...]:
     """Return the part of a tensor that a page shows: all of a small one.
 
-    Of a larger one it is a block whose sides are doubled in turn, the innermost first, as long as it holds no
-    more than `SLICE_CELLS`; so it shows several positions along every axis.
+    For a larger tensor it is a block whose sides are doubled in turn, the innermost first, as long as the block
+    holds no more than `SLICE_CELLS` cells; so it shows several positions along every axis.
 
     Parameters
     ----------

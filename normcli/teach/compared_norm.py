@@ -67,7 +67,7 @@ class Formula(NamedTuple):
         Centre and divisor, without eps and ddof.
     eps : float
     eps_mode : EpsMode or None
-        Where eps stands; None if eps is 0.
+        The place of eps in the formula; None if eps is 0.
     ddof : int
     makes_nan : bool
         Whether a group whose divisor is 0 becomes NaN. The other rules for such a group agree: its centred

@@ -57,7 +57,7 @@ class Equality(NamedTuple):
         numbers of this tensor are the same; `similar`: the same groups, but another eps or ddof.
     reason : str
     differences : tuple of str
-        How the norms differ elsewhere: gamma's shape, the rstd of a constant group.
+        Differences other than x̂, in words, such as gamma's shape or the rstd of a constant group.
     max_abs : float
         The largest difference of x̂ on this tensor.
     related : bool
@@ -76,7 +76,7 @@ class Equality(NamedTuple):
 
 
 def find_equalities(members: Sequence[Member], layout: str | None = None) -> tuple[Equality, ...]:
-    """Return which norms are equal on their tensor, pair by pair; then equal norms that the user did not name.
+    """Return the pairs of norms that are equal on their tensor, then pairs with norms that were not named.
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ def restore(
     ----------
     plan : Plan
     values : ndarray
-        Of an integer, boolean or float dtype.
+        The tensor, of an integer, boolean or float dtype.
     rtol, atol : float
         A value is recovered if |restored − input| ≤ atol + rtol · |input|. Without an `atol` it is `ATOL`, or
         `ATOL` times the largest finite |x| where that is smaller: a tensor of tiny values is not near to zeros.
@@ -278,7 +278,7 @@ def _explain_rest(attempt: Restoration) -> str:
 def find_shrinkage(plan: Plan, size: float) -> float:
     """Return the share of its distance from the mean by which eps moves a value; `size` is the deviation.
 
-    That is 1 − size/divisor: about eps/(2 size²) for an eps inside the root, and about eps/size outside.
+    The share is 1 − size/divisor: about eps/(2 size²) for an eps inside the root, and about eps/size outside.
     """
     if not size:
         return 0.0

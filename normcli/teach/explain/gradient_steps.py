@@ -85,7 +85,7 @@ class BackwardSteps(StepList):
     chain: Chain
     numbers: Numbers
     links: list[Link]
-    _by_product: dict[str, Constant]  # the derivative by the product of a gate and a value
+    _by_product: dict[str, Constant]  # the derivative with respect to the product of a gate and a value
 
     def build(self) -> tuple[StoryStep, ...]:
         """Return all steps."""

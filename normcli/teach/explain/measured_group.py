@@ -154,7 +154,7 @@ def measure_group(
     Parameters
     ----------
     plan : Plan
-        With at least one value in each group.
+        A plan with at least one value in each group.
     values : ndarray
     inputs : Inputs
         Gamma, beta and running statistics.

@@ -199,7 +199,7 @@ class StepWriter:
         Parameters
         ----------
         step : StoryStep
-            Without arithmetic and value.
+            The step, with name, sentence and symbol only.
         chain : Expression
             The right sides of the equation, as in `StoryStep`.
         value : float, Fraction or None
