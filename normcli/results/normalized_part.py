@@ -74,11 +74,7 @@ def normalize_one_group(result: Result, group: int) -> NDArray[Any]:
 
 def _has_whole(result: Result) -> bool:
     uncut = result.inputs._replace(gamma=None, beta=None, clip=None)  # no part is cut out of these inputs
-    return (
-        result.is_normalized
-        or result.input.size <= SMALL
-        or any(given is not None for given in uncut)
-    )
+    return result.is_normalized or result.input.size <= SMALL or any(given is not None for given in uncut)
 
 
 def _normalize_picked(result: Result, picks: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
