@@ -141,7 +141,8 @@ def check(
         If `actual` does not have the shape of `x`, a tensor does not hold real numbers, or no group of `by` has
         more rows than ddof.
     UsageError
-        If an option makes no sense for the norm, x is held in blocks beside `by`, or an option is of the whole tensor beside `by`.
+        If an option makes no sense for the norm, x is held in blocks beside `by`, or an option is
+        of the whole tensor beside `by`.
 
     Examples
     --------
