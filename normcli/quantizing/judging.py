@@ -147,9 +147,18 @@ def judge_quantized(
     if scales is not None:
         whole = float(found.tensor_scale if tensor_scale is None else np.float32(tensor_scale.reshape(-1)[0]))
         theirs = spread_scales(decode_scales(scales, row) * (whole if row.has_tensor_scale else 1.0), shape)
-        parts.append(_judge_scales(found, theirs, scales.size, names_rules))
-        is_inverse = parts[0].fault == "scale-inverse"
-        meant = 1.0 / np.where(theirs == 0.0, np.inf, theirs) if is_inverse else theirs
+        right = float(found.tensor_scale)
+        is_reciprocal = row.has_tensor_scale and whole != right and _is_near(np.array(whole * right), 1.0)
+        meant = spread_scales(decode_scales(scales, row) * right, shape) if is_reciprocal else theirs
+        part = _judge_scales(found, meant, scales.size, names_rules)
+        if is_reciprocal and part.ok:
+            told = "the tensor scale is 1 / scale: its reciprocal is stored"
+            part = part._replace(different=scales.size, fault="scale-tensor-inverse", cause=told)
+        elif is_reciprocal:
+            part, meant = _judge_scales(found, theirs, scales.size, names_rules), theirs
+        if part.fault == "scale-inverse":
+            meant = 1.0 / np.where(theirs == 0.0, np.inf, theirs)
+        parts.append(part)
     if codes is not None:
         numbers = _read_codes(codes, found)
         parts.append(_judge_codes(found, numbers, meant, names_rules))
