@@ -12,42 +12,43 @@ if TYPE_CHECKING:
 
 
 class Arrays(NamedTuple):
-    """The arrays of one framework: a template for each operation.
+    """The arrays of one framework: a template of code for each operation.
 
     Parameters
     ----------
     name : str
-        As `--emit` has it.
+        The framework's name in `--emit`.
     title : str
-        What sentences call it.
+        The framework's name in sentences.
     imports : tuple of str
-        The lines that import it.
+        The lines that import the framework.
     reduce : mapping of str to str
-        `mean`, `sum`, `max`, `min`, `quantile` and `singular value` of `{x}` over `{axes}`, which stay as axes
-        of length 1. `{axis_list}` is a list of them, `{last}` as many at the end, `{count}` how many, `{kept}`
-        the result's shape, `{order}` the axes with the reduced ones at the end and `{flat}` the shape with
-        these as one, `{by_rows}` and `{matrices}` the same with rows and columns; `{q}` is the part of a
-        quantile, which lies `{rest}` of the way from place `{low}` to `{high}`.
+        The templates of reductions (`mean`, `sum`, `max`, `min`, `quantile`, `singular value`) of `{x}` over
+        `{axes}`, which stay as axes of length 1. `{axis_list}` is the reduced axes as a list, `{last}` as many
+        axes at the end, `{count}` their number, `{kept}` the result's shape, `{order}` the axes with the
+        reduced ones at the end and `{flat}` the shape with these as one axis; `{by_rows}` and `{matrices}` are
+        order and shape with rows and columns as the last two axes; `{q}` is the quantile, from 0 to 1, which
+        lies `{rest}` of the way from place `{low}` to place `{high}` of the sorted values.
     call : mapping of str to str
-        `sqrt`, `abs` and `sign`; `maximum` of an array and a number; `where` of a condition, a number and an
-        array; `reshape`, `transpose`, `pad`; `turn` of the last two axes, where there are loops; `slice` and
-        `add` where a framework's arrays have no `[a:b]`.
+        The templates of `sqrt`, `abs` and `sign`; `maximum` of an array and a number; `where` of a condition, a
+        number and an array; `reshape`, `transpose`, `pad`; `turn`, which swaps the last two axes, for
+        frameworks with loops; `slice` and `add` for a framework whose arrays have no `[a:b]`.
     cast : str
-        `{x}` in the dtype that is called `{dtype}`.
+        The template of `{x}` in the dtype `{dtype}`.
     constant : str
-        Numbers as an array of the dtype of the array `x`.
+        The template of the numbers `{x}` as an array of the dtype of the array `x`.
     make : str
-        `{x}`, an array of NumPy, as an array of the framework.
+        The template of a NumPy array `{x}` as an array of the framework.
     dtype : str
-        The framework's dtype of a name.
+        The template of the framework's dtype, given its name `{dtype}`.
     bfloat16 : str
-        The name of that one, where it is of the package ml_dtypes.
+        The code of bfloat16, if it is from the package ml_dtypes; "" otherwise.
     setup : mapping of str to tuple of str
-        Lines behind the imports that arrays of a dtype need.
+        dtype → the lines after the imports that arrays of this dtype need.
     helpers : mapping of str to str
-        Functions that templates call, and their definitions.
+        Function that templates call → its definition.
     activations : mapping of str to str
-        What an array `gate` goes through, by the names of `Activation`.
+        Name of an `Activation` → the code of the activation of an array `gate`.
     """
 
     name: str
@@ -264,9 +265,9 @@ ONNX = Arrays(
         "none": "gate",
     },
 )
-"""Operators of ONNX as if they were functions of Python: attributes by name, everything else a tensor."""
+"""The operators of ONNX, written like functions of Python: attributes by name, tensors by position."""
 
 FRAMEWORKS: Mapping[str, Arrays] = MappingProxyType(
     {row.name: row for row in (_NUMPY, _TORCH, _KERAS, _FLAX, _TENSORFLOW)}
 )
-"""Name → its arrays."""
+"""Name of a framework → its arrays; ONNX is not among them."""

@@ -1,6 +1,7 @@
 """The lines of a norm by hand: its definitions, one after another, over whole arrays of a framework.
 
-Every group's statistic is calculated at once: a sum over a group is one over axes, which stay, of length 1.
+The statistics of all groups are calculated at once: a sum over a group is a sum over axes, which stay with
+length 1.
 """
 
 from __future__ import annotations
@@ -51,34 +52,34 @@ NAMES: Mapping[str, str] = {
     "min": "smallest",  # these two are functions of Python's own
     "max": "largest",
 }
-"""What a formula calls a number → its name in code, where that is another."""
+"""Name in a formula → name in code, where the two differ."""
 
 _SIMPLE_POWER = re.compile(r"(-?[\w.]+) (\*\*) (-?[\w.]+)")
-"""A power that formatters have without blanks."""
+"""A power that formatters write without blanks."""
 
 _CALLS: Mapping[type[Operation], str] = {Root: "sqrt", Absolute: "abs", Sign: "sign"}
 _REDUCTIONS: Mapping[type, str] = {Sum: "sum", Maximum: "max", Minimum: "min"}
 
 
 class Writer(Printer):
-    """Writes formulas in the code of one framework, over every group at once.
+    """A writer of formulas in the code of one framework, for all groups at once.
 
     Parameters
     ----------
     arrays : Arrays
     plan : Plan
-        Over the axes of whose view a group's statistics are taken, or over a window along the only one.
+        The plan, whose view has the axes that are reduced.
 
     Attributes
     ----------
     kept : tuple of int
-        The shape of a statistic, with axes of length 1; for a window, that of the view.
+        The shape of a statistic, with length 1 for reduced axes; for a window, the shape of the view.
     numbers : mapping of str to number
-        The names of formulas that stand for a number: eps, n, options of the norm.
+        The numbers of names in formulas that are constants: eps, n, options of the norm.
     defined : set of str
-        The names that lines before have given a value.
+        The names that earlier lines have assigned.
     pending : list of (str, str)
-        Names and their values that the next line needs first.
+        Names and code of assignments that must precede the next line.
     """
 
     square = None
@@ -98,11 +99,17 @@ class Writer(Printer):
         self.forms = {**PYTHON, **calls}
 
     def call(self, name: str, **parts: object) -> str:
-        """Return a call of one of the framework's functions."""
+        """Return the code of a call of one of the framework's functions, given its key in `Arrays.call`."""
         return self.arrays.call[name].format(**parts)
 
     def reduce(self, kind: str, x: str, part: float | None = None) -> str:
-        """Return a reduction of an array over every group at once."""
+        """Return the code that reduces an array over each group; `part` is the quantile, from 0 to 1.
+
+        Raises
+        ------
+        UsageError
+            If the framework has no such operation.
+        """
         axes, shape = self.axes, self.shape
         if kind not in self.arrays.reduce:
             raise UsageError(f"{self.arrays.title} has no operator for the {kind}s of a matrix")
@@ -150,7 +157,7 @@ class Writer(Printer):
         return super().format(expression)
 
     def format_symbol(self, symbol: Symbol) -> tuple[str, int]:
-        """Return a name that lines before have given a value, or else the code of its value."""
+        """Return the code of a name and its precedence: the name itself if it is assigned, else its value."""
         name = NAMES.get(symbol.text, symbol.text)
         if name in self.defined:
             return name, ATOM
@@ -161,7 +168,7 @@ class Writer(Printer):
         return self.format(symbol.value)
 
     def format_fold(self, fold: Fold) -> tuple[str, int]:
-        """Return a reduction over the group, a sum, or the larger of an array and a number."""
+        """Return code and precedence of a reduction, a sum of terms, or a maximum of an array and a number."""
         each, window = fold.each, self.window
         if fold.terms or each is None:
             if isinstance(fold, Maximum):
@@ -180,7 +187,7 @@ class Writer(Printer):
         return self.reduce(kind, x), ATOM if self.axes else held
 
     def _sum_window(self, x: str, window: Reach) -> Iterator[tuple[str, str]]:
-        """Yield the lines that add up a window's terms, one slice for each offset, with 0 beyond the ends."""
+        """Yield (name, code) of the lines that add up a window's terms: slices of an array padded with 0."""
         (axis,), shape = self.axes, self.shape
         widths = [(window.before, window.after) if i == axis else (0, 0) for i in range(len(shape))]
         flat = tuple(width for pair in reversed(widths) for width in pair)
@@ -196,12 +203,12 @@ class Writer(Printer):
 
 
 def write_axes(axes: tuple[int, ...]) -> str:
-    """Return axes as an argument: one alone as a number."""
+    """Return axes as the code of an argument: a single axis as a number, several as a tuple."""
     return str(axes[0] if len(axes) == 1 else axes)
 
 
 RUNNING = {"mean": "RUNNING_MEAN", "var": "RUNNING_VAR"}
-"""Statistic → the constant that holds the running one."""
+"""Statistic → the constant that holds the running statistic in code."""
 
 _ENDS = {0.0: "min", 100.0: "max"}
 """The quantiles, in per cent, that have a function of their own."""
@@ -212,15 +219,15 @@ _LEAST_LENGTH = 1e-12
 
 
 class Statement(NamedTuple):
-    """One statement.
+    """A statement of emitted code.
 
     Parameters
     ----------
     code : str
     note : str
-        The comment behind it, such as the shape.
+        The comment behind the code, such as the shape of its result.
     depth : int
-        How far it is indented within the function.
+        The number of indents within the function.
     """
 
     code: str
@@ -264,7 +271,13 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[S
 
 
 def _iterate(iteration: Iteration, writer: Writer) -> Generator[Statement, None, str]:
-    """Yield the lines of power iterations, and return what they divide by."""
+    """Yield the lines of power iterations, and return the code of the divisor.
+
+    Raises
+    ------
+    UsageError
+        If the framework has no operator for them.
+    """
     if "turn" not in writer.arrays.call:
         raise UsageError(f"{writer.arrays.title} has no operator for power iterations")
     matrices = writer.fill_matrices()
@@ -289,12 +302,16 @@ def _iterate(iteration: Iteration, writer: Writer) -> Generator[Statement, None,
 
 
 def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...] = ()) -> Iterator[Statement]:
-    """Yield the lines that scale and shift `y` by the parameters in `names`; without names, by all of them.
+    """Yield the lines that scale and shift `y` by gamma and beta.
 
     Parameters
     ----------
+    plan : Plan
+    arrays : Arrays
     shape : tuple of int
-        That gamma and beta are brought to, so that they broadcast.
+        The shape that gamma and beta are brought to, so that they broadcast.
+    names : tuple of str
+        The parameters to apply; empty for all parameters of the norm.
     """
     offset = f"({plan.spec.gamma_offset:g} + gamma)" if plan.spec.gamma_offset else "gamma"
     steps = {"gamma": (offset, "*"), "beta": ("beta", "+")}
@@ -311,7 +328,7 @@ def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...
 
 
 def _keep_needed(defined: list[tuple[str, str]], y: str) -> list[tuple[str, str]]:
-    """Return the names, and the code of each, that `y` needs, directly or through one another."""
+    """Return the (name, code) pairs that the code of `y` needs, directly or through each other."""
     needed: list[tuple[str, str]] = []
     for name, code in reversed(defined):
         if any(re.search(rf"\b{name}\b", later) for later in (*(later for _, later in needed), y)):
@@ -322,7 +339,10 @@ def _keep_needed(defined: list[tuple[str, str]], y: str) -> list[tuple[str, str]
 def _define(
     definition: Definition, writer: Writer, plan: Plan, given: dict[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the names that a definition gives a value, and the code of each."""
+    """Yield (name, code) of the assignments for a definition; nothing if it has no name or changes nothing.
+
+    `given` has the code of names that are not calculated from their formulas.
+    """
     name = NAMES.get(definition.name or "", definition.name)
     if name is None or (definition.when == "zero" and plan.spec.eps):
         return

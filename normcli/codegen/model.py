@@ -1,4 +1,4 @@
-"""A request as an ONNX model: the operator for it, or several by hand; gamma and beta are initializers."""
+"""A norm as an ONNX model: its own operator, or several by hand; gamma and beta are initializers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from normcli.codegen.task import Task
 
 OPSET = 23
-"""The first with RMSNormalization."""
+"""The first operator set with RMSNormalization."""
 
 _IR_VERSION = 11
 """The IR version of ONNX 1.18, the release that brought this opset."""
@@ -28,16 +28,16 @@ _IR_VERSION = 11
 _OPERATORS = {ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div", ast.Pow: "Pow"}
 
 _OUTPUTS = {"TopK": 2}
-"""Operator → how many outputs it must have, where that is not 1; the first counts."""
+"""Operator → the number of its outputs, where that is not 1; the first output is used."""
 
 
 def write_model(task: Task) -> bytes:
-    """Return the model of a request, which takes `x`, and `gate` where there is one, and gives `y`.
+    """Return the file of a model with the inputs `x` and, if there is a gate, `gate`, and the output `y`.
 
     Raises
     ------
     UsageError
-        If not every value counts, or the package onnx is missing.
+        If not every value counts, the package onnx is missing, or ONNX lacks an operation.
     """
     task.require_whole()
     try:
@@ -74,7 +74,7 @@ def write_model(task: Task) -> bytes:
 
 
 class _Graph:
-    """Nodes of a graph, made of statements of Python, in which a name may be assigned several times."""
+    """The nodes of a graph, made from statements of Python; a name may be assigned several times."""
 
     def __init__(self, task: Task, dtype: np.dtype[np.generic]) -> None:
         self._dtype = dtype
@@ -93,7 +93,7 @@ class _Graph:
             self._known |= {"RUNNING_MEAN": given.mean.astype(dtype), "RUNNING_VAR": given.var.astype(dtype)}
 
     def add(self, code: str, depth: int) -> None:
-        """Add the nodes of a statement, unless it is of a parameter that is not given."""
+        """Add the nodes of a statement; an `if` decides whether indented statements after it are skipped."""
         if code.startswith("if "):
             self._skips = code.split()[1] not in self._given
             return
@@ -105,7 +105,7 @@ class _Graph:
         self._tensors[statement.targets[0].id] = self._make(statement.value)
 
     def finish(self) -> str:
-        """Return the name of the result, which is `y`."""
+        """Name the result `y`, and return that name."""
         made = self._tensors["y"]
         if not self.nodes or self.nodes[-1].output[0] != made:
             self._add_node("Identity", [made])
@@ -113,7 +113,7 @@ class _Graph:
         return "y"
 
     def _make(self, value: ast.expr) -> str:
-        """Return the name of the tensor that an expression makes."""
+        """Add the nodes of an expression, and return the name of its tensor."""
         match value:
             case ast.Name(name):
                 return self._tensors.get(name) or self._keep(name, self._known[name])
@@ -147,7 +147,7 @@ class _Graph:
         return name
 
     def _keep(self, name: str, values: NDArray[Any]) -> str:
-        """Return the name of an initializer of those values."""
+        """Add an initializer with some values, and return its name."""
         import onnx
 
         if name in self._known:

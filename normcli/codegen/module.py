@@ -1,4 +1,4 @@
-"""A request as a Python module of one function, `normalize`, that runs as it stands, formatted."""
+"""A norm as a formatted Python module with one function, `normalize`, which runs as it is."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
 
 
 def write_module(task: Task, framework: str) -> str:
-    """Return the module of a request.
+    """Return the text of a module that normalizes a task's tensor.
 
     Parameters
     ----------
     task : Task
     framework : str
-        One of `FRAMEWORKS`.
+        A key of `FRAMEWORKS`.
 
     Raises
     ------
     UsageError
-        If not every value counts, the framework lacks an operation, or an input can only be typed and is long.
+        If not every value counts, the framework lacks an operation, or a long input can be neither loaded nor
+        drawn by code.
     """
     task.require_whole()
     fixed = task.plan.fixed_parameters
@@ -76,7 +77,10 @@ def write_module(task: Task, framework: str) -> str:
 
 
 def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Statement]:
-    """Yield the lines from `x` to `y`; by hand, half precision is calculated in float32."""
+    """Yield the lines from `x` to `y`, with the framework's own call, or by hand if `call` is None.
+
+    By hand, half precision is calculated in float32.
+    """
     dtype, evaluation, half = _name_dtype(arrays, task.dtype), task.evaluation, is_half(task.dtype)
     single = arrays.dtype.format(dtype="float32")
     wide = {name: Statement(f"{name} = {arrays.cast.format(x=name, dtype=single)}") for name in ("y", "gate")}
@@ -106,7 +110,7 @@ def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Statem
 
 
 def _list_parameters(task: Task) -> list[str]:
-    """Return the parameters of the function."""
+    """Return the parameters of the function `normalize`, as code."""
     gate = [source.name for source in task.sources if source.name == "gate"]
     return ["x", *gate, *([] if task.plan.fixed_parameters else ["gamma=None", "beta=None"])]
 
@@ -130,7 +134,7 @@ def _write_main(task: Task, arrays: Arrays, made: dict[str, TensorCode]) -> Iter
 
 
 def _write_constants(task: Task, made: dict[str, TensorCode]) -> Iterator[str]:
-    """Yield the numbers that the module holds."""
+    """Yield the lines of the constants: running statistics, u and v, and numbers of inputs."""
     given = task.inputs.given
     if given is not None:
         yield from write_constant("RUNNING_MEAN", write_numbers(given.mean))
@@ -155,7 +159,7 @@ def _write_docstring(task: Task, arrays: Arrays, call: Call | None, obstacles: l
 
 
 def _describe_request(task: Task) -> str:
-    """Return the request as a sentence."""
+    """Return a sentence on the shape, axes and options of the norm."""
     plan, grid, spec = task.plan, task.plan.grid, task.plan.spec
     axes = ", ".join(f"{grid.layout.name(axis)} ({axis})" for axis in grid.axes) or "none"
     layout = "" if grid.layout.text is None else f", layout {grid.layout.text}"
@@ -182,7 +186,7 @@ def _describe_request(task: Task) -> str:
 
 
 def describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list[str]) -> str:
-    """Return a sentence on the call, or on why there is none; empty for NumPy, which has no call."""
+    """Return a sentence on the framework's call, or on why there is none; "" for NumPy, which has no calls."""
     if call is None:
         return "" if arrays.make == "{x}" else f"By hand: {arrays.title} has no call for {plan.norm.title}."
     if obstacles:
@@ -206,27 +210,27 @@ def _name_dtype(arrays: Arrays, dtype: np.dtype[np.generic]) -> str:
 
 
 def _pad(lines: list[str]) -> list[str]:
-    """Return lines with a blank one before them; an empty list as it is."""
+    """Return lines with a blank line before them; an empty list for no lines."""
     return ["", *lines] if lines else []
 
 
 WIDTH = 100
-"""Columns of a line of emitted code."""
+"""The greatest length of a line of emitted code."""
 
 _INDENT = "    "
 
 
 def write_line(code: str, note: str = "", depth: int = 1) -> list[str]:
-    """Return a statement, with a comment behind it or, where that is too far out, before it.
+    """Return the lines of a statement, with a comment behind it or, if that is too long, before it.
 
     Parameters
     ----------
     code : str
-        On one line; it may end in a call, which is split where it is too long.
+        The statement on one line; a call at its end is split if the line is too long.
     note : str
-        The comment.
+        The comment; "" for none.
     depth : int
-        How far the statement is indented.
+        The number of indents.
     """
     indent = _INDENT * depth
     comment = f"  # {note}" if note else ""
@@ -238,7 +242,7 @@ def write_line(code: str, note: str = "", depth: int = 1) -> list[str]:
 
 
 def write_constant(name: str, text: str) -> list[str]:
-    """Return the definition of a constant; one of many numbers is filled, and formatters leave it so."""
+    """Return the lines of the definition of a constant; a long one is wrapped, and marked for formatters."""
     code = f"{name} = {text}"
     if len(code) <= WIDTH:
         return [code]
@@ -248,7 +252,7 @@ def write_constant(name: str, text: str) -> list[str]:
 
 
 def _split_call(code: str, width: int) -> list[str]:
-    """Return a statement that ends in a call, with its arguments on lines of their own."""
+    """Return a statement as lines; a call at the end of a long one has its arguments on lines of their own."""
     if len(code) <= width or not code.endswith(")"):
         return [code]
     start = _find_opening(code)
@@ -260,7 +264,7 @@ def _split_call(code: str, width: int) -> list[str]:
 
 
 def _find_opening(code: str) -> int:
-    """Return where the bracket opens that the last character closes."""
+    """Return the position of the bracket that the last character closes."""
     depth = 0
     for place in range(len(code) - 1, -1, -1):
         depth += (code[place] in ")]}") - (code[place] in "([{")

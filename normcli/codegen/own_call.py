@@ -1,4 +1,4 @@
-"""The lines of a framework's own call for a norm, with its axes brought to where the call takes them."""
+"""The lines of a framework's own call for a norm, with the axes transposed into the call's order."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def write_own_call(
     Parameters
     ----------
     call : Call
-        One without obstacles to the plan.
+        A call that can express the plan: one without obstacles.
     plan : Plan
     arrays : Arrays
     dtype : str
-        Of x and y, as code.
+        The dtype of x and y, as code.
     evaluation : bool
         Whether mean and variance are the constants `RUNNING_MEAN` and `RUNNING_VAR`.
     """
@@ -99,7 +99,7 @@ def _order_axes(call: Call, plan: Plan) -> tuple[int, ...]:
 
 
 def _find_channel(call: Call, plan: Plan) -> int | None:
-    """Return the axis that goes to the call's channel axis; None where the layout has no channel."""
+    """Return the tensor's axis that becomes the call's channel axis; None if there is no such axis."""
     if call.groups is GroupKind.ONE_KEPT:
         return plan.grid.kept[0]
     if call.groups is GroupKind.ALL and plan.spec.rows:

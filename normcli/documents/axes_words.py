@@ -35,7 +35,7 @@ def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ..
     Parameters
     ----------
     plans : iterable of Plan
-        Of one tensor.
+        The plans of one tensor's norms.
 
     Examples
     --------

@@ -33,13 +33,14 @@ class BinCounts(NamedTuple):
 
     Parameters
     ----------
-    counts : ndarray of int
-    edges : ndarray of float64
-        One more than counts; the last bin holds its upper edge too.
+    counts : ndarray of int, shape (bins,)
+        The number of values in each bin.
+    edges : ndarray of float64, shape (bins + 1,)
+        The edges of the bins, ascending; the last bin holds its upper edge too.
     others : int
-        The number of values that are not finite, and in no bin.
+        The number of values that are not finite, which are in no bin.
     mean, std : float
-        Mean and deviation of the values, in double precision, for marks; NaN unless all are finite.
+        Mean and deviation of the values, in double precision; NaN unless all values are finite.
     """
 
     counts: NDArray[np.intp]
@@ -54,7 +55,7 @@ class BinCounts(NamedTuple):
         return float(self.edges[0]), float(self.edges[-1])
 
     def locate(self, value: float) -> float:
-        """Return where a value lies between the ends of the bins, from 0 to 1."""
+        """Return a value's position between the ends of the bins: 0 at the lower end, 1 at the upper."""
         low, high = (end / 2 for end in self.ends)  # the difference could overflow
         return (value / 2 - low) / (high - low)
 
@@ -65,7 +66,7 @@ class BinCounts(NamedTuple):
 
     @property
     def marks(self) -> dict[str, float]:
-        """The places of marks, by name: zero, the mean, and one deviation to each side of the mean."""
+        """The values of marks by name: `0`, `mean`, `−σ` and `+σ` (mean ∓ deviation), those within the bins."""
         found = {"0": 0.0, "−σ": self.mean - self.std, "+σ": self.mean + self.std, "mean": self.mean}
         return {name: place for name, place in found.items() if self.edges[0] <= place <= self.edges[-1]}
 
@@ -80,18 +81,21 @@ class HistogramPair(NamedTuple):
 def collect_pairs(
     result: Result, groups: Sequence[int], bins: int | None = None, most: int = MOST_BINS
 ) -> list[HistogramPair]:
-    """Return the histograms of the values of some groups that count; without any, of all values as one.
+    """Return the histograms of input and output of each group; without groups, one pair of all values.
 
-    All inputs share their bins, and all outputs theirs, or each group has its own where a range is a tenth of
-    the shared one; inputs and outputs have the same bins where one scale suits both.
+    Of a group, only the values that count are in the histograms. All inputs have the same bins, and so have all
+    outputs, unless the shared bins are over ten times as wide as the range of some group: then each group has
+    bins of its own. Inputs and outputs share their bins if these are at most four times as wide as either's.
 
     Parameters
     ----------
     result : Result
     groups : sequence of int
+        The numbers of groups, in C order.
     bins : int, optional
-        How many; by default as many as the values ask for, `most` at most.
+        The number of bins; by default chosen by `choose_bins`.
     most : int
+        The most bins that are chosen.
     """
     view = result.input.reshape(result.plan.grid.view_shape)
     raw = []
@@ -120,7 +124,7 @@ def collect_pairs(
 
 
 def share_no_scale(pairs: Sequence[HistogramPair]) -> bool:
-    """Whether the groups' inputs, or their outputs, have bins of their own."""
+    """Whether groups have bins of their own, for the inputs or for the outputs."""
     return any(
         part.edges is not first.edges for pair in pairs for part, first in zip(pair, pairs[0], strict=True)
     )
@@ -146,18 +150,19 @@ def _measure(edges: NDArray[np.float64]) -> float:
 def choose_bins(
     values: Sequence[NDArray[Any]], bins: int | None = None, most: int = MOST_BINS
 ) -> NDArray[np.float64]:
-    """Return the edges of bins that hold all finite values.
+    """Return the edges of bins that hold all finite values, as a float64 array with one more edge than bins.
 
-    They are as wide as Freedman and Diaconis (1981) have it, 2 · IQR / ∛n, or as Sturges (1926) where that is
-    narrower, in the median over the groups: as NumPy's `auto`.
+    The default width is the median over the groups of NumPy's `auto`: the smaller of 2 · IQR / ∛n (Freedman &
+    Diaconis 1981) and range / (log₂ n + 1) (Sturges 1926).
 
     Parameters
     ----------
     values : sequence of ndarray
-        Of each group.
+        The values of each group.
     bins : int, optional
-        How many; by default what follows from their width, at least `FEWEST_BINS` and at most `most`.
+        The number of bins; by default range / width, at least `FEWEST_BINS` and at most `most`.
     most : int
+        The most bins that are chosen.
     """
     finite = [part[np.isfinite(part)] for part in values]
     low = min((float(part.min()) for part in finite if part.size), default=0.0)
@@ -174,7 +179,7 @@ def choose_bins(
 
 
 def _find_width(values: NDArray[Any]) -> float:
-    """Return half the width of a bin for some finite values, which could overflow; 0 where they are alike."""
+    """Return half the width of a bin for finite values, as the whole could overflow; 0 if all are equal."""
     if not values.size:
         return 0.0
     low, first, third, high = np.quantile(values / 2, (0, 0.25, 0.75, 1)).tolist()

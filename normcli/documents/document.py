@@ -32,7 +32,7 @@ class View(NamedTuple):
     Parameters
     ----------
     show : collection of str or None
-        The parts to show; None means all that the document has.
+        The names of the parts to show; None means all that the document shows by default.
     digits : int or None
         Significant digits; None means 8 for statistics and 5 for cells.
     full : bool
@@ -123,7 +123,7 @@ class Matrix(NamedTuple):
     Parameters
     ----------
     name : str
-        Its index along the outer axes: `n=0 c=1`; empty if there are none.
+        The piece's index along the outer axes, `n=0 c=1`; "" if there are none.
     cells : sequence of rows of str
         `…` stands for cells left out.
     groups : sequence of rows of int, or None
@@ -177,16 +177,18 @@ Section = Facts | Line | Table | Blocks | Formulas
 
 
 class Entry(NamedTuple):
-    """A line of a page that lists things, each of which opens its answer.
+    """A line of a page that lists checked things; clicking the line opens the answer on one of them.
 
     Parameters
     ----------
     name, kind : str
+        The name of the thing, such as a layer, and its kind.
     ulp : float or None
-        The worst distance, which a bar shows; None where nothing was measured.
+        The largest error in ulp, which a bar shows; None if nothing was measured.
     distance, said : str
-        That distance in words; the mark and the cause.
+        The largest error in words; the verdict and its cause.
     ok : bool or None
+        Whether it is right; None if it could not be judged.
     sections : sequence of Section
         The answer.
     """
@@ -227,32 +229,32 @@ class LongList(NamedTuple):
 class Document(Protocol):
     """The interface between answers and writers.
 
-    The values of its objects may be `LongList`s, or others that have a method `format_json`.
+    Values in JSON objects may be `LongList`s, or other objects that have a method `format_json`.
     """
 
     def sections(self, view: View) -> Iterable[Section]:
-        """Return the sections, from top to bottom."""
+        """Return the sections for a reader, from top to bottom."""
 
     def data(self) -> Mapping[str, Any]:
-        """Return the one object of strict JSON, complete."""
+        """Return the whole answer as one object of strict JSON."""
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return the objects of JSON lines, complete."""
+        """Return the whole answer as objects, for JSON lines."""
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return the lines of a CSV file, the header first, complete."""
+        """Return the whole answer as rows of a CSV file, the header first."""
 
 
 class RecordDocument(Document, Protocol):
-    """A document whose lines of CSV are its records."""
+    """A document whose rows of CSV are its records."""
 
     @property
     def row_names(self) -> Sequence[str]:
-        """The members of a record that a line has; by default all of the first."""
+        """The members of a record that are columns of CSV; empty (the default) for all members."""
         return ()
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return a header, and one line for each record."""
+        """Return a header, and one row for each record."""
         return flatten_records(self.records(), self.row_names)
 
 
@@ -268,11 +270,11 @@ class Page(NamedTuple):
     at : tuple of int or None
         The index of the value at which the page opens; None for the first one.
     names : sequence of str or None
-        The results' names; None for those of their norms.
+        The results' names; None to use the names of their norms.
     further : callable or None
-        Returns sections that stand below, of a view.
+        Returns, for a view, the sections below the results; None if there are none.
     picture : Scene or None
-        What stands before these.
+        The picture above these sections; None without one.
     """
 
     title: str
@@ -292,7 +294,7 @@ class Drawable(Document, Protocol):
 
 
 def describe_members(record: object, *names: str) -> dict[str, Any]:
-    """Return some fields of a record by name, each as `describe_value` gives it to JSON."""
+    """Return some fields of a record by name, each converted by `describe_value`."""
     return {name: describe_value(getattr(record, name)) for name in names}
 
 
@@ -322,9 +324,11 @@ def describe_value(value: Any) -> Any:
 def flatten_records(
     records: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()
 ) -> Iterator[Sequence[Any]]:
-    """Yield a header, and a line for each record (or some members of it): lists are joined.
+    """Yield a header, and a row for each record; a list in a cell becomes its items with blanks between them.
 
-    A record within a record is replaced by its members. The columns give the header if there may be no records.
+    A dict within a record is replaced by its members. The header is `columns`, which also choose the members of
+    a row; without `columns`, it is the names of the first record's members, and nothing is yielded without
+    records.
     """
     names = columns
     if names:

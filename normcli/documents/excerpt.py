@@ -29,7 +29,7 @@ MOST_VALUES = 1000
 """The most values of a tensor that is shown whole (NumPy's print threshold)."""
 
 MOST_LINES = 48
-"""Unless that takes more lines: what stands below a tensor stays on the screen."""
+"""The most lines of a tensor that is shown whole, so that what stands below it stays on the screen."""
 
 MOST_MATRICES = 8
 """The most matrices that are shown of a large tensor: a screen or two."""
@@ -47,7 +47,7 @@ MOST_COLOURS = 32
 """The most groups that are easy to tell apart: eight colours, plain and hatched in three ways."""
 
 MOST_AXES = 8
-"""A picture of more axes cannot be read."""
+"""The most axes of a tensor that is drawn."""
 
 _LADDER = (20, 12, 8, 6, 4, 3, 2, 1)
 """The numbers of positions to which an axis is cut, in this order, until the picture is small enough."""
@@ -62,8 +62,9 @@ class Positions(NamedTuple):
     Parameters
     ----------
     shown : tuple of int
+        The shown positions, ascending.
     gap : int or None
-        How many of them stand before the part that is left out; None if nothing is.
+        The number of shown positions before the part that is left out; None if nothing is left out.
     """
 
     shown: tuple[int, ...]
@@ -79,7 +80,7 @@ class Positions(NamedTuple):
         return list(items) if self.gap is None else [*items[: self.gap], mark, *items[self.gap :]]
 
     def spread(self, step: float, gap: float) -> list[float]:
-        """Return where each position begins, `step` after the one before it; the gap is `gap` wide."""
+        """Return the offset of each position: `step` apart, with `gap` more where positions are left out."""
         return [i * step + (gap if self.gap is not None and i >= self.gap else 0) for i in range(self.size)]
 
 
@@ -97,7 +98,7 @@ def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
     ----------
     shape : tuple of int
     full : bool
-        Whether everything is asked for.
+        Whether all positions are shown.
     """
     if 0 in shape:
         return [keep_ends(length, EDGE, EDGE) for length in shape]
@@ -130,7 +131,7 @@ def cut_beyond(most: int, length: int, head: int, tail: int, *, full: bool = Fal
 
 
 def format_hidden(hidden: int, count: int, noun: str, plural: str | None = None) -> str | None:
-    """Return the note on how much an excerpt hides; None where that is nothing.
+    """Return the note on how many items an excerpt hides; None if it hides none.
 
     Examples
     --------
@@ -218,11 +219,11 @@ def narrow(positions: Positions, length: int, most: int) -> Positions:
 _LINES_AT_ONCE = 8192
 
 _BYTES = 8
-"""Of the value of a line, as progress is told."""
+"""The bytes that a line counts for in the progress of the work."""
 
 
 def pick_from(values: NDArray[Any]) -> Column:
-    """Return a column of an array's values."""
+    """Return the function from index arrays to an array's values there, as a vector."""
 
     def pick(index: tuple[NDArray[np.intp], ...]) -> NDArray[Any]:
         picked: NDArray[Any] = np.asarray(values[index]).reshape(-1)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 NOBODY = -1
-"""Stands instead of a group's number for a cell that belongs to no group."""
+"""The number, in place of a group's, of a cell that belongs to no group."""
 
 Pick = Callable[[tuple["NDArray[np.intp]", ...]], "NDArray[Any]"]
 Locate = Callable[[Sequence["NDArray[np.intp]"]], "NDArray[np.intp]"]
@@ -47,11 +47,11 @@ def build_blocks(title: str, values: NDArray[Any], result: Result, view: View) -
     ----------
     title : str
     values : ndarray
-        Of the shape of the result.
+        The values, in the result's shape.
     result : Result
-        Its groups colour the cells.
+        The result whose groups colour the cells.
     view : View
-        Bounds the excerpt.
+        The view, which decides how much of the tensor is shown.
     """
     return build_map(title, values.__getitem__, result, view)
 
@@ -69,7 +69,7 @@ def build_map(
     result : Result
     view : View
     locate : callable, optional
-        Returns the number of each cell's colour, given index arrays; instead of `locate_owners`.
+        Returns the number of each cell's colour, given index arrays; by default `locate_owners`.
     blank : bool
         Leave the cells that have a colour empty.
     """
@@ -91,12 +91,13 @@ def build_slices(
     Parameters
     ----------
     title : str
-    tensors : mapping of str to ndarray and Result
-        By the names of the matrices; the groups of the result colour the cells, without one they are plain.
+    tensors : mapping of str to (ndarray, Result or None)
+        The tensors by title of their matrices. The groups of a result colour the cells; with None, they are
+        plain.
     grid : Grid
-        The shape of all of them, and the names of its axes.
+        The shape of all tensors, and the names of its axes.
     view : View
-        Not a full one.
+        A view whose `full` is False.
     """
     names, outer = grid.layout.names, max(0, len(grid.shape) - 2)
     place = " ".join(f"{name}=0" for name in names[:outer])
@@ -194,11 +195,11 @@ class _Excerpt(NamedTuple):
     ----------
     grid : Grid
     positions : list of Positions
-        Along each axis.
+        The shown positions along each axis.
     texts : ndarray of str
-        Of the shape that the positions span.
+        The values as text, in the shape that the positions span.
     owners : ndarray of int
-        The number of each value's colour, or `NOBODY`; of the same shape.
+        The number of each value's colour, or `NOBODY`, in the shape of `texts`.
     panels : list of slice
         The parts of the columns that are set in matrices of their own.
     """
@@ -211,12 +212,12 @@ class _Excerpt(NamedTuple):
 
     @property
     def note(self) -> str | None:
-        """The number of values that it hides."""
+        """The note on how many values are hidden; None if none are."""
         size = math.prod(self.grid.shape)
         return format_hidden(size - self.texts.size, size, "value")
 
     def build_bands(self) -> list[list[Matrix | None] | None]:
-        """Return the matrices: a band for each place along the outer axes but the last of them."""
+        """Return the matrices, a band for each place along all axes but the last three; None for a gap."""
         if not self.texts.size:
             return []
         return [
@@ -225,7 +226,7 @@ class _Excerpt(NamedTuple):
         ]
 
     def _build_band(self, outer: tuple[int, ...]) -> Iterator[Matrix | None]:
-        """Yield the matrices that stand side by side: those along the last of the outer axes."""
+        """Yield the matrices of one band, along the last but two axis; None for a gap."""
         names = self.grid.layout.names
         for inner in _walk(self.positions[-3:-2], self.grid.shape[-3:-2]):
             if inner is None:
@@ -276,7 +277,7 @@ def _caption(names: Sequence[str]) -> str:
 
 
 def _count_fitting_columns(width: int, cell: int) -> int:
-    """Return how many columns of cells of a width in characters fit; at least three."""
+    """Return the number of columns, at least three, of cells of a width that fit a width, in characters."""
     return max(3, (width - 2) // (cell + 1))
 
 
@@ -291,7 +292,7 @@ def _widen(width: int, matrices: Sequence[int], least: int) -> int:
 
 
 def _count_lines(width: int, matrices: Sequence[int], columns: int) -> int:
-    """Return how many lines matrices with that many columns (one of them a gap) take side by side."""
+    """Return the number of lines that matrices with some columns (one of them a gap) take side by side."""
     lines, used = 1, 0
     for cell in matrices:
         extent = (columns - 1) * (cell + 1) + len(GAP) + 2 if cell else len(GAP)

@@ -48,13 +48,13 @@ MOST_SHOWN, HEAD, TAIL = 8, 3, 1
 _MOST_DIGITS = 17
 
 _TOLERATED = 2
-"""Units of the last place that a result may be off by for rounding, before its operands get more digits."""
+"""Units of the last place by which rounding may change a result before its operands get more digits."""
 
 _APPROXIMATELY = r"\approx"
 
 
 class _Text(Printer):
-    """Plain text; of numbers `digits` digits, of long sums the first and last terms unless `full`."""
+    """Plain text: numbers with `digits` digits, long sums with their first and last terms unless `full`."""
 
     gap = "…"
 
@@ -171,7 +171,7 @@ def build_equation(
     full : bool
         Print every term.
     index : sequence of int or None
-        Of the value that the step is about, where its symbol needs one.
+        The index of the value that the step is about, to be written at its symbol; None for no index.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
 
 
 def _choose_digits(expression: Expression, value: Constant, digits: int | None) -> int:
-    """Return the digits with which the printed numbers come to the printed value, but for rounding."""
+    """Return the number of digits with which the printed numbers give the printed value up to rounding."""
     fewest = digits or STATISTIC_DIGITS
     target = Decimal(format_number(value, digits))
     unit = Fraction(10) ** (target.adjusted() + 1 - fewest) if target else 0

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STATISTIC_DIGITS = 8
-"""Significant digits of statistics unless asked otherwise: float32's seven and one to spare."""
+"""The default number of significant digits of statistics: float32's seven and one to spare."""
 
 CELL_DIGITS = 5
-"""Significant digits of the largest value in a matrix, unless asked otherwise: all have its decimals."""
+"""The default number of significant digits of the largest value in a matrix; all values have its decimals."""
 
 _SMALLEST_FIXED = -5
 """Below 10 to this power a matrix is set in scientific notation."""
@@ -42,8 +42,8 @@ def format_cells(values: NDArray[Any], digits: int | None) -> list[str]:
     values : ndarray
         Any shape; the strings are in C order.
     digits : int or None
-        Significant digits of each value; None means as many decimals in all as give the largest value
-        `CELL_DIGITS` of them.
+        Significant digits of each value; None: all values have the decimals with which the largest one has
+        `CELL_DIGITS` significant digits.
 
     Examples
     --------

@@ -26,7 +26,7 @@ PALETTE_OF_16 = (
     ("red", "bright_white"),
     ("bright_black", "bright_white"),
 )
-"""The same where a terminal has 16 colours, which are its own: of the nearest of them, three would be one."""
+"""(background, text) for terminals with 16 colours; the nearest ones to `PALETTE` would not all differ."""
 
 HATCHES = ("plain", "rising", "level", "dots", "falling", "upright", "grid", "rings")
 """The patterns on the colours: none for the first eight groups, one for each further eight."""

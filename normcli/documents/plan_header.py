@@ -43,7 +43,7 @@ _WINDOW_OPTIONS = ("size", "alpha", "exponent", "k")
 _WINDOW_MEMBERS = ("size", "before", "after", "alpha", "exponent", "k")
 
 _CHOSEN = ("range", "quantiles", "over", "no_mean", "no_scale", "u", "v")
-"""The options that are members of JSON where they are given."""
+"""The options that are members of JSON if they are given."""
 
 _FILLED = {
     Fill.PASS: "what does not is passed through",
@@ -86,19 +86,19 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_column(grid: Grid, index: Mapping[str, int]) -> Mapping[str, Any]:
-    """Return the name of the column that a group lies in, as a member of JSON; none where it has no name."""
+    """Return the name of a group's column as the member `column` of JSON; empty if it has no name."""
     column = grid.find_column(index)
     return {} if column is None else {"column": column}
 
 
 def describe_tensor(tensor: Tensor) -> Mapping[str, Any]:
-    """Return the source, the shape and the dtype of a tensor."""
+    """Return the source, the shape and the dtype of a tensor as a JSON object."""
     values = tensor.values
     return {"source": tensor.source, "shape": list(values.shape), "dtype": values.dtype.name}
 
 
 def describe_selection(selection: Selection | None) -> Mapping[str, Any]:
-    """Return the member `counting` of JSON: which values count. Empty where all do."""
+    """Return the member `counting` of JSON, on the values that count; empty if `selection` is None."""
     if selection is None:
         return {}
     masked = selection.mask is not None
@@ -123,9 +123,10 @@ def build_header(
         The facts of the line `input`, such as `list_facts` of a tensor.
     view : View
     parameters : mapping of str to ndarray or None
-        gamma, beta and what else is given beside the tensor, by its label; of the shapes that the plan has.
-    more : iterable
-        Further lines.
+        gamma, beta and other arrays beside the tensor, by label, in the shapes that the plan has; None for
+        one that is not given.
+    more : iterable of (str, tuple of str)
+        Further lines: a label and its facts.
     """
     given = {name: values for name, values in (parameters or {}).items() if values is not None}
     formula = tuple(filter(None, (format_formula(plan, given), format_options(plan))))
@@ -138,7 +139,7 @@ def build_header(
 
 
 def list_facts(tensor: Tensor, output: np.dtype[Any] | None = None) -> tuple[str, ...]:
-    """Return the source, shape and dtype of a tensor, with the dtype of the output where there is one."""
+    """Return the source, shape and dtype of a tensor in words; with an output dtype, `float32 → float64`."""
     dtype = tensor.values.dtype.name
     dtypes = dtype if output is None else f"{dtype} → {output.name}"
     return make_printable(tensor.source), format_shape(tensor.values.shape), dtypes
@@ -170,13 +171,13 @@ def list_selection(
 
 
 def list_groups(plan: Plan, columns: Mapping[str, NDArray[Any]], view: View) -> Table:
-    """Return the table of groups: the name of each on its colour, and its statistics.
+    """Return the table of groups: the name of each group on its colour, and its statistics.
 
     Parameters
     ----------
     plan : Plan
     columns : mapping of str to ndarray
-        By their titles: integers, or numbers to be rounded for the reader; of `Grid.stats_shape`.
+        The statistics by column title, in the shape `Grid.stats_shape`; floats are rounded for the reader.
     view : View
     """
 
@@ -189,7 +190,7 @@ def list_groups(plan: Plan, columns: Mapping[str, NDArray[Any]], view: View) -> 
 
 
 def format_formula(plan: Plan, given: Collection[str]) -> str:
-    """Return the definition, with gamma and beta if they are given: `… · gamma + beta`."""
+    """Return the definition, with gamma, beta and gate if their labels are given: `… · gamma + beta`."""
     gamma = f" · ({plan.spec.gamma_offset} + gamma)" if plan.spec.gamma_offset else " · gamma"
     affine = (text for name, text in (("gamma", gamma), ("beta", " + beta")) if name in given)
     text = plan.formula + "".join(affine)
@@ -202,7 +203,7 @@ def format_formula(plan: Plan, given: Collection[str]) -> str:
 
 
 def name_output(given: Iterable[str]) -> str:
-    """Return the heading of y: what it comes after, gamma, beta or both."""
+    """Return the heading of y, given the names of the steps before it: `y, after gamma and beta`."""
     affine = " and ".join(given)
     return f"y, after {affine}" if affine else "y, normalized"
 
@@ -222,7 +223,7 @@ def name_inputs(inputs: Inputs) -> Mapping[str, NDArray[Any] | None]:
 
 
 def format_options(plan: Plan) -> str:
-    """Return the options of a plan on one line: eps and its place, ddof, p …; empty where it has none."""
+    """Return the options of a plan on one line: eps and its place, ddof, p …; "" if it has none."""
     spec = plan.spec
     parts = []
     if spec.eps is not None:
@@ -253,14 +254,14 @@ def format_options(plan: Plan) -> str:
 
 
 def format_iteration(iteration: Iteration) -> str:
-    """Return how a singular value is estimated: `3 power iterations from u`."""
+    """Return the estimation of a singular value in words: `3 power iterations from u`."""
     if not iteration.steps:
         return "of u and v as they are"
     return f"{format_count(iteration.steps, 'power iteration')} from {iteration.start}"
 
 
 def _name_places(plan: Plan, name: str, values: NDArray[Any]) -> tuple[str, ...]:
-    """Return the axes of gamma or beta in words; empty where its shape is the norm's own and fits no others."""
+    """Return the axes of gamma or beta in words; empty if its shape is the norm's own and fits no others."""
     if name not in plan.norm.parameter_names or values.size == 1:
         return ()
     layout, parameters = plan.grid.layout, plan.parameters
@@ -282,5 +283,5 @@ def _abbreviate(parameter: NDArray[Any], view: View, places: tuple[str, ...]) ->
 
 
 def format_value(value: np.generic, view: View) -> str:
-    """Return an integer as it is, another number rounded for the reader."""
+    """Return an integer in full, or another number rounded to the view's digits, as text."""
     return str(value) if value.dtype.kind in "iu" else format_statistic(float(value), view.digits)

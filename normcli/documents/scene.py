@@ -42,7 +42,7 @@ class Rectangle(NamedTuple):
 
 
 class Polyline(NamedTuple):
-    """A line; its role is `edge`, `axis` or `gap` (what stands for things that are left out)."""
+    """A line; its role is `edge`, `axis` or `gap` (the mark for parts that are left out)."""
 
     points: tuple[Point, ...]
     role: str
@@ -109,7 +109,7 @@ class Scene(NamedTuple):
     Parameters
     ----------
     width, height : float
-        In the unit of SVG, of which 96 make an inch.
+        The size in units of SVG, 1/96 inch.
     title, description : str
         The picture in words, for readers who cannot see it.
     shapes : tuple of Shape
@@ -126,7 +126,7 @@ class Scene(NamedTuple):
 
 
 def measure_text(text: str, size: float, *, mono: bool = False, bold: bool = False) -> float:
-    """Return an upper estimate of the length of a text in any common font, in the language that was chosen."""
+    """Return an upper estimate of the length of a text, translated to the chosen language, in common fonts."""
     text = spread_wide(translate(text))
     if mono:
         return len(text) * _MONOSPACED * size
@@ -161,7 +161,7 @@ def draw_lines(lines: list[str], size: float, role: str = "ink", *, bold: bool =
 
 
 def wrap(facts: list[str], size: float, most: float) -> list[str]:
-    """Return facts on as few lines as a width of `most` asks for, broken between facts, or within long ones."""
+    """Return translated facts on as few lines as fit a width of `most`, broken between or within facts."""
     lines: list[str] = []
     for fact in map(translate, facts):
         words = [fact] if measure_text(fact, size) <= most else split_words(fact)

@@ -1,4 +1,4 @@
-"""A document as a person reads it: its sections in the language that was chosen."""
+"""The sections of a document, translated to the chosen language."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def translate_sections(sections: Iterable[Section]) -> Iterator[Section]:
-    """Yield sections in the language that was chosen; in English, as they are.
+    """Yield sections in the chosen language; unchanged if that is English.
 
-    Numbers, formulas and the names of groups, which may be a reader's own, stay.
+    Numbers, formulas and the names of groups, which may be the user's own, are not translated.
     """
     for section in sections:
         yield change_texts(section, translate) if is_translating() else section
@@ -31,9 +31,9 @@ def change_texts(section: Section, change: Change, change_name: Change = str) ->
     ----------
     section : Section
     change : callable
-        Returns the text that takes the place of another.
+        Returns the new text for an old one.
     change_name : callable
-        Returns the name that takes the place of the name of a group.
+        Returns the new name for the name of a group; by default the same name.
     """
     match section:
         case Facts(title, lines):

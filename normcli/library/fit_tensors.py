@@ -124,8 +124,8 @@ def merge(first: Statistics, *others: Statistics, partial: bool = False) -> Stat
     Raises
     ------
     DataError
-        If norms, options, shapes, columns or dtypes differ; if the statistics are quantiles; if one shard is
-        given twice; or, without `partial`, if shards are missing.
+        If norms, options, rules for NaN, shapes, columns, grouping columns or dtypes differ; if the statistics
+        are quantiles; if one shard is given twice; or, without `partial`, if shards are missing.
     """
     merged = first
     for other in others:

@@ -32,7 +32,7 @@ def restore_by(
     affine: Mapping[str, NDArray[Any] | None],
     effort: Effort | None = None,
 ) -> tuple[NDArray[Any], Loss]:
-    """Return (y − beta) / gamma · divisor + mean, with divisor and mean of another tensor, and what is lost.
+    """Return (y − beta) / gamma · divisor + mean, with divisor and mean of another tensor, and the loss.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def restore_by(
     Returns
     -------
     restored : ndarray
-        Of the shape of `y`; each value is exact, rounded once.
+        The result, in the shape of `y`; each value is exact, rounded once.
     loss : Loss
-        What the normalization has lost.
+        The accuracy that values may have lost, as `y` was rounded.
 
     Raises
     ------

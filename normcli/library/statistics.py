@@ -245,7 +245,7 @@ class Statistics:
         Returns
         -------
         ndarray, or a tensor of the library of `x`
-            Of the shape of `x`; each element is exact, rounded once.
+            The normalized tensor, in the shape of `x`; each element is exact, rounded once.
 
         Raises
         ------

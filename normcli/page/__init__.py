@@ -1,11 +1,11 @@
-"""A page: results of one tensor, to be moved over, flipped between and recalculated. One file, no network.
+"""An interactive page on the results of one tensor, in one file that needs no network.
 
 * `content`: the data of a page: the excerpt of the tensor, groups and numbers of each result
 * `arithmetic`: the steps of a norm, the part of the formula of each, and their arithmetic as nested lists
 
 `page.html`, `page.css` and the scripts are put together here with the data of `content`, the picture of cubes,
-which the script colours, and the script's words in another language. Nothing is fetched, and the page forbids
-itself to: its policy names its one style and its one script by their hashes.
+which the script colours, and the script's words in another language. The page fetches nothing: its content
+security policy allows its one style and its one script, by their hashes, and nothing else.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _put_together(page: Page, view: View) -> str:
 
 
 _TRANSLATED = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
-"""A message in the page's HTML."""
+"""A message in the page's HTML that is translated: `[[message]]`."""
 
 
 def _translate(found: re.Match[str]) -> str:
@@ -100,7 +100,7 @@ def _translate(found: re.Match[str]) -> str:
 
 
 def _format_knob(name: str) -> str:
-    """Return the slider and the number field of an option that the reader may move."""
+    """Return the HTML of the slider and the number field of a number that the reader may change."""
     return (
         f'<div class="knob" id="knob-{name}">'
         f'<label id="{name}-label" for="{name}-number">{name}</label>'
@@ -111,13 +111,13 @@ def _format_knob(name: str) -> str:
 
 
 def _wrap(script: str) -> str:
-    """Return a script whose names are its own, and which knows the data of its page as `data`."""
+    """Return a script in a function of its own, with the data of its page as `data`."""
     data = 'const data = JSON.parse(document.getElementById("data").textContent);'
     return f'(() => {{\n"use strict";\n{data}\n{script}}})();\n'
 
 
 def _embed(content: dict[str, object]) -> str:
-    """Return JSON that ends no element and begins none, wherever its strings come from."""
+    """Return JSON with `<`, `>` and `&` escaped, so that no string in it ends or begins an HTML element."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -135,7 +135,7 @@ def _hash(text: str) -> str:
 
 
 def _read(name: str) -> str:
-    """Return the text of a file of this folder; of a script or a style without comments and indentation."""
+    """Return the text of a file of this folder; scripts and styles without comments and indentation."""
     text = resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
     return text if name.endswith(".html") else _NOTES.sub("", text)
 
@@ -144,7 +144,7 @@ _SAID = re.compile(r"""\bsay\("((?:[^"\\\\]|\\\\.)*)\"""")
 """A message of the script: `say("{0} values", n)`."""
 
 _TOLD = ("name", "head", "words", "rounding", "epsPlace")
-"""Under these the content keeps texts that the script says."""
+"""The keys of the content whose values are texts that the script shows."""
 
 
 def find_words(script: str, content: Mapping[str, Any]) -> dict[str, str]:
@@ -168,12 +168,12 @@ def _list_told(part: Any) -> Iterator[str]:
 
 
 def format_blocks(plan: Plan, stretches: Sequence[range]) -> str:
-    """Return the picture of cubes as SVG; empty for a tensor without values.
+    """Return the picture of cubes as SVG; "" if the shown part of the tensor has no values.
 
     Parameters
     ----------
     plan : Plan
-        Its layout decides the direction of each axis.
+        The plan, whose layout decides the direction of each axis.
     stretches : sequence of range
         The positions that the page shows along each axis: cubes of these cells carry their number, in C order.
     """
@@ -196,7 +196,10 @@ def format_blocks(plan: Plan, stretches: Sequence[range]) -> str:
 
 
 def format_further(page: Page, view: View) -> str:
-    """Return the HTML of the sections below the results; empty where the page has none."""
+    """Return the HTML below the results: the page's picture, if it has one, and its further sections.
+
+    It is "" if `page.further` is None; the picture is then left out too.
+    """
     if page.further is None:
         return ""
     parts = [] if page.picture is None else [_format_picture(page.picture)]
@@ -237,7 +240,7 @@ def _format_heading(title: str | None) -> str:
 
 
 def _format_details(details: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield a table of labels and texts, if there are any."""
+    """Yield the HTML of a table of labels and texts; nothing if there are none."""
     if details:
         yield f"<table>{''.join(_format_row(pair, 'td') for pair in details)}</table>"
 
@@ -247,7 +250,7 @@ def _format_row(cells: tuple[str, ...], tag: str) -> str:
 
 
 _MOST_DOUBLINGS = 32.0
-"""The doublings of an ulp that fill a bar."""
+"""The value of log₂(1 + ulp) that fills a bar."""
 
 _CLASSES = {True: "good", False: "bad", None: "open"}
 
@@ -259,7 +262,7 @@ def read_style() -> str:
 
 
 def format_entries(listing: Listing, policy: str) -> Iterator[str]:
-    """Yield the pieces of a list's HTML, under a content security policy."""
+    """Yield the pieces of the HTML page of a list, with a content security policy."""
     yield from _begin(listing.title, policy)
     yield from _format_sections([listing.verdict])
     for entry in listing.entries:
@@ -274,7 +277,10 @@ def format_entries(listing: Listing, policy: str) -> Iterator[str]:
 
 
 def format_answer(sections: Iterable[Section], policy: str) -> Iterator[str]:
-    """Yield the pieces of an answer's HTML, under a policy; its title is that of a first section of facts."""
+    """Yield the pieces of the HTML page of an answer, with a content security policy.
+
+    The page's title is that of the first section if it is `Facts`, else `normcli`.
+    """
     first, *others = sections
     title = first.title if isinstance(first, Facts) else "normcli"
     yield from _begin(translate(title), policy)
@@ -300,7 +306,7 @@ def _format_sections(sections: Iterable[Section]) -> Iterator[str]:
 
 
 def _format_bar(entry: Entry) -> str:
-    """Return a bar whose length is the logarithm of a distance, and the distance."""
+    """Return the HTML of an entry's distance, and a bar as long as log₂(1 + ulp); no bar without an ulp."""
     if entry.ulp is None or math.isnan(entry.ulp):
         return html.escape(entry.distance)
     length = 1.0 if math.isinf(entry.ulp) else min(1.0, math.log2(1.0 + entry.ulp) / _MOST_DOUBLINGS)

@@ -1,4 +1,4 @@
-"""The steps of a norm on the page, and its arithmetic as the script has it: nested lists of operations."""
+"""The steps of a norm on the page, and its arithmetic in the form that the script reads: nested lists."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Tree = Any
 
 
 def describe_definitions(definitions: Iterable[Definition]) -> list[dict[str, Tree]]:
-    """Return definitions as objects of JSON, without their empty members and without slopes."""
+    """Return definitions as JSON objects, without empty members and without slopes."""
     fields = (definition._replace(slope=None)._asdict().items() for definition in definitions)
     return [{name: describe_tree(part) for name, part in some if part} for some in fields]
 
@@ -141,7 +141,7 @@ _DIVIDE, _AFFINE = "divide", "gamma, beta"
 
 
 def list_steps(plan: Plan) -> Iterator[PageStep]:
-    """Yield the steps from x to y; the last is there where the norm has parameters.
+    """Yield the steps from x to y; the last one, `gamma, beta`, only if the norm has parameters.
 
     Examples
     --------

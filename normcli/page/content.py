@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Places = tuple[NDArray[np.intp], ...]
 
 MOST_CELLS = 4096
-"""The most values of a tensor that is shown whole: more are slow to move over, and teach nothing."""
+"""The most values of a tensor that is shown whole: a page of more is slow."""
 
 SLICE_CELLS = 1024
 """The most cells that are shown of a larger tensor: sixteen matrices of eight by eight."""
@@ -48,10 +48,10 @@ LONGEST_SIDE = 32
 """The most positions of a slice along one axis."""
 
 _MOST_KNOWN = 3
-"""The most norms that a reader tells apart by their picture."""
+"""The most norms that the quiz asks a reader to tell apart."""
 
 _LEAST_SQUARE = 1e-290
-"""Squares below are taken to have lost digits."""
+"""The size below which squares are taken to have lost digits."""
 
 _EPS_PLACES = {
     EpsMode.INSIDE: "inside the root",
@@ -64,8 +64,8 @@ _EPS_PLACES = {
 def choose_slice(shape: Sequence[int], at: Sequence[int] | None = None) -> tuple[range, ...]:
     """Return the part of a tensor that a page shows: all of a small one.
 
-    Of a larger one it is a block whose sides are doubled in turn, the innermost first, as long as it holds no
-    more than `SLICE_CELLS`; so it shows several positions along every axis.
+    For a larger tensor it is a block whose sides are doubled in turn, the innermost first, as long as the block
+    holds no more than `SLICE_CELLS` cells; so it shows several positions along every axis.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
     ----------
     page : Page
     view : View
-        How many digits are wished.
+        The view, of which the digits are used.
     """
     first = page.results[0]
     shape = first.plan.grid.shape
@@ -132,7 +132,7 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
 
 
 def _list_known(plan: Plan, grid: Places) -> list[dict[str, Any]]:
-    """Return up to three norms, the first of the table whose groups on this tensor differ from each other."""
+    """Return the first norms of the table, three at most, whose groups on this tensor differ."""
     known: dict[bytes, dict[str, Any]] = {}
     for name, norm in NORMS.items():
         with contextlib.suppress(NormError):  # it needs an option, or another layout
@@ -148,7 +148,7 @@ def _list_known(plan: Plan, grid: Places) -> list[dict[str, Any]]:
 
 
 def _name_slice(shape: Sequence[int], stretches: Sequence[range], names: Sequence[str]) -> str | None:
-    """Return the shown part of the tensor in words, `n=0…3 of 8`; None where all is shown."""
+    """Return the shown part of the tensor in words, `n=0…3 of 8`; None if the whole tensor is shown."""
     if tuple(stretches) == tuple(map(range, shape)):
         return None
     parts = []
@@ -166,7 +166,7 @@ def _pick_columns(page: Page, stretches: Sequence[range]) -> list[str] | None:
 
 
 def _label_results(page: Page) -> list[str]:
-    """Return a label for each result: its name, and the options that tell it from others of that name."""
+    """Return a label for each result: its name; for results of equal names, norm, kept axes and framework."""
     plans = [result.plan for result in page.results]
     names = page.names or [plan.norm.name for plan in plans]
     longer = [f"{plan.norm.name} {format_reduction(plan)[1]}{_format_like(plan)}" for plan in plans]
@@ -182,7 +182,7 @@ def _format_like(plan: Plan) -> str:
 
 
 def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]:
-    """Return a result's groups and arithmetic, and of each shown cell its group, parameters and results."""
+    """Return a result's groups and arithmetic, and each shown cell's group, parameters and results."""
     plan, spec, given = result.plan, result.plan.spec, result.inputs.parameters
     shown, owner = np.unique(plan.grid.locate_groups(grid), return_inverse=True)
     window, constants = None, {}
@@ -247,13 +247,13 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
 
 
 def _describe_factor(gate: Gated, plan: Plan, grid: Places) -> dict[str, Any]:
-    """Return the name of what a gate multiplies with, and its number for each cell."""
+    """Return the name of the factor that a gate multiplies by, and its value for each shown cell."""
     here = gate.map(lambda values: np.broadcast_to(fetch(values), plan.grid.shape)[grid])
     return {"name": FACTOR.text, "label": name_factor(gate), "values": _list(here.activate())}
 
 
 def _is_beyond(root: float) -> bool:
-    """Whether the square of a number lies beyond float64 where the number does not."""
+    """Whether the square of a positive finite number overflows or loses digits in float64."""
     return 0.0 < root < math.inf and not _LEAST_SQUARE < root * root < math.inf
 
 
@@ -285,6 +285,6 @@ def _tabulate(owner: NDArray[np.intp], grid: Places) -> list[list[int]]:
 
 
 def _list(values: NDArray[Any]) -> list[Any]:
-    """Return values in C order, as the JSON of an answer holds them."""
+    """Return values as a flat list in C order, as JSON can hold them."""
     listed: list[Any] = to_lists(np.asarray(values).reshape(-1))
     return listed

@@ -1,4 +1,4 @@
-"""Norms among those that are compared: whether two give equal x̂ for every tensor, and others that do."""
+"""Compared norms: whether two of them give equal x̂ for every tensor, and other norms that do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Member(NamedTuple):
         return self.result.running is not None
 
     def is_same(self, other: Member) -> bool:
-        """Whether both norms give equal x̂ for every tensor, and with equal running statistics."""
+        """Whether both norms give equal x̂ for every tensor; in evaluation, with equal running statistics."""
         if self.evaluates or other.evaluates:
             return self.evaluates is other.evaluates and find_formula(self.plan) == find_formula(other.plan)
         return self._omits_nan is other._omits_nan and is_same(self.plan, other.plan)
@@ -67,7 +67,7 @@ class Formula(NamedTuple):
         Centre and divisor, without eps and ddof.
     eps : float
     eps_mode : EpsMode or None
-        Where eps stands; None if eps is 0.
+        The place of eps in the formula; None if eps is 0.
     ddof : int
     makes_nan : bool
         Whether a group whose divisor is 0 becomes NaN. The other rules for such a group agree: its centred
@@ -106,7 +106,7 @@ def is_same(a: Plan, b: Plan) -> bool:
 
 
 def _find_matrix(plan: Plan) -> frozenset[tuple[int, ...]] | None:
-    """Return the axes of rows and of columns, in no order; None for groups that are no matrices."""
+    """Return the axes of rows and of columns as a set of two tuples; None for groups that are no matrices."""
     if plan.spec.rows is None:
         return None
     long = [axis for axis in plan.grid.axes if plan.grid.shape[axis] != 1]
@@ -123,12 +123,12 @@ class NamedPlan(NamedTuple):
 
 
 def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]:
-    """Yield the other norms that give the x̂ of a plan.
+    """Yield other norms that give the x̂ of a plan for every tensor.
 
-    Candidates are all rows of the table: those with groups, by one group of all channels and by a group for
-    each channel; those whose parameters follow the axes, also over the trailing axes that the plan reduces.
-    They take eps and ddof of the plan. Rows with another default eps are left out, and norms of weights where
-    the plan is of a layer.
+    Candidates are all norms of the table, with the plan's eps and ddof: norms in channel groups with one group
+    and with a group for each channel; norms whose parameters follow the reduced axes also over the trailing
+    axes that the plan reduces. Norms with another default eps are left out, and norms of weights unless the
+    plan's norm is one.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def _try_plan(request: Request, plan: Plan) -> Plan | None:
 
 
 def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
-    """Return a request, axes in letters or numbers, without its layout where its plan is equal without one."""
+    """Return a request with axes in letters or numbers, and without its layout if that changes no plan."""
     letters = plan.grid.layout.letters
     numbers = None if request.axes is None else plan.grid.axes
     lettered = "".join(letters[axis] for axis in numbers) if numbers and letters else numbers
@@ -199,7 +199,7 @@ def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
 
 
 def _format_name(request: Request, row: Norm) -> str:
-    """Return a request as a command line puts it behind the norm's name."""
+    """Return a request as a text for a command line, such as `gn:groups=2`."""
     parts = [row.name]
     for option in sorted(OPTIONS, key=lambda option: option.name == "layout"):
         value = getattr(request, option.name)

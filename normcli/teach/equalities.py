@@ -1,7 +1,6 @@
-"""Norms that are equal on a tensor, the reason, and what still tells them apart, in words.
+"""Norms that are equal on a tensor, with the reason and the remaining differences in words.
 
-Whether two norms are the same is read off their plans, and then confirmed by the numbers: nothing is claimed
-that the numbers do not show.
+Two norms are called equal if their plans say so and their results on the tensor confirm it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _ROUNDINGS = 4
 
 
 PARAMETERS = ("gamma", "beta")
-"""The parameters behind x̂, in the order in which they are applied."""
+"""The parameters that are applied to x̂, in order."""
 
 
 class Likeness(enum.StrEnum):
@@ -58,7 +57,7 @@ class Equality(NamedTuple):
         numbers of this tensor are the same; `similar`: the same groups, but another eps or ddof.
     reason : str
     differences : tuple of str
-        How the norms differ elsewhere: gamma's shape, the rstd of a constant group.
+        Differences other than x̂, in words, such as gamma's shape or the rstd of a constant group.
     max_abs : float
         The largest difference of x̂ on this tensor.
     related : bool
@@ -77,7 +76,7 @@ class Equality(NamedTuple):
 
 
 def find_equalities(members: Sequence[Member], layout: str | None = None) -> tuple[Equality, ...]:
-    """Return which norms are equal on their tensor, pair by pair; then equal norms that the user did not name.
+    """Return the pairs of norms that are equal on their tensor, then pairs with norms that were not named.
 
     Parameters
     ----------
@@ -98,7 +97,7 @@ def find_equalities(members: Sequence[Member], layout: str | None = None) -> tup
 
 
 def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> Iterator[Equality]:
-    """Yield the relatives of each norm; two equal norms have the relatives of the first alone."""
+    """Yield the equalities of norms with norms that were not named; of equal norms, those of the first."""
     for number, member in enumerate(members):
         if member.evaluates or any(member.is_same(earlier) for earlier in members[:number]):
             continue
@@ -170,14 +169,14 @@ def _measure(a: NDArray[Any], b: NDArray[Any]) -> _Distance:
 
 
 def explain_sameness(a: Member, b: Member) -> str:
-    """Return why two norms are the same for every tensor."""
+    """Return the reason, in words, why two norms give equal x̂ for every tensor."""
     if a.evaluates:
         return "both are evaluated with the same running statistics, and measure nothing"
     return _explain_groups(a.plan, b.plan)
 
 
 def _explain_groups(a: Plan, b: Plan) -> str:
-    """Return why two plans have the same groups, where their axes or groups read differently."""
+    """Return the reason, in words, why two plans have equal groups although axes or options may differ."""
     if a.spec.window is not None:
         return "the same window"
     names, grid = a.grid.layout.names, a.grid.canonical
@@ -204,7 +203,7 @@ def _find_role(plan: Plan, axis: int) -> str:
 
 
 def list_options(a: Member, b: Member) -> Iterator[str]:
-    """Yield how eps, ddof and the rule for a divisor of 0 differ."""
+    """Yield the differences of eps, of ddof and of the rule for a divisor of 0, in words."""
     one, other = find_formula(a.plan), find_formula(b.plan)
     if (one.eps, one.eps_mode) != (other.eps, other.eps_mode):
         yield f"{_format_eps(a.plan)} against {_format_eps(b.plan)}"
@@ -235,7 +234,7 @@ def _format_eps(plan: Plan) -> str:
 
 
 def explain_coincidence(a: Member, b: Member) -> str:
-    """Return why the numbers of one tensor are the same where the norms are not."""
+    """Return the reason, in words, why two different norms give equal x̂ on one tensor."""
     if _is_zero(a.result.input):
         return "whose values are all 0"
     if a.evaluates is not b.evaluates:
@@ -269,7 +268,7 @@ def _is_zero(values: NDArray[Any]) -> bool:
 
 
 def list_differences(a: Member, b: Member) -> Iterator[str]:
-    """Yield what tells two norms apart beside x̂: the affine step, and the rstd of a constant group."""
+    """Yield differences of two norms other than x̂: the affine step, and the rstd of a constant group."""
     described = zip(*(_describe_parameters(member.plan) for member in (a, b)), strict=True)
     yield from [f"{what}, {one} against {other}" for (what, one), (_, other) in described if one != other][:1]
     if a.plan.norm.parameter_names and b.plan.norm.parameter_names:

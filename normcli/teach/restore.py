@@ -1,4 +1,4 @@
-"""Can the affine step undo a norm? With gamma = divisor and beta = centre, along their own axes."""
+"""An attempt to undo a norm by its affine step, with gamma = divisor and beta = centre."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Restoration(NamedTuple):
     Parameters
     ----------
     result : Result
-        The result of the norm with that gamma and beta.
+        The result of the norm with the attempted gamma and beta.
     own : Plan
         The plan that measures gamma and beta, along the axes of the parameters.
     spread : str
@@ -68,8 +68,9 @@ class Restoration(NamedTuple):
     centre : str or None
         The statistic that is used as beta; None if beta is 0 or the norm has no beta.
     rtol, atol : float
+        The tolerances of the comparison with the input.
     scaled : bool
-        Whether `atol` is `ATOL` times the largest |x|, as nobody gave one.
+        Whether `atol` is the default for small values: `ATOL` times the largest |x|.
     closeness : Closeness
         The restored tensor beside the input.
     """
@@ -95,7 +96,7 @@ class Restoration(NamedTuple):
 
     @property
     def why(self) -> str:
-        """Why the values are recovered, or are not."""
+        """The reason, in words, why the values are recovered or are not."""
         result, plan, own = self.result, self.result.plan, self.own
         if not result.input.size:
             return "there are no values to recover"
@@ -144,7 +145,7 @@ def restore(
     ----------
     plan : Plan
     values : ndarray
-        Of an integer, boolean or float dtype.
+        The tensor, of an integer, boolean or float dtype.
     rtol, atol : float
         A value is recovered if |restored − input| ≤ atol + rtol · |input|. Without an `atol` it is `ATOL`, or
         `ATOL` times the largest finite |x| where that is smaller: a tensor of tiny values is not near to zeros.
@@ -241,13 +242,13 @@ def measure_closeness(restored: NDArray[Any], values: NDArray[Any], rtol: float,
 
 
 def _find_largest(sizes: NDArray[np.float64], start: int) -> tuple[float, int]:
-    """Return the largest size and minus its place, so that the larger of two pairs has the first place."""
+    """Return the largest size and minus its place; of two such pairs of one size, the larger is the earlier."""
     place = int(sizes.argmax())
     return float(sizes.reshape(-1)[place]), -(start + place)
 
 
 def _explain_rest(attempt: Restoration) -> str:
-    """Return why a restored tensor still differs where each group has its own gamma and beta."""
+    """Return, in words, the effect of eps and rounding on a tensor restored with a gamma for each group."""
     result, plan, worst = attempt.result, attempt.result.plan, attempt.closeness.worst
     rounding = f"but rounding the output to {result.dtype.name} moves them further than the tolerances allow"
     if not plan.spec.eps:
@@ -277,7 +278,7 @@ def _explain_rest(attempt: Restoration) -> str:
 def find_shrinkage(plan: Plan, size: float) -> float:
     """Return the share of its distance from the mean by which eps moves a value; `size` is the deviation.
 
-    That is 1 − size/divisor: about eps/(2 size²) for an eps inside the root, and about eps/size outside.
+    The share is 1 − size/divisor: about eps/(2 size²) for an eps inside the root, and about eps/size outside.
     """
     if not size:
         return 0.0
@@ -289,7 +290,7 @@ def find_shrinkage(plan: Plan, size: float) -> float:
 
 
 _SMALL = 0.01
-"""Up to this part, the first term of its series is right to two digits."""
+"""The share of a distance below which the first term of its series is right to two digits."""
 
 
 def _format_shrinkage(plan: Plan, spread: str) -> str:

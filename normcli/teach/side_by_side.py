@@ -110,7 +110,7 @@ def compare(
     norms : sequence of NamedPlan
         Two or more that differ.
     values : ndarray
-        Of an integer, boolean or float dtype.
+        The tensor, of an integer, boolean or float dtype.
     effort : Effort
     layout : str or None
         The layout of norms whose name has none; None for the default of the tensor's rank.
@@ -144,7 +144,7 @@ def _require_different(norms: Sequence[NamedPlan]) -> None:
 
 
 def _judge_batch(member: Member, layout: str | None) -> tuple[bool, BatchOfOne]:
-    """Return whether samples of a batch share statistics, and how the norm works on one sample."""
+    """Return whether samples of a batch share statistics, and the norm's behaviour on a batch of one."""
     if member.evaluates:
         return False, BatchOfOne(None if member.plan.grid.layout.batch is None else True)
     return depends_on_batch(member.plan), try_batch_of_one(member.plan, layout)

@@ -27,7 +27,7 @@ def parse_index(text: str, shape: tuple[int, ...], layout: Layout) -> tuple[int,
     Raises
     ------
     UsageError
-        If the text names no value of such a tensor.
+        If the text names no value of a tensor of this shape.
 
     Examples
     --------

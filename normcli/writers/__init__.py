@@ -32,7 +32,7 @@ WRITERS = {
 PAGE = "html"
 
 FORMATS = tuple(name for name in WRITERS if name != PAGE)
-"""The formats that every document has; a page is made of results alone."""
+"""The formats that every document is printed in with `--format`: all but the page."""
 
 PICTURES = {"svg": ("normcli.pictures.svg", "write"), "png": ("normcli.pictures.svg", "write_png")}
 """Format of a picture → the module and function that write it."""
@@ -68,13 +68,13 @@ def write(document: Document, format_name: str, stream: TextIO, view: View) -> N
 
 
 def write_picture(drawable: Drawable, format_name: str, stream: BinaryIO) -> None:
-    """Write a picture in one of the formats of `PICTURES`; PNG in English where there is no font for others."""
+    """Write a picture in one of the formats of `PICTURES`; PNG in English unless `has_letters`."""
     with speak_english() if format_name == PAINTED and not has_letters() else contextlib.nullcontext():
         _find(PICTURES[format_name])(drawable.scene(), stream)
 
 
 def has_letters() -> bool:
-    """Whether a PNG can be in the language that was chosen: English, or one that there is a font for here."""
+    """Whether a PNG can be in the chosen language: English, or Chinese if a Chinese font is installed."""
     if not is_translating():
         return True
     from normcli.language.fonts import find_chinese_fonts
@@ -83,7 +83,7 @@ def has_letters() -> bool:
 
 
 def _find(place: tuple[str, str]) -> Callable[..., None]:
-    """Import a module and return the function of it that writes."""
+    """Import the module of a writer, and return the function, given the names of both."""
     module, function = place
     writer: Callable[..., None] = getattr(import_module(module), function)
     return writer

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document, Equation, Matrix, Section, View
 
 _LONG_FORMULA = 72
-"""Characters of LaTeX on one line: digits and signs for the most part."""
+"""The most characters of LaTeX on one line."""
 
 
 def write(document: Document, stream: TextIO, view: View) -> None:
@@ -54,7 +54,7 @@ def _format_section(section: Section) -> Iterator[str]:
 
 
 def _format_formula(equation: Equation) -> Iterator[str]:
-    """Write a formula as GitHub takes it, broken before its signs of equality where it is long."""
+    """Yield the lines of a formula for GitHub, broken before its signs of equality if it is long."""
     symbol, *links = equation.latex
     yield "```math"
     if sum(map(len, equation.latex)) <= _LONG_FORMULA:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document, View
 
 _AT_ONCE = 8192
-"""Lines written at once."""
+"""The number of lines that are written at once."""
 
 
 def write_json(document: Document, stream: TextIO, view: View) -> None:
@@ -45,7 +45,7 @@ def write_tsv(document: Document, stream: TextIO, view: View) -> None:
 
 
 def write_fields(fields: Sequence[NDArray[Any]], stream: TextIO) -> None:
-    """Write fields of one size in C order, a value of each on a line: they read back to the same bits."""
+    """Write fields of one size as columns with tabs, in C order; numbers read back to the same bits."""
     from normcli.tensors.pieces import expect, iterate_pieces
     from normcli.tensors.tables.delimited_writing import to_cell
 
@@ -63,7 +63,7 @@ def write_fields(fields: Sequence[NDArray[Any]], stream: TextIO) -> None:
 
 
 def format_json(value: Any) -> Iterator[str]:
-    """Yield the JSON text of a value, in pieces where something in it has a `format_json` of its own."""
+    """Yield the JSON text of a value in pieces; a value in it with a method `format_json` yields its own."""
     if hasattr(value, "format_json"):
         yield from value.format_json()
     elif isinstance(value, Mapping):

@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document, Matrix, Section, View
 
 _NARROWEST = 20
-"""Columns whose texts are broken over lines have this many characters at least."""
+"""The least width, in characters, of a column whose texts are broken over lines."""
 
 _EQUALITY, _OPERATION = re.compile(" (?=[=≈] )"), re.compile(" [+−/·] ")
-"""Before what a line of arithmetic may be broken."""
+"""The places in arithmetic where a line may be broken: before a sign of equality, before an operation."""
 
 _FIXED = str.maketrans(" \v", "\0\1")
-"""Stand-ins for spaces, and for the fillers of wide characters, at which no line is broken."""
+"""Stand-ins for blanks, and for the fillers of wide characters, where no line may be broken."""
 
 _LOOSE = str.maketrans("\0\1", " \v")
 
 _DEEPEST = 4
-"""The most nested brackets within which a line is broken before an operation."""
+"""The number of depths of brackets, 0 to 3, at which a line may be broken before an operation."""
 
 _INDENT = " " * 4
 """The indent of facts below a label that leaves too little room beside it."""
@@ -144,7 +144,7 @@ def _render_table(section: Table, view: View) -> Iterator[Text]:
 
 
 def _separate(parts: Iterable[Iterable[Text]]) -> Iterator[Text]:
-    """Yield lines of several parts, an empty one between two of them."""
+    """Yield the lines of several parts, with an empty line between two parts."""
     for number, lines in enumerate(parts):
         if number:
             yield Text()
@@ -152,7 +152,7 @@ def _separate(parts: Iterable[Iterable[Text]]) -> Iterator[Text]:
 
 
 def _fold_equation(text: str, width: int) -> Iterator[str]:
-    """Break arithmetic that is longer than a line: a line for each `=`, terms that do not fit below it."""
+    """Yield the lines of arithmetic; if it does not fit one line, a line per `=`, with more terms below."""
     margin = " " * 3
     if len(margin) + len(text) <= width:
         yield margin + text
@@ -170,14 +170,14 @@ def _fold_equation(text: str, width: int) -> Iterator[str]:
 
 
 def _fill(gap: str, pieces: Sequence[str], width: int, first: str, other: str) -> list[str]:
-    """Set pieces on as few lines as fit, a gap between them; `first` and `other` are the lines' margins."""
+    """Return pieces on as few lines as fit, with gaps between them; `first` and `other` are the margins."""
     text = gap.join(piece.translate(_FIXED) for piece in pieces)
     wrapper = WideWrapper(width, first, other)
     return [line.translate(_LOOSE) for line in wrapper.wrap(text) or [first]]
 
 
 def _break_operations(text: str, room: int) -> list[str]:
-    """Cut arithmetic before its operations: before those in brackets too where pieces would be too long."""
+    """Cut arithmetic before operations; before operations in brackets too, if pieces exceed `room`."""
     pieces = [text]
     for depth in range(_DEEPEST):
         pieces = _cut_at_depth(text, depth)
@@ -196,7 +196,7 @@ def _cut_at_depth(text: str, deepest: int) -> list[str]:
 
 
 def _tabulate(section: Table, widths: Sequence[int], view: View) -> Iterator[Text]:
-    """Set a table in columns. By hand: rich's own takes a third of a millisecond a row."""
+    """Yield the lines of a table in columns; rich's own tables take a third of a millisecond a row."""
     pad = " " if view.colour and any(row is not None and row.group is not None for row in section.rows) else ""
     sides = [str.rjust if numeric else str.ljust for numeric in section.numeric]
 
@@ -217,7 +217,7 @@ def _tabulate(section: Table, widths: Sequence[int], view: View) -> Iterator[Tex
 
 
 def _narrow(widths: Sequence[int], room: int) -> list[int]:
-    """Return widths that fit, the widest columns cut to one width; none if that is too narrow to read."""
+    """Return widths that fit, the widest columns cut to one width; empty if that is below `_NARROWEST`."""
     left = room - len(GUTTER) * (len(widths) - 1) - 2
     for most in range(max(*widths, _NARROWEST), _NARROWEST - 1, -1):
         narrowed = [widths[0], *(min(width, most) for width in widths[1:])]
@@ -227,7 +227,7 @@ def _narrow(widths: Sequence[int], room: int) -> list[int]:
 
 
 def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], list[int]]]:
-    """Return the columns of as few tables as fit, and their widths; each has the first. Empty if none fits."""
+    """Return (column numbers, widths) of as few tables as fit, each with column 0; empty if none fits."""
     others = range(1, len(widths))
     for count in range(len(others), 0, -1):
         parts = [[0, *others[start : start + count]] for start in range(0, len(others), count)]
@@ -238,7 +238,7 @@ def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], lis
 
 
 def _wrap(section: Table, columns: Sequence[int], widths: Sequence[int]) -> Table:
-    """Return some columns of a table, whose cells are broken over rows that follow each other."""
+    """Return some columns of a table, with cells wider than `widths` continued in further rows."""
     rows: list[TableRow | None] = []
     for row in section.rows:
         if row is None:
@@ -254,7 +254,7 @@ def _wrap(section: Table, columns: Sequence[int], widths: Sequence[int]) -> Tabl
 
 
 def _stack(section: Table, view: View) -> Iterator[Text]:
-    """Set a table that is wider than the terminal as one paragraph a row."""
+    """Yield the lines of a table that is wider than the terminal: a paragraph for each row."""
     margin = max(len(name) for name in section.columns)
 
     def stack(row: TableRow | None) -> Iterator[Text]:
@@ -269,7 +269,7 @@ def _stack(section: Table, view: View) -> Iterator[Text]:
 
 
 def _fold(label: str, facts: Sequence[str], view: View, style: str = "") -> Iterator[Text]:
-    """Break a long line of facts between them, or within one that is longer than a line, under its label."""
+    """Yield the lines of a label and its facts, broken between facts, or within a fact longer than a line."""
     width, margin = view.width or UNBOUNDED, len(label)
     if margin > width // 3 and margin + sum(map(len, facts)) > width:
         yield Text(label.rstrip(), style="dim")
@@ -282,7 +282,7 @@ def _fold(label: str, facts: Sequence[str], view: View, style: str = "") -> Iter
 
 
 def _lay_out(band: Sequence[Matrix | None] | None, view: View) -> Iterator[Text]:
-    """Set matrices side by side, as many as fit, and the others below them behind an empty line."""
+    """Yield the lines of matrices side by side, as many as fit, the others below after an empty line."""
     row: list[tuple[int, list[Text]]] = []
     used = 0
     for matrix in band or [None]:
@@ -296,7 +296,7 @@ def _lay_out(band: Sequence[Matrix | None] | None, view: View) -> Iterator[Text]
 
 
 def _join(pieces: Sequence[tuple[int, list[Text]]]) -> Iterator[Text]:
-    """Return pieces of text side by side, each from its column on."""
+    """Yield the lines of blocks of text side by side, given each block's first column and its lines."""
     columns, parts = zip(*pieces, strict=True)
     for texts in itertools.zip_longest(*parts):
         line = Text()

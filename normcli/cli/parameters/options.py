@@ -133,7 +133,7 @@ TENSOR: tuple[Option, ...] = (*_declare_source(), *TABLE_INPUT, *RECIPE)
 def declare(row: norms.Option, norm: Norm | None = None) -> Option:
     """Return the click option for a row of the table of options.
 
-    Its help names the default: that of the norm, or without a norm the one common to all norms.
+    Its help names the default value: the norm's, or without a norm the one that the table of options has.
     """
     default = row.default if norm is None else row.find_default(norm)
     if norm is None and row.name in ("eps", "eps_mode"):

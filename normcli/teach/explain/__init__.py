@@ -1,10 +1,10 @@
 """The arithmetic of one value, or of one group, as a person would write it on paper.
 
 * `explain`: `explain` and `explain_backward`: from the tensor to the steps of one value, or of one dx
-* `story`: the records, `Story` and its steps; steps added one after another, each with its arithmetic
+* `story`: the records `Story` and `StoryStep`, and the base class that adds steps one after another
 * `measured_group`: one group, measured: its values, statistics and results
 * `statistic_steps`: the steps to centre and divisor
-* `value_steps`: the steps from there to y
+* `value_steps`: the steps from centre and divisor to y
 * `gradient_steps`: the steps back to dx, by the chain rule
 * `window_and_matrix_gradients`: the steps back where groups are sliding windows, or matrices
 * `iteration_steps`: the step to the largest singular value, and sentences on power iterations

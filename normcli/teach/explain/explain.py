@@ -80,7 +80,10 @@ def tell_of_nothing(plan: Plan) -> Story | None:
 def choose_group(
     plan: Plan, at: tuple[int, ...] | None, *, every: bool
 ) -> tuple[tuple[int, ...] | None, int, Sequence[int]]:
-    """Return the index to explain, the number of its group, and the numbers of the values to show."""
+    """Return the index to explain, the number of its group, and the numbers of the group's values to show.
+
+    The index is None if the first group is explained as a whole.
+    """
     if at is None and plan.grid.reach is not None:
         at = (0,) * len(plan.grid.shape)
     if at is not None:
@@ -105,13 +108,18 @@ def explain_backward(
     Parameters
     ----------
     problem : BackwardProblem
-    at, every, effort
-        As of `explain`.
+    at : tuple of int or None
+        An index of the tensor; None for the first group as a whole.
+    every : bool
+        Show every value of the group; otherwise, of more than `MOST_TERMS`, the first and the last.
+    effort : Effort
 
     Raises
     ------
-    UsageError, DataError
-        As `BackwardProblem.require_sound`.
+    UsageError
+        If the norm has no derivative, or none with a gate, or gamma and beta have different shapes.
+    DataError
+        If dy does not have the shape of the tensor.
 
     Examples
     --------

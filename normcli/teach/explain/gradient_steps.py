@@ -1,4 +1,4 @@
-"""The steps from the values of a group to dx: how a loss changes with each, by the chain rule, in numbers."""
+"""The steps from the values of a group to dx: the derivatives of a loss by the chain rule, in numbers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WORDS = {
     "‖x‖": "the length", "Σx²": "the sum of squares", "base": "the base of the power", "divisor": "the divisor",
     "x̂": "x̂", "y": "y", "norm(x)": "the norm's result", "x": "the product",
 }  # fmt: skip
-"""The names of the definitions' symbols in sentences."""
+"""Name in a definition → its words in sentences."""
 
 SYMBOLS = {
     "mean": Symbol("μ", r"\mu"), "var": ABOUT_MEAN.square, "√var": ABOUT_MEAN.root, "std": ABOUT_MEAN.root,
@@ -72,7 +72,7 @@ SYMBOLS = {
     "norm(x)": Symbol("norm(x)", r"\mathrm{norm}(x)"), "x₀": Symbol("x₀", "x_0", "x0"),
     "size": Symbol("size", r"\mathrm{size}"), "share": Symbol("share", r"\mathrm{share}", "share"),
 }  # fmt: skip
-"""The symbols of the definitions in formulas."""
+"""Name in a definition or of a statistic → its symbol in formulas."""
 
 _DX = Symbol("dx", "dx")
 _SLOPE = Symbol("act′(z)")
@@ -85,7 +85,7 @@ class BackwardSteps(StepList):
     chain: Chain
     numbers: Numbers
     links: list[Link]
-    _by_product: dict[str, Constant]  # the derivative by the product of a gate and a value
+    _by_product: dict[str, Constant]  # the derivative with respect to the product of a gate and a value
 
     def build(self) -> tuple[StoryStep, ...]:
         """Return all steps."""
@@ -140,7 +140,7 @@ class BackwardSteps(StepList):
         self.numbers = self._make_numbers(arrays, known)
 
     def _list_gates(self) -> Mapping[str, NDArray[Any]]:
-        """Return what a gate multiplies with, its slope, and what it multiplies before the norm."""
+        """Return by name a gate's factor and slope for each value, and x before the gate; empty without one."""
         gate = self.group.gate
         if gate is None:
             return {}
@@ -161,7 +161,7 @@ class BackwardSteps(StepList):
     # -- back from the divisor
 
     def _go_back(self) -> None:
-        """Add the derivative by each name that the values share: the divisor first, the mean last."""
+        """Add the derivative with respect to each name that the values share, from the divisor to the mean."""
         self.links = self.chain.link_shared(self.numbers.work_out)
         needed = self.chain.find_needed(self.links, self.numbers.work_out)
         for link in self.links:
@@ -182,12 +182,12 @@ class BackwardSteps(StepList):
             self.numbers.shared[name_slope(link.name)] = found
 
     def _say_why(self, link: Link) -> str:
-        """Return why the loss does not change with a name, for the end of a sentence."""
+        """Return the reason why the loss does not change with a name, to end a sentence; "" if unknown."""
         floored = any(isinstance(each.formula, Maximum) for each in self.chain.shared) and self.spec.eps
         return ", as eps is the larger" if floored else ""
 
     def _lead_to_norm(self, outcome: Outcome) -> None:
-        """Add how the loss changes with what lies between x and y: the result before its gate, and x̂."""
+        """Add the derivatives with respect to a value's names between x and y: the result before a gate, x̂."""
         if outcome.gate is not None:
             self.steps += list_activation(outcome.gate, outcome)
         for name in reversed(self.chain.between):
@@ -239,7 +239,7 @@ class BackwardSteps(StepList):
             self._add_link(step, link, own | self._by_product)
 
     def _name_spread(self) -> str:
-        """Return the axes that dgamma and dbeta are sums over, as the end of a sentence: ` over n and h`."""
+        """Return the axes that dgamma and dbeta are sums over, for a sentence: ` over n and h`; "" for none."""
         grid, parameters = self.plan.grid, self.plan.parameters
         along = [grid.layout.name(axis) for axis in range(len(grid.shape)) if axis not in parameters.axes]
         return f" over {enumerate_words(along)}" if along else ""
@@ -269,7 +269,10 @@ class BackwardSteps(StepList):
         return Constant(exact)
 
     def _find_between(self, own: Mapping[str, Constant], name: str = "x") -> dict[str, Constant]:
-        """Return the numbers of what lies between x and y of a value, but for derivatives from a name on."""
+        """Return the numbers of a value's names between x and y, and of derivatives with respect to them.
+
+        With a name among these, only the derivatives with respect to later names are returned.
+        """
         found: dict[str, Constant] = {}
         for each in reversed(self.chain.between):
             if each == name:
@@ -281,7 +284,7 @@ class BackwardSteps(StepList):
 
     @functools.cached_property
     def _symbols(self) -> Mapping[str, Symbol]:
-        """The symbols of all names, and of the derivatives by them, in formulas."""
+        """The symbols of all names, and of the derivatives with respect to them, in formulas."""
         symbols = dict(SYMBOLS)
         if self.spec.p is not None:
             symbols |= dict.fromkeys(("‖x‖", "norm"), name_length(self.spec.p))
@@ -323,7 +326,7 @@ class BackwardSteps(StepList):
         return self._show(each, own | self._find_between(own))
 
     def _round_off(self, number: Constant) -> Constant:
-        """Return an exact number as a step shows it: the nearest double, or an integer."""
+        """Return an exact number rounded for a step: the nearest double, or an integer."""
         if not isinstance(number.value, Fraction):
             return number
         rounded = float(number.value)
@@ -344,5 +347,5 @@ class BackwardSteps(StepList):
 
 
 def _name_part(name: str, latex: str) -> Symbol:
-    """Return the symbol of what one value adds to the derivative by a name."""
+    """Return the symbol of the part that one value adds to dgamma, dbeta or dgate."""
     return Symbol(f"its part of d{name}", rf"\mathrm{{its\ part\ of\ d}}{latex}")

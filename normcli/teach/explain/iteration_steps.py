@@ -60,7 +60,11 @@ def _tell_iteration(iteration: Iteration) -> str:
 
 
 def _tell_vectors(group: MeasuredGroup, iteration: Iteration) -> Iterator[str]:
-    """Yield sentences on v and u, and on how far their σ is below the largest singular value."""
+    """Yield sentences on v and u, and on their σ in comparison with the largest singular value.
+
+    Nothing is yielded for matrices of more than `_MOST_VALUES` values, or whose largest singular value is
+    known without calculation.
+    """
     matrix = lay_matrix(group.plan, group.values)
     value = SingularValue(matrix)
     if group.count > _MOST_VALUES or value.known is not None:
@@ -78,6 +82,6 @@ def _tell_vectors(group: MeasuredGroup, iteration: Iteration) -> Iterator[str]:
 
 
 def format_vector(vector: Floats) -> str:
-    """Return the numbers of a vector as a sentence shows them: the first few."""
+    """Return a vector as text with its first six numbers: `(0.6, 0.8)`."""
     shown = ", ".join(f"{value:.6g}" for value in vector[:_MOST_SHOWN])
     return f"({shown}{', …' if len(vector) > _MOST_SHOWN else ''})"

@@ -37,16 +37,17 @@ class Outcome:
     index : tuple of int
         The value's index in the tensor.
     value : int or float
+        The input value.
     scaled : float or None
         x̂ in float64, before gamma and beta; None with running statistics.
     parameters : mapping of str to float
-        gamma and beta of the value, as far as they are given.
+        gamma and beta of the value, those that are given.
     normalized : float
         The result, in the output's dtype.
     dy, dx : float or None
-        The derivatives of a loss by the result and by the value; None in a forward pass.
+        The derivatives of a loss with respect to the result and to the value; None in a forward pass.
     gate : Gated or None
-        What multiplies the result, as a number.
+        The gate of the value, which multiplies the result; None without one.
     """
 
     place: int
@@ -80,7 +81,7 @@ class MeasuredGroup:
     gradients : ndarray or None
         dy of each value, in the order of `values`; None in a forward pass.
     parameters : mapping of str to ndarray
-        gamma and beta of each value, in the order of `values`, as far as they are given.
+        gamma and beta of each value, in the order of `values`, those that are given.
     addends : tuple of ndarray
         x and the residual of each value, in the order of `values`; empty if x is no sum.
     gate : Gated or None
@@ -153,7 +154,7 @@ def measure_group(
     Parameters
     ----------
     plan : Plan
-        With at least one value in each group.
+        A plan with at least one value in each group.
     values : ndarray
     inputs : Inputs
         Gamma, beta and running statistics.

@@ -65,7 +65,7 @@ class StatisticSteps(MatrixSteps):
     """The steps from a group's values to its centre and its divisor."""
 
     def find_centre_and_divisor(self) -> tuple[Constant | None, Constant | None]:
-        """Add the steps to the centre and the divisor; return their numbers, None where the norm has none."""
+        """Add the steps to the centre and the divisor; return both, None for one that the norm lacks."""
         norm = self.plan.norm
         match norm.divisor.measurement:
             case Measurement.EXTREMES | Measurement.QUANTILES:
@@ -101,7 +101,7 @@ class StatisticSteps(MatrixSteps):
         return statistic == divisor.spread or (made_of is not None and statistic in made_of)
 
     def _find_by_order(self) -> tuple[Constant | None, Constant | None]:
-        """Add each statistic that goes by rank: a quantile, or the sum or difference of two quantiles."""
+        """Add the needed quantiles, and sums and differences of two; return centre and divisor, or None."""
         norm, found = self.plan.norm, dict[str, Constant]()
         for row in map(ORDER_STATISTICS.__getitem__, filter(self._is_needed, norm.statistics)):
             percent = self.plan.find_percents().get(row.name, 0.0)
@@ -307,7 +307,7 @@ class StatisticSteps(MatrixSteps):
         return Constant(1)
 
     def _find_how_small(self) -> str | None:
-        """Return the bound, in words, below which a divisor is taken for 0; None where this one is not."""
+        """Return the bound, in words, below which a divisor counts as 0; None if this divisor does not."""
         rule = self.spec.flat_rule
         if rule is None:
             return None

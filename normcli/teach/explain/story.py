@@ -129,7 +129,7 @@ ABOUT_MEAN = SquareSymbols(
 
 
 def name_length(p: float) -> Symbol:
-    """Return how formulas write an ℓp length."""
+    """Return the symbol of an ℓp length."""
     latex = {math.inf: r"\infty", -math.inf: r"{-\infty}"}.get(p, f"{{{p:g}}}")
     return Symbol(f"‖x‖{format_subscript(p)}", rf"\lVert x \rVert_{latex}")
 
@@ -199,7 +199,7 @@ class StepWriter:
         Parameters
         ----------
         step : StoryStep
-            Without arithmetic and value.
+            The step, with name, sentence and symbol only.
         chain : Expression
             The right sides of the equation, as in `StoryStep`.
         value : float, Fraction or None
@@ -257,7 +257,7 @@ class StepWriter:
         return terms, Constant(float(total), exact=False)
 
     def _round(self, value: Fraction | float, expression: Expression) -> Constant:
-        """Return a value as a number, exact if the printed numbers of an expression come to it."""
+        """Return a value as a number, exact if the printed numbers of an expression give its printed value."""
         number, written = float(value), evaluate(expression, read_decimals)
         is_exact = written.exact and Fraction(repr(number)) == written.number
         if is_exact and self.whole_numbers and number.is_integer() and abs(number) < MOST_WHOLE:

@@ -81,7 +81,7 @@ def name_factor(gate: Gated) -> str:
 
 
 def name_gate(gate: Gated, factor: str, slope: str) -> dict[str, Symbol]:
-    """Return the symbols of what a gate multiplies with, and of its slope, by the names of formulas."""
+    """Return the symbols of a gate's factor and of its slope, by the names `factor` and `slope`."""
     name, act = name_factor(gate), gate.activation
     if act is Activation.NONE:
         return {factor: Symbol("z", "z"), slope: Symbol("1", "1")}
@@ -90,7 +90,7 @@ def name_gate(gate: Gated, factor: str, slope: str) -> dict[str, Symbol]:
 
 
 def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
-    """Return the steps from the gate of a value to its activation, without numbers that are not finite."""
+    """Return the steps from a value's gate to its activation; a number that is not finite is left out."""
     z, factor = float(gate.values), float(gate.activate())
     steps = [StoryStep("gate", "The gate of the value.", Symbol("z", "z"), value=_tell(z), outcome=outcome)]
     if gate.activation is not Activation.NONE:
@@ -126,7 +126,7 @@ def begin_with_product(story: Story, gate: Gated) -> Story:
 
 
 def multiply(step: StoryStep, number: Any, factor: Constant | None, value: float) -> StoryStep:
-    """Return a step with the product of two numbers, which is rounded to a value, as far as they are finite."""
+    """Return a step with the product of two numbers and its rounded value; unchanged if one is not finite."""
     if factor is None or not all(map(math.isfinite, (number, value))):
         return step
     return step._replace(chain=(Product(Constant(number), factor),), value=Constant(value, exact=False))

@@ -22,7 +22,7 @@ _X_HAT, _Y = Symbol("x̂", r"\hat{x}"), Symbol("y", "y")
 
 
 def name_group(name: str) -> str:
-    """Return the name of a group, for the beginning of a sentence."""
+    """Return the words for a group at the beginning of a sentence: `The group c=1`, `The only group`."""
     return "The only group" if name == ONLY_GROUP else f"The group {name}"
 
 
@@ -113,7 +113,7 @@ class StepList(StatisticSteps):
             self._multiply(outcome, outcome.gate, y)
 
     def _round_before(self, outcome: Outcome, number: Constant, symbol: Symbol, what: str) -> Constant:
-        """Return a number as a convention rounds it before the next step."""
+        """Return a number, rounded to the output's dtype (with a step) if the convention rounds it."""
         if not self.spec.rounds_before_gamma:
             return number
         dtype = self.group.dtype
@@ -153,7 +153,7 @@ class StepList(StatisticSteps):
         self._add_rounded(outcome, _Y, outcome.normalized, "again" if again else "once")
 
     def _add_rounded(self, outcome: Outcome, symbol: Symbol, number: float, times: str = "once") -> None:
-        """Add the last step: a result in the output's dtype, or the words that it is not finite."""
+        """Add the last step: a result in the output's dtype, or a sentence that it is NaN or infinite."""
         sentence = f"The result, rounded {times}, to {self.group.dtype.name}"
         if math.isfinite(number):
             step = StoryStep("result", f"{sentence}.", symbol, outcome=outcome)

@@ -1,4 +1,4 @@
-"""The stories of dx where a value lies in the windows of its neighbours too, and where σ is of a matrix."""
+"""The steps to dx for norms with sliding windows, and for norms that divide a matrix by σ."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class WindowBackwardSteps(BackwardSteps):
         self.windows = self._list_windows(values, dy)
 
     def _list_windows(self, values: NDArray[Any], dy: NDArray[Any]) -> list[Outcome]:
-        """Return an `Outcome` for each value whose window holds the explained one."""
+        """Return an `Outcome`, with x and dy, for each value whose window holds the explained value."""
         grid, at = self.plan.grid, self.outcome.index
         axis, reach = grid.axes[0], grid.reach
         assert reach is not None
@@ -79,7 +79,7 @@ class WindowBackwardSteps(BackwardSteps):
             self._stop(StoryStep("not finite", "What is not finite lies within reach: there is no derivative."))
 
     def _go_through_windows(self) -> None:
-        """Add the divisor of each window that holds the value, and the derivatives by divisors and value."""
+        """Add the divisors of the windows that hold the value, the derivatives with respect to them, and dx."""
         layout, window = self.plan.grid.layout, self.spec.window
         ends = [format_index(owner.index, layout) for owner in (self.windows[0], self.windows[-1])]
         where = " … ".join(dict.fromkeys(ends))
@@ -123,7 +123,7 @@ class _WindowNumbers(Numbers):
         self.shared, self._every, self._own = every[here].shared, every, own
 
     def take(self, place: int) -> dict[str, Constant]:
-        """Return the numbers of the value, and the derivatives by the names of one of its windows."""
+        """Return the value's numbers, and the derivatives with respect to names of one of its windows."""
         slopes = {name: each for name, each in self._every[place].shared.items() if name.startswith("∂")}
         return {**slopes, **self._own}
 
@@ -158,9 +158,9 @@ class _MatrixNumbers(Numbers):
     Parameters
     ----------
     chain, arrays, known
-        As of `Numbers`.
-    vectors : tuple
-        The number of the value at each place of the matrix, and the numbers of u and v.
+        The parameters of `Numbers`.
+    vectors : tuple of (ndarray of int, list of Fraction, list of Fraction)
+        The matrix of the values' numbers in the group, and the numbers of u and of v.
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 
 * `expression`: the trees: numbers, names, operations; their exact value
 * `printer`: a tree as text, in any notation
-* `definitions`: the formulas of each norm, a name for each result
+* `definitions`: the formulas of each norm, each with a name for its result
 * `derivative`: the rules of calculus, one for each operation
-* `chain_rule`: derivatives of the loss by each name, from y back to x
-* `exact_numbers`: the formulas' names in exact numbers, for one group
+* `chain_rule`: derivatives of the loss with respect to each name, from y back to x
+* `exact_numbers`: the exact number of each name in the formulas, for one group
 """

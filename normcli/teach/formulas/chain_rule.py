@@ -1,6 +1,6 @@
-"""The chain rule over a norm's definitions: how a loss changes with every name, from the last one back.
+"""The chain rule over a norm's definitions: derivatives of a loss with respect to every name, from y back to x.
 
-They are derived for every norm from its formulas in `normcli.teach.formulas.definitions`.
+The derivatives of every norm follow from its formulas in `normcli.teach.formulas.definitions`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ if TYPE_CHECKING:
 
 
 class Link(NamedTuple):
-    """The derivative of the loss by a name.
+    """The derivative of the loss with respect to a name.
 
     Parameters
     ----------
     name : str
-        Of a definition: `var`, `divisor`, `x`.
+        The name in a definition, such as `var`, `divisor`, `x`.
     formula : Expression or None
-        Made of names and of `name_slope` of later ones; None where the loss does not change with it.
+        The derivative, made of names and of the derivatives (`name_slope`) with respect to later names; None if
+        it is 0.
     through : tuple of str
-        The names that are made of this one, and through which the loss changes.
+        The later names whose definitions contain this name and carry its effect on the loss.
     """
 
     name: str
@@ -43,12 +44,12 @@ class Link(NamedTuple):
 
 
 def name_slope(name: str) -> str:
-    """Return the name of the derivative of the loss by a name: `∂var`; `dy` by y."""
+    """Return the name of the derivative of the loss with respect to a name: `∂var` for `var`, `dy` for `y`."""
     return "dy" if name == "y" else f"∂{name}"
 
 
 class Chain:
-    """The formulas of a norm, and the derivatives of a loss by each name in them.
+    """The formulas of a norm, and the derivatives of a loss with respect to each name in them.
 
     Parameters
     ----------
@@ -56,11 +57,11 @@ class Chain:
     parameters : sequence of str
         `gamma`, `beta`, both or none: the parameters that are given.
     given : bool
-        Whether mean and variance are given: they are constants then.
+        Whether mean and variance are given, and so are constants.
     fixed : bool
-        Whether the divisor is a constant too, as it was 0.
+        Whether the divisor is a constant, as 1 replaces a divisor of 0.
     gate : {"before", "behind"} or None
-        Where a gate multiplies.
+        Whether a gate multiplies x before the norm or the norm's result; None without a gate.
     """
 
     def __init__(
@@ -83,12 +84,12 @@ class Chain:
             self.shared[0] = Definition("Σx²", squares.left)
 
     def unfold(self, expression: Expression) -> Expression:
-        """Return an expression with what gives the derivatives by `between` of each value in their places."""
+        """Return an expression with the derivatives with respect to names of `between` replaced by formulas."""
         return replace(expression, self._gradients) if self._gradients else expression
 
     @functools.cached_property
     def between(self) -> dict[str, Expression]:
-        """The formulas of a value's names between x and y: of x̂, and of the result that a gate multiplies."""
+        """Name → formula of a value's names between x and y: x̂, and the result that a gate multiplies."""
         return {each.name: each.formula for each in self.own[1:-1] if each.name and each.formula}
 
     @functools.cached_property
@@ -102,7 +103,7 @@ class Chain:
 
     @functools.cached_property
     def aliases(self) -> Mapping[str, str]:
-        """Name of a definition → the statistic that gives its value: `√var` → `std`."""
+        """Name of a definition → the statistic that is its value: `√var` → `std`."""
         return {
             each.name: each.value.text
             for each in self.shared
@@ -110,7 +111,10 @@ class Chain:
         }
 
     def link_shared(self, weigh: Callable[[Expression], Fraction]) -> list[Link]:
-        """Return the links of the names that a group shares, from its divisor back to its mean."""
+        """Return the links of the names that a group's values share, from the divisor back to the mean.
+
+        `weigh` returns the number of an expression, as in `differentiate`.
+        """
         links: list[Link] = []
         for place in reversed(range(len(self.shared))):
             name = self.shared[place].name or ""
@@ -122,13 +126,13 @@ class Chain:
         return links
 
     def link_value(self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> Link:
-        """Return the link of a name that each value has of its own: `x`, `x̂`, `gamma`, `beta`."""
+        """Return the link of a name of single values, `x`, `x̂`, `gamma` or `beta`, given the shared links."""
         return self._link(name, links, weigh, of_one=True)
 
     def _link(
         self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction], *, of_one: bool = False
     ) -> Link:
-        """Return the link of a name, through the definitions of a value and through later links."""
+        """Return the link of a name: a sum over the definitions of a value and over later links."""
         by = {name} if of_one else {name, self.aliases.get(name, name)}
         terms: list[Expression | None] = []
         through: list[str] = []
@@ -150,7 +154,7 @@ class Chain:
         return Link(name, add(terms), tuple(through))
 
     def find_needed(self, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> set[str]:
-        """Return the names through which a value changes the loss: not those of statistics that are given."""
+        """Return the names through which a value changes the loss; given statistics are not among them."""
         through = {link.name: link.through for link in links}
         needed, new = set[str](), {*self.link_value("x", links, weigh).through}
         while new:
@@ -170,7 +174,10 @@ class Chain:
         *,
         of_one: bool = False,
     ) -> Expression | None:
-        """Return the derivative of a definition's result by a name; it may hold the result's own name."""
+        """Return the derivative of a definition's result with respect to a name; None if it is 0.
+
+        The derivative may contain the result's own name.
+        """
         if definition.formula is None:
             return definition.slope if of_one and "x" in by else None
         slope = differentiate(definition.formula, by, weigh, of_one=of_one)
@@ -179,7 +186,7 @@ class Chain:
 
 
 def replace(expression: Expression, known: Mapping[Expression, Expression]) -> Expression:
-    """Return an expression with some parts replaced."""
+    """Return an expression with every part that is a key of `known` replaced by its value."""
     if expression in known:
         return known[expression]
     return rebuild(expression, lambda part: replace(part, known))
@@ -200,9 +207,14 @@ def substitute(
         The number for each name, or the symbol that it keeps.
     make_sum : callable
         Returns the sum of a term over the group.
-    settle : callable
-        Returns the number of an expression that is shown as one name, such as (x − mean). None to show its
-        arithmetic instead.
+    settle : callable or None
+        Returns the number of an expression that is shown as one name, such as (x − mean); None to substitute
+        in that expression too.
+
+    Raises
+    ------
+    ArithmeticError
+        If a name has no number.
     """
 
     def go(part: Expression) -> Expression:
@@ -225,7 +237,7 @@ def substitute(
 
 
 def rename(expression: Expression, symbols: Mapping[str, Symbol]) -> Expression:
-    """Return an expression in the symbols that a reader sees."""
+    """Return an expression with names replaced by symbols for a reader; other names by their expressions."""
     match expression:
         case Symbol(text, value=value):
             return symbols[text] if text in symbols or value is None else rename(value, symbols)

@@ -47,7 +47,7 @@ _LIMITS: Mapping[float | None, tuple[str, Expression]] = {
     math.inf: ("the largest |x|", Maximum((), each=Absolute(_X))),
     -math.inf: ("the smallest |x|", Minimum((), each=Absolute(_X))),
 }
-"""Lengths that are no root of a sum, by p: their words, and their expression."""
+"""p → words and expression of an ℓp length that is no root of a sum."""
 
 
 class Definition(NamedTuple):
@@ -56,9 +56,10 @@ class Definition(NamedTuple):
     Parameters
     ----------
     name : str or None
-        None for a formula that is shown and has no name.
+        The name of the result; None for a formula that is only shown.
     formula : Expression or None
-        Made of statistics, `n`, `eps`, `x`, `gamma`, `beta`, options of the norm, and names defined before.
+        The formula, made of statistics, `n`, `eps`, `x`, `gamma`, `beta`, options of the norm, and names
+        defined before; None for a definition in words.
     words : str
         A remark that the formula cannot express, such as a rounding.
     value : Expression or None
@@ -68,9 +69,9 @@ class Definition(NamedTuple):
         When the definition applies. `zero`: if the value of that name is 0 so far. `exact`: at the eps of the
         result. `moved`: at any other eps. None: always.
     slope : Expression or None
-        The derivative by a value of the group, for a definition without formula; None otherwise.
+        The derivative with respect to a value of the group, for some definitions in words; None otherwise.
     reduction : Expression or None
-        The reduction over the group as a program writes it, for a definition in words; None otherwise.
+        The reduction over the group in a program, for some definitions in words; None otherwise.
     """
 
     name: str | None
@@ -167,7 +168,7 @@ def _define_length(plan: Plan, *, beyond: bool) -> Iterator[Definition]:
 
 
 def _define_divisor(plan: Plan, square: Symbol, root: Symbol, *, beyond: bool) -> Iterator[Definition]:
-    """Define the divisor by eps and a deviation or length, or its square."""
+    """Yield the definitions from a deviation or length (`root`) and its square, and eps, to the divisor."""
     mode = plan.spec.eps_mode
     if plan.spec.eps is None or mode is None:
         divisor: Expression = root
@@ -209,13 +210,13 @@ def _define_by_order(plan: Plan) -> Iterator[Definition]:
 
 
 BARE, UNGATED, FACTOR = Symbol("norm(x)"), Symbol("x₀"), Symbol("act(z)")
-"""What a gate multiplies, behind the norm and before it, and the factor."""
+"""The number that a gate multiplies behind the norm, the one before the norm, and the factor."""
 
 
 def define_value(
     plan: Plan, parameters: Container[str], dtype: str, gate: str | None = None
 ) -> Iterator[Definition]:
-    """Yield the definitions of one value, from `x` by the group's centre and `divisor` to `y`.
+    """Yield the definitions of one value, from `x` over the group's centre and `divisor` to `y`.
 
     Parameters
     ----------
@@ -225,7 +226,7 @@ def define_value(
     dtype : str
         The dtype of the output. x̂ is called `rounded` if it is rounded before gamma.
     gate : {"before", "behind"} or None
-        Where a gate multiplies.
+        Whether a gate multiplies x before the norm or the norm's result; None without a gate.
     """
     centre = plan.norm.centre.statistic
     yield Definition("x", Product(UNGATED, FACTOR) if gate == "before" else None)
@@ -255,7 +256,7 @@ def define_value(
 
 
 def _less(centre: str | None) -> Symbol:
-    """Return x − centre as one symbol, whose number is shown; x alone where the centre is None."""
+    """Return x − centre as one symbol, whose number is shown; x alone if the centre is None."""
     return _X if centre is None else Symbol(f"(x − {centre})", value=Difference(_X, Symbol(centre)))
 
 
@@ -268,7 +269,7 @@ def _average(each: Expression, average: Symbol, count: Symbol) -> Expression:
 
 
 def combine(combination: Combination, left: Expression, right: Expression) -> Expression:
-    """Return the sum or the difference of two statistics, or half of it."""
+    """Return the sum or the difference of two statistics, or half of it, as a combination has it."""
     both = Sum((left, right)) if combination.sign == "+" else Difference(left, right)
     return Quotient(both, Constant(2)) if combination.half else both
 
@@ -297,7 +298,7 @@ def _make_exponent(p: float) -> Constant:
 
 
 def define_base(k: Expression, alpha: Expression, squares: Expression, size: Expression | None) -> Expression:
-    """Return the base of a window's power; `size` is None where alpha is not divided by it."""
+    """Return the base of a window's power, k + alpha · squares / size; without the division if size is None."""
     scaled = Product(alpha, squares)
     return Sum((k, scaled if size is None else Quotient(scaled, size)))
 

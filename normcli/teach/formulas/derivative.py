@@ -1,6 +1,6 @@
-"""The derivative of an expression by a name in it: the rules of calculus, one for each operation.
+"""The derivative of an expression with respect to a name in it: the rules of calculus, one for each operation.
 
-What comes out is written as on paper: without factors of 1, with its sign in front, and over one bar.
+Derivatives are written as on paper: without factors of 1, with the sign in front, and as one fraction.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ ONE, TWO = Constant(1), Constant(2)
 def differentiate(
     expression: Expression, by: Collection[str], weigh: Weigh, *, of_one: bool = False
 ) -> Expression | None:
-    """Return the derivative of an expression by a name; None if it is 0 for all numbers.
+    """Return the derivative of an expression with respect to a name; None if it is 0.
 
-    Where only one-sided derivatives exist, the derivative is torch's: 0 for a root at 0, and the first number's
-    for the larger of two equal numbers.
+    Where only one-sided derivatives exist, the derivative is torch's: 0 (None) for a root at 0, and that of the
+    first term for a maximum of two equal terms.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def differentiate(
 
 
 def _lower(base: Expression, exponent: Expression) -> Expression:
-    """Return the derivative of a power by its base."""
+    """Return the derivative of a power with respect to its base."""
     if exponent == TWO:
         return Product(TWO, base)
     if isinstance(exponent, Constant) and Fraction(exponent.value - 1) == Fraction(exponent.value) - 1:
@@ -115,7 +115,7 @@ def _lower(base: Expression, exponent: Expression) -> Expression:
 
 
 def add(terms: Iterable[Expression | None]) -> Expression | None:
-    """Return a sum, in which negative terms are subtracted."""
+    """Return the sum of terms, in which negative terms are subtracted; None if all terms are None."""
     total: Expression | None = None
     for term in terms:
         if total is None or term is None:
@@ -128,19 +128,19 @@ def add(terms: Iterable[Expression | None]) -> Expression | None:
 
 
 def sum_up(each: Expression) -> Expression:
-    """Return the sum of a term over a group, a minus sign in front of it."""
+    """Return the sum of a term over a group; the minus sign of a negative term is put in front of the sum."""
     return Negative(sum_up(each.content)) if isinstance(each, Negative) else Sum((), None, each)
 
 
 def negate(expression: Expression | None) -> Expression | None:
-    """Return an expression with the other sign."""
+    """Return an expression with the other sign; None for None."""
     if expression is None:
         return None
     return expression.content if isinstance(expression, Negative) else Negative(expression)
 
 
 def make_product(left: Expression | None, right: Expression | None) -> Expression | None:
-    """Return a product: numbers first, from left to right."""
+    """Return a product with numbers first and quotients as one fraction; None if a factor is None."""
     match left, right:
         case (None, _) | (_, None):
             return None
@@ -164,7 +164,7 @@ def make_product(left: Expression | None, right: Expression | None) -> Expressio
 
 
 def make_quotient(over: Expression | None, under: Expression) -> Expression | None:
-    """Return a quotient, over one bar, without a number that is in both."""
+    """Return a quotient as one fraction, a common numeric factor cancelled; None if `over` is None."""
     match over, under:
         case None, _:
             return None

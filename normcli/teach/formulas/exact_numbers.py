@@ -51,8 +51,8 @@ class Numbers:
     ----------
     chain : Chain
     arrays : mapping of str to ndarray
-        `x` of the group's values as a vector, and `dy`, `gamma`, `beta` and what a gate gives, as far as they
-        are given; the latter in fractions.
+        Vectors over the group's values: `x`, and where given `dy`, `gamma`, `beta`, a gate's factor and its
+        slope; the last two hold fractions.
     known : mapping of str to Fraction
         The numbers that have no formula: eps, options, running statistics.
 
@@ -93,7 +93,7 @@ class Numbers:
         return own
 
     def sum_up(self, each: Expression) -> Expression:
-        """Return the sum of a term over the group, in exact numbers."""
+        """Return the sum of a term over the group in exact numbers; over `MOST_TERMS` values, as one number."""
         if self.count > MOST_TERMS:
             return Constant(self._add_pairs(each))
         names = ({**self.shared, **self.take(place)} for place in range(self.count))
@@ -141,7 +141,7 @@ _PAIRS: Mapping[type, Callable[..., Pair]] = {
 
 
 def _work_out_pairs(expression: Expression, names: Mapping[str, Pair]) -> Pair:
-    """Return a term for many values at once."""
+    """Return the value of a term for many values at once, given arrays by name, as pairs of doubles."""
     match expression:
         case Constant(value):
             return _split(Fraction(value))

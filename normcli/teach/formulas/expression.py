@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 MOST_TERMS = 1024
-"""The most terms of a sum that is added up term by term; longer sums come with their total."""
+"""The most terms of a sum that is added up term by term; longer sums hold their total."""
 
 _PRECISION = 60
 """Decimal digits of roots and powers: far more than any float has."""
@@ -70,11 +70,12 @@ class Fold(Operation):
     Parameters
     ----------
     terms : sequence of Expression
-        May be lazy: made when they are read.
+        The terms; a lazy sequence may make each term when it is read. Empty if only `each` describes them.
     total : Constant, Symbol or None
-        The result, if there are more than `MOST_TERMS` terms or only `each` is given; None otherwise.
+        The result, which is needed if there are more than `MOST_TERMS` terms; None if it is not known without
+        adding up the terms.
     each : Expression or None
-        The general term, with x for a value; None if the terms follow no rule.
+        The formula of a term, with x for a value of the group; None if the terms follow no formula.
     """
 
     terms: Sequence[Expression]
@@ -186,17 +187,17 @@ class Value(NamedTuple):
 
 
 def read_exactly(number: Constant) -> Value:
-    """Return a number as it is."""
+    """Return the exact value of a number: a float 0.1 as the fraction that it is."""
     return Value(Fraction(number.value), number.exact)
 
 
 def read_decimals(number: Constant) -> Value:
-    """Return a number as the decimals that it is written with: 0.1 as one tenth, which no float is."""
+    """Return the value of a number's shortest decimals: a float 0.1 as the fraction 1/10."""
     return Value(Fraction(repr(number.value)), number.exact)
 
 
 def evaluate(expression: Expression, read: Callable[[Constant], Value] = read_exactly) -> Value:
-    """Return the value of an expression; it is exact, but for roots and powers that are irrational.
+    """Return the value of an expression: exact, except for irrational roots and powers, and rounded constants.
 
     Parameters
     ----------

@@ -37,11 +37,11 @@ class Form(NamedTuple):
     Parameters
     ----------
     template : str
-        With a place for each part.
+        The text, with braces for each operand.
     least : tuple of int
-        The least precedence with which each part stands there without brackets.
+        For each operand, the least precedence with which it needs no brackets.
     held : int
-        The precedence of the whole.
+        The precedence of the whole text.
     """
 
     template: str
@@ -83,7 +83,7 @@ class Printer:
     extremes: Mapping[type[Fold], str] = {Maximum: "max", Minimum: "min"}
     sigma = "Σ"
     square: str | None = "{}²"
-    """The template of a power of 2; None where it is written as any other."""
+    """The template of a power of 2; None to write it like other powers."""
 
     def write(self, expression: Expression) -> str:
         """Return the text of an expression."""
@@ -123,7 +123,7 @@ class Printer:
         return symbol.text, ATOM
 
     def format_fold(self, fold: Fold) -> tuple[str, int]:
-        """Return a sum or an extreme: of its terms, or of the general term with a sign of summation."""
+        """Return the text and precedence of a sum or an extreme; with Σ if it has only `each`."""
         if not fold.terms and fold.each is not None:
             gap = "" if self.format(fold.each)[1] >= POWER else " "
             return f"{self.sigma}{gap}{self.wrap(fold.each, PRODUCT)}", PRODUCT

@@ -1,6 +1,6 @@
 """Verbs that calculate: one tensor, its gradients, its picture, its code.
 
-* `backward`: the derivatives of a loss by the tensor, gamma and beta
+* `backward`: the derivatives of a loss with respect to the tensor, gamma and beta
 * `draw`: the picture of the groups
 * `emit`: `--emit`: the request as code, or as an ONNX model
 * `generate`: the seeded tensor alone

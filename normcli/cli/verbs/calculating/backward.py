@@ -1,4 +1,4 @@
-"""`normcli backward NORM`: the derivatives of a loss by the tensor, gamma and beta."""
+"""`normcli backward NORM`: the derivatives of a loss with respect to the tensor, gamma and beta."""
 
 from __future__ import annotations
 

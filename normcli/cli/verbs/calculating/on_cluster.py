@@ -227,7 +227,7 @@ def _find_source(settings: Settings, what: str, *others: str) -> str:
     ----------
     settings : Settings
     what : str
-        What a cluster does instead, for the message.
+        The work that clusters do instead, for the message.
     *others : str
         Options that are refused, beside those that no verb has on a cluster.
 
@@ -246,7 +246,7 @@ def _find_source(settings: Settings, what: str, *others: str) -> str:
 
 
 def _choose_block(session: Session, settings: Settings, source: str, stored: Stored) -> BlockUse | BlockNorm:
-    """Return the norm of single blocks of a store; if groups span blocks, its statistics are fitted now."""
+    """Return the work for each block of a store; if groups extend over samples, statistics are fitted first."""
     from normcli.cluster.blocks import choose_block
     from normcli.cluster.stores import fit_store
     from normcli.norms.layout import find_layout
