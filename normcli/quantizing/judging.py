@@ -227,9 +227,11 @@ def _require_codes(numbers: Floats, dtype: np.dtype[Any], row: QuantizedFormat) 
     elif grid.sign_place == _SIGN_OF_EIGHT_BITS:
         right |= ~is_finite
     if not right.all():
-        hint = "; is it the result before quantizing?" if dtype.kind not in "biu" else ""
         wrong = numbers[~right].reshape(-1)[0]
-        raise DataError(f"--actual holds {dtype} numbers that are no {row.name} codes, such as {wrong:g}{hint}")
+        raise DataError(
+            f"--actual holds {dtype} numbers that are no {row.name} codes, such as {wrong:g}"
+            + ("" if dtype.kind in "biu" else "; is it the result before quantizing?")
+        )
 
 
 @np.errstate(all="ignore")
