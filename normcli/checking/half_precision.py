@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type
 from normcli.errors import MissingExtraError
 from normcli.numerics.rounding import round_to_short
@@ -36,8 +37,8 @@ _HALF_BYTES = 2
 def find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
     """Return the half precision that has every number of a tensor of a longer float dtype; None without one.
 
-    None too for tensors above 2²² values, with fewer than 16 different values, or if the package for bfloat16
-    is not installed.
+    None too for tensors above 2²² values, with fewer than 16 different values, for numbers on a grid of equal
+    steps, which was not made by half precision, or if the package for bfloat16 is not installed.
     """
     if y.dtype.kind != "f" or y.dtype.itemsize <= _HALF_BYTES or y.size > _MOST_SAVED:
         return None
@@ -50,7 +51,7 @@ def find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
                 half: np.dtype[Any] = np.dtype(find_type(name))
             except MissingExtraError:
                 return None
-            return half
+            return None if _lies_on_grid(values, half) else half
     return None
 
 
@@ -79,6 +80,17 @@ def _holds(values: NDArray[Any], name: str) -> bool:
     with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
         wide = values.astype(np.float64)
     return bool(np.array_equal(round_to_short(wide, name), wide, equal_nan=True))
+
+
+def _lies_on_grid(values: NDArray[Any], half: np.dtype[Any]) -> bool:
+    """Whether 64 values or more are multiples of the largest one's ulp: floats have finer ones near 0."""
+    size = np.abs(values[np.isfinite(values)].astype(np.float64))
+    if size.size < _LEAST_ON_GRID:
+        return False
+    return not np.remainder(size, measure_unit(size.max(keepdims=True), half)).any()
+
+
+_LEAST_ON_GRID = 64
 
 
 # -- sums in half precision: large ones stop growing

@@ -12,7 +12,7 @@ from normcli.checking.check import NORMALIZED, Checked, check
 from normcli.checking.half_precision import find_common_half
 from normcli.checking.tally import Comparison, GroupTally
 from normcli.checking.ulp import choose_counting_dtype
-from normcli.errors import NormError
+from normcli.errors import DataError, NormError
 from normcli.fitting.by_column import RowGroups, find_groups, number_groups_of
 from normcli.fitting.fit import Policy, fit
 from normcli.fitting.statistics import find_few, find_varying, round_stats, warn
@@ -53,15 +53,19 @@ class GroupedCheck(NamedTuple):
     groups : RowGroups
         The labels of the groups, and the group of each row.
     checked : Checked
-        The comparison; its groups are counted row group by row group, with the columns of each in turn.
+        The comparison of all values but those of groups that are not judged, since they have no more rows than
+        ddof; its groups are counted row group by row group, with the columns of each in turn.
     warnings : tuple of str
-        Warnings on degenerate groups, and on groups that are not judged since they have no more rows than ddof.
+        Warnings on degenerate groups, and on groups that are not judged.
+    unjudged : tuple of int
+        The number of groups that are not judged, and of their values.
     """
 
     stats: Stats
     groups: RowGroups
     checked: Checked
     warnings: tuple[str, ...]
+    unjudged: tuple[int, int]
 
 
 _MOST_TRIED = 8
@@ -120,7 +124,7 @@ class GroupedTable(NamedTuple):
         Raises
         ------
         NormError
-            If `fit` cannot make statistics of the table, or `tolerate` refuses a dtype.
+            If `fit` cannot make statistics of the table, `tolerate` refuses a dtype, or no group can be judged.
         """
         tensor, values, width = self.tensor, self.tensor.values, self.tensor.values.shape[1]
         stats = fit(request, [Named(tensor.source, lambda _: tensor)], Policy(self.nan), self.effort).stats
@@ -132,16 +136,26 @@ class GroupedTable(NamedTuple):
         groups = find_groups(tensor, stats.subject)
         found = Comparison(self.tolerate(choose_counting_dtype(counted)))
         found.groups = tally = GroupTally((len(groups.labels) * width,))
-        few, warnings = find_few(stats), warn(stats)
+        few, warnings, left_out = find_few(stats), warn(stats), 0
         with np.errstate(all="ignore"):
             for rows, places in groups.iterate_rows(expected):
                 theirs, exact = (fetch(part[rows]).reshape(-1) for part in (self.actual.values, expected))
                 numbers = number_groups_of(places, width)
-                theirs = np.where(few[numbers] & np.isnan(exact), exact, theirs)
-                tally.add_each(numbers, found.compare(theirs, exact, rows.start * width))
-        if few.any() and stats.subject.plan(1).norm.divisor.divides:
-            warnings += (f"not judged: {format_count(int(few.sum()), 'group')} of no more values than ddof",)
-        return GroupedCheck(stats, groups, Checked({NORMALIZED: found}, {}, saved=saved), warnings)
+                judged = np.flatnonzero(~(few[numbers] & np.isnan(exact)))
+                here = Comparison(found.tolerance)
+                tally.add_each(numbers[judged], here.compare(theirs[judged], exact[judged], 0))
+                if here.worst is not None:
+                    place = rows.start * width + int(judged[here.worst.place])
+                    here.worst = here.worst._replace(place=place)
+                found.merge(here)
+                left_out += exact.size - judged.size
+        if left_out and not found.compared:
+            raise DataError(f"{tensor.source}: no group has more values than ddof: nothing can be judged")
+        count = int(few.sum()) if left_out else 0
+        if count:
+            warnings += (f"not judged: {format_count(count, 'group')} of no more values than ddof",)
+        checked = Checked({NORMALIZED: found}, {}, saved=saved)
+        return GroupedCheck(stats, groups, checked, warnings, (count, left_out))
 
     def diagnose(self, request: Request, found: GroupedCheck) -> Diagnosis | None:
         """Return the diagnosis of a table that differs; None without findings.

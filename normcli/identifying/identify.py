@@ -157,8 +157,9 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     if not claims or claims[0].fault.id in REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, x, y, dtype) or claims
     if subject.inputs.gate is not None:  # no norm alone is y
-        claims = claims or recover_used(subject, x, y, choose_counting_dtype(y.dtype))
-        return Identification(question, (), claims=claims)
+        claims = claims or recover_used(subject, x, y, dtype)
+        nearest = None if claims else find_nearest(open_cases(iter((subject,)), x, y, dtype))
+        return Identification(question, (), claims=claims, nearest=nearest)
     if claims and saved is None and is_half(y.dtype) and not claims[0].is_exact:  # coarse values tell little
         found = _identify(question, subject.plan.norm.name, tuple)
         if any(match.equal == 1.0 for match in found.matches):

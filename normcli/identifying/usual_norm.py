@@ -188,6 +188,18 @@ def _find_eps(case: Case) -> Iterator[float]:
             yield eps
 
 
+def find_exact_eps(subject: AskedNorm, values: NDArray[Any], y: NDArray[Any]) -> float | None:
+    """Return another usual eps with which the norm's exact result, rounded once, is y; None without one."""
+    for case in open_cases(iter((subject,)), values, y, choose_counting_dtype(y.dtype), most=_MOST_TRIED):
+        for eps in _find_eps(case):
+            plan = subject.plan.change_spec(eps=eps)
+            if eps == subject.plan.spec.eps:
+                continue
+            if check(plan, values, {NORMALIZED: y}, subject.inputs).comparisons[NORMALIZED].max_ulp <= _EXACT:
+                return eps
+    return None
+
+
 # -- codes and scales
 
 MOST_DIFFERENT = 0.5

@@ -26,7 +26,7 @@ from normcli.identifying.usual_norm import identify_gated
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.identifying.words.suggestion import hint_exchange
-from normcli.library.intake import group_rows
+from normcli.library.intake import group_rows, refuse_groups
 from normcli.norms.layout import make_layout
 from normcli.norms.request import Choices, Request
 from normcli.norms.table import find_norm
@@ -125,8 +125,8 @@ def check(
         A value may differ by atol + rtol · |exact|, in place of `max_ulp`. Without any of the three, rtol and
         atol are those of torch's `assert_close` for the dtype.
     by : sequence, optional
-        The group of each row of a table: rows are normalized with the statistics of their group, as `fit` has
-        them.
+        The group of each row of a table, or of each value of (N,): rows are normalized with the statistics of
+        their group, as `fit` has them. Groups of no more rows than ddof are not judged.
     **options
         Options of `normcli.normalize` without `out`; `gate`, `gate_act` and `gate_order` too.
 
@@ -138,9 +138,11 @@ def check(
     Raises
     ------
     DataError
-        If `actual` does not have the shape of `x`, or a tensor does not hold real numbers.
+        If `actual` does not have the shape of `x`, a tensor does not hold real numbers, or no group of `by` has
+        more rows than ddof.
     UsageError
-        If an option makes no sense for the norm, or is of the whole tensor beside `by`.
+        If an option makes no sense for the norm, x is held in blocks beside `by`, or an option is
+        of the whole tensor beside `by`.
 
     Examples
     --------
@@ -154,11 +156,14 @@ def check(
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     lazy = find_lazy(x)
     if lazy is not None:
+        refuse_groups(by)
         plan, parameters, found = lazy.work.check_array(actual, lazy.taken, norm, options, tolerate)
         hollow = Tensor(np.broadcast_to(np.zeros((), lazy.taken.values.dtype), plan.grid.shape), "x")
         return Judgement(
             found.ok, found, Verdict(plan, hollow, parameters, {checking.NORMALIZED: "actual"}, found)
         )
+    if by is not None and (column := take(x, "x").values).ndim == 1:
+        x = column[:, np.newaxis]
     asked = read_arguments(x, norm, options)
     theirs = checking.fit_actual(asked.plan, read_numbers(actual, "actual"))
     if theirs.shape != asked.plan.grid.shape:

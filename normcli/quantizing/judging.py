@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.errors import DataError
+from normcli.errors import DataError, NormError
 from normcli.printable import format_count
 from normcli.quantizing.codes import decode, round_quotients
 from normcli.quantizing.kernel_rules import LARGEST, list_code_rules, list_scale_rules
@@ -248,7 +248,7 @@ def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: boo
     for rule in list_scale_rules(found):
         try:
             view = find_view(theirs.shape, rule.per, channel)
-        except DataError:
+        except NormError:
             continue
         largest = np.abs(rule.y).reshape(view).max(axis=(1, 3), keepdims=True)
         made, own = rule.scale(largest), theirs.reshape(view)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
+from normcli.norms.axes import list_divisors
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def find_view(shape: tuple[int, ...], per: str, channel: int | None) -> tuple[in
     Raises
     ------
     DataError
-        If there is no channel axis, or the last axis does not divide into blocks of N.
+        If there is no channel axis.
+    UsageError
+        If the last axis does not divide into blocks of N.
     """
     size, last = math.prod(shape), shape[-1] if shape else 1
     if per == "tensor":
@@ -44,8 +47,9 @@ def find_view(shape: tuple[int, ...], per: str, channel: int | None) -> tuple[in
         return 1, math.prod(shape[:channel]), shape[channel], math.prod(shape[channel + 1 :])
     block = last if per == "token" else int(per.partition(":")[2])
     if last % block:
-        raise DataError(
-            f"--per {per}: the last axis has {last} values, which do not divide into blocks of {block}"
+        raise UsageError(
+            f"--per {per}: the last axis has {last} values, which do not divide into blocks of {block}; "
+            f"try {list_divisors(last)}"
         )
     return 1, 1, size // block, block
 

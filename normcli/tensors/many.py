@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from normcli.errors import DataError, NormError, UsageError
-from normcli.tensors.files import load, split_key
+from normcli.tensors.files import load, refuse_two_choices, split_key
 from normcli.tensors.formats.file_formats import FORMATS
 from normcli.tensors.formats.npz import find_arrays, read_npz
 from normcli.tensors.formats.safetensors import list_names, read_safetensors
@@ -101,8 +101,15 @@ def read_list(path: str) -> list[str]:
 
 
 def name_tensors(paths: Sequence[str], options: TableOptions = AS_FOUND) -> Iterator[Named]:
-    """Yield the tensors of paths, to be loaded later: every array of an `.npz`, one for any other path."""
+    """Yield the tensors of paths, to be loaded later: every array of an `.npz`, one for any other path.
+
+    Raises
+    ------
+    UsageError
+        If a path is `FILE:COLUMN` and the options choose columns, too.
+    """
     for path in paths:
+        refuse_two_choices(path, options)
         if path.lower().endswith(".npz") and os.path.isfile(path):  # noqa: PTH113
             yield from (Named(name, partial(_load, name, options)) for name in _list_members(path))
         else:

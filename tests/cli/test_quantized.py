@@ -77,7 +77,11 @@ def test_what_is_not_lost_is_said(normcli):
         (("--quantize", "int8", "--scale-rounding", "even"), 2, "--scale-rounding is of powers of two"),
         (("--quantize", "int8", "--per", "row"), 2, "--per 'row' is none of tensor, token, channel, block:N"),
         (("--quantize", "mxfp4", "--per", "token"), 2, "scales of mxfp4 are of blocks, such as block:32"),
-        (("--quantize", "int8", "--per", "block:7"), 3, "do not divide into blocks of 7"),
+        (
+            ("--quantize", "int8", "--per", "block:7"),
+            2,
+            "do not divide into blocks of 7; try 1, 2, 4, 8, 16, 32, 64",
+        ),
         (("--quantize", "int8", "-f", "html"), 2, "--quantize has no --format html: it has table, json"),
         (("--quantize", "int8", "-f", "npy"), 2, "--quantize has no --format npy"),
         (("--quantize", "int8", "--per", "block:١"), 2, "is none of tensor"),

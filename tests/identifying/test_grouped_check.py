@@ -145,6 +145,26 @@ def test_a_group_of_one_row_is_not_judged_where_ddof_is_1(lone, normcli, tmp_pat
     ]
 
 
+def test_values_of_groups_that_are_not_judged_are_not_compared(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("prompt,reward,y\nb,0.7,9\na,1,1\na,0,-1\nc,2,9\n")
+    words = ("check", "zscore", "-i", "x.csv:reward", "--actual", "x.csv:y", "--by", "prompt", "--ddof", "1")
+    told = json.loads(normcli(*words, "-f", "json", "-q").out)
+    assert (told["check"]["compared"], told["check"]["mismatches"]) == (2, 2)
+    assert (told["check"]["worst"]["index"], told["check"]["worst"]["actual"]) == ({"n": 1, "c": 0}, 1.0)
+    assert told["not_judged"] == {"groups": 2, "values": 2}
+    assert "not judged  2 values   2 groups of no more values than ddof" in normcli(*words, "-q").out
+
+
+def test_nothing_is_said_to_agree_where_nothing_is_judged(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("prompt,reward,y\na,1,5\nb,2,7\nc,3,9\n")
+    words = ("check", "zscore", "-i", "x.csv:reward", "--actual", "x.csv:y", "--by", "prompt", "--like", "trl")
+    ran = normcli(*words, "-q")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err == "normcli: x.csv:reward: no group has more values than ddof: nothing can be judged\n"
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -213,3 +233,18 @@ def test_advantages_in_python_are_judged():
         check(y, x, "zscore", by=prompts, mask=np.ones((12, 1), bool))
     with pytest.raises(DataError, match="11 groups' names for 12 rows"):
         check(y, x, "zscore", by=prompts[1:])
+
+
+def test_values_of_one_axis_are_judged_as_a_column():
+    pandas = pytest.importorskip("pandas")
+    x, prompts = np.array([1.0, 3.0, 5.0, 9.0]), ["p", "p", "q", "q"]
+    assert check([-1.0, 1.0, -1.0, 1.0], x, "zscore", by=prompts)
+    assert check(pandas.Series([-1.0, 1.0, -1.0, 1.0]), pandas.Series(x, name="reward"), "zscore", by=prompts)
+    wrong = check(x, x, "zscore", by=prompts, like="trl")
+    assert wrong.found.comparisons["normalized"].mismatches == 4
+
+
+def test_arrays_in_blocks_are_refused_beside_groups():
+    blocks = pytest.importorskip("dask.array").zeros((4, 1))
+    with pytest.raises(UsageError, match="by groups the rows of an array in memory"):
+        check(blocks, blocks, "zscore", by=[1, 1, 2, 2])

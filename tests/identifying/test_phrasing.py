@@ -144,6 +144,34 @@ def test_a_norm_with_small_errors_all_over_is_nearly_that_norm(axes, noise, caus
         assert told.evidence[0] == "values are off by 0.0029 on average, which is 0.29 % of the spread of y"
 
 
+def test_noise_in_one_sample_is_told_by_its_place():
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal((4, 8, 64)).astype("f4")
+    wide = x.astype(float)
+    y = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
+    y[1] += rng.normal(0.0, 0.01, (8, 64))
+    assert diagnose(identify(Question(x, y.astype("f4")))).cause == "y is ln, except for n=1"
+
+
+def test_groups_of_equal_values_are_no_evidence_of_a_norm():
+    rng = np.random.default_rng(0)
+    x = (rng.random((32, 8)) < 0.5).astype(float)
+    x[[3, 7, 9, 11]] = [[0], [1], [0], [1]]
+    y = np.where(x.std(1, keepdims=True) > 0, rng.normal(size=x.shape), 0.0)
+    assert diagnose(identify(Question(x, y))).cause == "nothing known explains y"
+    noisy = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    near = diagnose(identify(Question(x, noisy * (1.0 + 0.01 * rng.normal(size=x.shape)))))
+    assert near.cause == "y is nearly layer normalization over c"
+
+
+def test_steps_of_a_power_of_two_are_no_half_precision():
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((4, 8, 64)).astype("f4")
+    y = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    found = diagnose(identify(Question(x, (np.round(y * 32) / 32).astype("f4"))))
+    assert found.cause == "y is ln, but y is rounded to steps of 0.0312"
+
+
 def test_a_line_with_noise_is_nearly_no_norm():
     rng = np.random.default_rng(5)
     x = rng.normal(size=(6, 4096))  # of such rows ln is a line, but for 1 %

@@ -142,3 +142,27 @@ def test_the_command_line_takes_a_gate(tmp_path, normcli):
     assert "times silu(gate)" in told.out
     refused = normcli("identify", *files, "--suggest")
     assert (refused.code, refused.out) == (2, "")
+
+
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_another_eps_that_gives_every_half_is_told_first(order, normcli, tmp_path):
+    x, z, y = make("rms", "float16", eps=1e-3, gate_order=order)
+    for name, values in {"x": x, "z": z, "y": y}.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    files = [f"--gate={tmp_path / 'z.npy'}", "-i", tmp_path / "x.npy", "--actual", tmp_path / "y.npy"]
+    told = normcli("check", "rms", *files, "--gate-order", order, "--max-ulp", "0.5", "-fjson").json[
+        "diagnosis"
+    ]
+    assert (told["cause"], told["fault"]) == ("rms differs: eps is 0.001, not 1e-05", "stats-eps-other")
+    assert told["remedy"] == "normcli rms … --eps 0.001"
+
+
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_a_gated_norm_with_small_errors_is_nearly_that_norm(order, normcli, tmp_path):
+    x, z, y = make("rms", "float64", gate_order=order)
+    noisy = y * (1.0 + 0.01 * np.random.default_rng(5).normal(size=y.shape))
+    for name, values in {"x": x, "z": z, "y": noisy}.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    files = [f"--gate={tmp_path / 'z.npy'}", "-i", tmp_path / "x.npy", "--actual", tmp_path / "y.npy"]
+    told = normcli("check", "rms", *files, "--gate-order", order, "-fjson").json["diagnosis"]
+    assert told["cause"].startswith("rms differs: y is nearly root mean square normalization over")

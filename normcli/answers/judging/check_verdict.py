@@ -289,12 +289,24 @@ class GroupedVerdict(Verdict):
         keep_names(cell for label in labels for cell in label if cell)
         by = make_printable(", ".join(self._kept_names[:-1]))
         groups = ("groups", (f"rows by {by}", format_count(len(labels), "group")))
-        header = super()._build_header(view)
-        return header._replace(lines=tuple(groups if line[0] == "groups" else line for line in header.lines))
+        header, (few, values) = super()._build_header(view), self.found.unjudged
+        lines = [groups if line[0] == "groups" else line for line in header.lines]
+        if values:
+            left_out = (
+                format_count(values, "value"),
+                f"{format_count(few, 'group')} of no more values than ddof",
+            )
+            lines.append(("not judged", left_out))
+        return header._replace(lines=tuple(lines))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one object, with the columns that group rows."""
-        return {**super().data(), "by": list(self._kept_names[:-1]), "group_count": self._count_groups()}
+        """Return the verdicts as one object, with the columns that group rows, and what is not judged."""
+        return {
+            **super().data(),
+            "by": list(self._kept_names[:-1]),
+            "group_count": self._count_groups(),
+            "not_judged": dict(zip(("groups", "values"), self.found.unjudged, strict=True)),
+        }
 
     def _count_groups(self) -> int:
         return len(self.found.groups.labels) * int(self.tensor.values.shape[1])

@@ -145,6 +145,16 @@ class Case:
         is_own = self.centres and self.stored is None and self.has_moments
         return is_own and not np.ptp(self.x, self.axes).any()
 
+    @cached_property
+    def shows_norm(self) -> Selected:
+        """False for values of groups of one number, or of zeros: any norm makes 0 of these."""
+        shown = (
+            np.ptp(self.x, self.axes, keepdims=True)
+            if self.centres
+            else np.abs(self.x).max(self.axes, keepdims=True)
+        )
+        return np.broadcast_to((shown > 0.0) | (self.stored is not None), self.x.shape)
+
     @property
     def freedom(self) -> float:
         """The number that divides a sum of squares: n − ddof."""

@@ -239,19 +239,20 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
 
 
 def _weigh_region(case: Case, found: Found) -> float:
-    """Return the evidence that only a region of y is wrong: its other slices are right.
+    """Return the evidence that only a region of y is wrong: its other slices, or other groups, are right.
 
-    Each slice outside counts log2 of how far off the region is. Its values count once together: it may have
-    a factor of its own.
+    Each group outside, or each slice, counts log2 of how far off the region is. Its values count once together:
+    it may have a factor of its own. Groups of equal values, which any norm makes 0, do not count.
     """
-    region, right = found.region, ~case.differs
+    region = found.region
     assert region is not None
+    outside = ~region.mask & case.shows_norm
     if region.kind == "values":
-        return 4.0 * np.count_nonzero(right) - region.bits
+        return 4.0 * np.count_nonzero(outside & ~case.differs) - region.bits
     off = np.abs(case.y - case.right.values)[region.mask] / case.right.allowed[region.mask]
     far = np.log2(max(1.0, float(np.median(np.nan_to_num(off, nan=np.inf)))))
-    slices = region.slices * float((~region.mask).mean())
-    return float(min(far, _MOST_BITS) * slices) - region.bits
+    count = max(region.slices * float(outside.mean()), float(np.count_nonzero(outside.all(case.axes))))
+    return float(min(far, _MOST_BITS) * count) - region.bits
 
 
 def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:

@@ -157,8 +157,9 @@ def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
     """Return the norm whose exact result is nearest to y, if y has small errors everywhere; else None.
 
     None if the root mean square error is above 2 % of y's standard deviation, if one line through all values
-    has less than twice that error, or if lines through each group have less than 1/1.25 of it: the groups then
-    have other statistics. None for fewer than 256 values, too.
+    has less than twice that error, or if lines through each group have less than 1/1.25 of it, beside what the
+    two numbers of a line take up: the groups then have other statistics. None also if y has fewer than 64
+    values, or if most are right.
 
     Parameters
     ----------
@@ -170,11 +171,15 @@ def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
         spread, most = float(np.std(case.y)), math.inf if found is None else found.off * (1.0 - _NEARLY)
         off = _measure_off(case, case.right.values)
         size = _average(off)
-        if case.y.size < _LEAST_NEAR or not size <= min(most, _NEARLY * spread):  # NaN is not
+        is_all_over = case.y.size >= _LEAST_NEAR and 2 * np.count_nonzero(case.differs) > case.y.size
+        if not is_all_over or not size <= min(most, _NEARLY * spread):  # NaN is not
             continue
         line = np.polynomial.Polynomial.fit(case.x.ravel(), case.y.ravel(), 1)
-        of_line, of_groups = line(case.x), case.predict(Variant(*case.used)).values
-        if _LINE * size <= _average(case.y - of_line) and size <= _LINES * _average(case.y - of_groups):
+        of_groups = case.predict(Variant(*case.used)).values
+        of_groups = np.where(case.shows_norm, of_groups, case.right.values)
+        free = math.sqrt(case.count / max(1, case.count - _NUMBERS_OF_LINE))
+        is_line = _LINE * size > _average(case.y - line(case.x))
+        if not is_line and size <= _LINES * free * _average(case.y - of_groups):
             found = NearNorm(case.plan, size, float(off.max()), spread)
     return found
 
@@ -189,8 +194,9 @@ def _average(errors: Floats) -> float:
     return math.sqrt(float(np.mean(errors**2)))
 
 
-_NEARLY, _LEAST_NEAR = 0.02, 256
-"""The largest error of a near norm as a part of y's standard deviation, and the fewest values of y."""
+_NEARLY, _LEAST_NEAR, _NUMBERS_OF_LINE = 0.02, 64, 2
+"""The largest error of a near norm as a part of y's standard deviation, the fewest values of y, and the numbers
+that a line is fitted by."""
 
 _LINE, _LINES = 2.0, 1.25
 """One line through all values has at least 2 times a near norm's error, lines of groups at least 0.8 times."""

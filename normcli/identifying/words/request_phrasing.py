@@ -15,6 +15,7 @@ from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rou
 from normcli.identifying.identify import identify
 from normcli.identifying.question import MOST_WORDS, Diagnosis, Kind, Question, add_clauses, count_words
 from normcli.identifying.search.affine_step import ESTIMATED
+from normcli.identifying.usual_norm import find_exact_eps
 from normcli.identifying.words.agreement import diagnose_casts, diagnose_closer_convention
 from normcli.identifying.words.map_words import tell_sigma
 from normcli.identifying.words.match_words import choose_others, list_exactness
@@ -118,9 +119,20 @@ def _diagnose(
             return Diagnosis(Kind.NORM, f"{plan.norm.name} differs: {cause}", (shown,), remedy=remedy)
         found = identify(Question(*asked, plan.grid.layout.text))
         return _diagnose_selected(plan, found, inputs.given, option)
+    is_gated = gate is not None or inputs.gated_input is not None
+    if is_gated and is_half(actual.dtype) and (eps := find_exact_eps(subject, values, actual)) is not None:
+        name = plan.norm.name  # in half precision other faults come near, too
+        cause, remedy = (
+            f"{name} differs: eps is {eps:g}, not {plan.spec.eps:g}",
+            f"normcli {name} … --eps {eps:g}",
+        )
+        evidence = ("with that, every value is the exact one, rounded",)
+        return Diagnosis(Kind.NORM, cause, evidence, remedy=remedy, fault="stats-eps-other")
     found = identify(Question(*asked, plan.grid.layout.text, subject=subject))
     if gate is not None and not found.claims:
-        return _diagnose_gated(subject, values, actual, option)
+        told = _diagnose_gated(subject, values, actual, option)
+        if told.verdict != Kind.NONE or found.nearest is None:
+            return told
     return diagnose_request(plan, found, inputs.given, option)
 
 
