@@ -63,10 +63,13 @@ class Stats(NamedTuple):
         return self.shards if self.shards is not None and self.shards.missing else None
 
     def take_columns(self, names: tuple[str, ...]) -> Stats:
-        """Return the statistics of some columns; unchanged if columns have none of their own or lack a name."""
+        """Return the statistics of some columns.
+
+        They are unchanged if columns have none of their own, or a name is that of no column or of several.
+        """
         grid, columns = self.subject.plan(self.samples).grid, self.subject.columns or ()
         last = len(grid.shape) - 1
-        if last not in grid.kept or grid.split is not None or not set(names) <= set(columns):
+        if last not in grid.kept or grid.split is not None or any(columns.count(name) != 1 for name in names):
             return self
         numbers = np.arange(grid.group_count).reshape(grid.stats_shape)
         places = numbers[..., [columns.index(name) for name in names]].reshape(-1)

@@ -23,7 +23,12 @@ EACH_CHANNEL = -1
 """The number of groups that means one group for each channel, as in Keras."""
 
 _MOST_DIVISORS = 1024
-"""The largest divisor that a message suggests as a number of groups."""
+"""The largest divisor that a message suggests as a number of groups or the length of a block."""
+
+
+def list_divisors(count: int) -> str:
+    """Return the divisors of an axis's length for a message; `none` for an empty axis."""
+    return ", ".join(str(g) for g in range(1, min(count, _MOST_DIVISORS) + 1) if count % g == 0) or "none"
 
 
 def choose_axes(chosen: Choices, layout: Layout) -> tuple[int, ...]:
@@ -126,7 +131,7 @@ def choose_split(
         return None
     channel = _require_channel(layout) if norm.needs_groups else axes[-1]
     count = shape[channel]
-    divisors = ", ".join(str(g) for g in range(1, min(count, _MOST_DIVISORS) + 1) if count % g == 0) or "none"
+    divisors = list_divisors(count)
     if groups is None:
         raise UsageError(
             f"{norm.name} needs groups (--groups): the divisors of {count} (axis {channel}) are {divisors}"

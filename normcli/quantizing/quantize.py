@@ -159,9 +159,9 @@ def quantize_plan(
     Raises
     ------
     UsageError
-        If the norm has windows.
+        If the norm has windows, or rows do not divide into blocks.
     DataError
-        If the result is not finite or empty, or rows do not divide into blocks.
+        If the result is not finite or empty.
 
     Notes
     -----

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
+from normcli.norms.axes import list_divisors
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def find_view(shape: tuple[int, ...], per: str, channel: int | None) -> tuple[in
     Raises
     ------
     DataError
-        If there is no channel axis, or the last axis does not divide into blocks of N.
+        If there is no channel axis.
+    UsageError
+        If the last axis does not divide into blocks of N.
     """
     size, last = math.prod(shape), shape[-1] if shape else 1
     if per == "tensor":
@@ -44,8 +47,9 @@ def find_view(shape: tuple[int, ...], per: str, channel: int | None) -> tuple[in
         return 1, math.prod(shape[:channel]), shape[channel], math.prod(shape[channel + 1 :])
     block = last if per == "token" else int(per.partition(":")[2])
     if last % block:
-        raise DataError(
-            f"--per {per}: the last axis has {last} values, which do not divide into blocks of {block}"
+        raise UsageError(
+            f"--per {per}: the last axis has {last} values, which do not divide into blocks of {block}; "
+            f"try {list_divisors(last)}"
         )
     return 1, 1, size // block, block
 
@@ -116,7 +120,7 @@ def spread_scales(scales: Floats, shape: tuple[int, ...]) -> NDArray[Any]:
         If the scales have another shape.
     """
     found: NDArray[Any] = scales.reshape((1,) * len(shape)) if scales.size == 1 else scales
-    if scales.shape == shape[:-1]:
+    if shape and scales.shape == shape[:-1]:
         found = scales[..., np.newaxis]
     if found.ndim != len(shape) or any(not n or full % n for n, full in zip(found.shape, shape, strict=True)):
         raise DataError(f"scales have the shape {scales.shape}, which does not go with {shape}")

@@ -47,8 +47,8 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
     Parameters
     ----------
     specification : str
-        `FILE`; `FILE:KEY` for an array of an archive or store, or the columns of a table in place of those that
-        the options name; or `-` for standard input. The format is
+        `FILE`; `FILE:KEY` for an array of an archive or store, or the columns of a table, which the options
+        then leave open; or `-` for standard input. The format is
         recognized by the suffix; for standard input and pipes such as `<(command)`, by the first bytes.
     options : TableOptions
         The options for reading a table.
@@ -72,6 +72,7 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
 
         options.refuse(specification)
         return _name_columns(load_store(place, specification), options.wanted)
+    refuse_two_choices(specification, options)
     path, key = split_key(specification)
     try:
         mode = path.stat().st_mode
@@ -109,6 +110,16 @@ def split_key(specification: str) -> tuple[Path, str | None]:
     if not (file_format.has_keys or file_format.keeps_others):
         raise UsageError(f"{specification}: a {suffix} file holds one array and has no keys")
     return Path(path), key
+
+
+def refuse_two_choices(specification: str, options: TableOptions) -> None:
+    """Raise `UsageError` if `FILE:COLUMN` names columns of a table, and an option does, too."""
+    for option in ("columns", "exclude"):
+        if getattr(options, option) is None or find_place(specification) is not None:
+            continue
+        path, key = split_key(specification)
+        if key is not None and not find_format(str(path), "input").has_keys:
+            raise UsageError(f"{specification} names the columns; leave out --{option}")
 
 
 def _load_stream(
@@ -180,7 +191,7 @@ def _load_whole(
     file_format = file_format or FORMATS[recognize_format(head, name)]
     stream.seek(0)
     if key is not None and not file_format.has_keys:
-        key, options = None, options._replace(columns=key, exclude=None)
+        key, options = None, options._replace(columns=key, columns_source=f"{name}:{key}")
     found, how = file_format.read(stream, name, key, options)
     if not isinstance(found, FileTable):
         options.refuse(name)

@@ -151,3 +151,79 @@ def test_a_range_is_of_statistics_of_minmax(here, normcli):
     normcli("fit", "zscore", "x.npy", "-o", "s.npz")
     ran = normcli("apply", "s.npz", "x.npy", "--range", "0,1", "-o", "y.npy")
     assert (ran.code, ran.err) == (2, "normcli: --range is of minima and maxima; s.npz holds others\n")
+
+
+@pytest.fixture
+def tables(here):
+    (here / "t.csv").write_text("a,b,g\n1,2,p\n3,4,q\n5,7,p\n8,9,q\n")
+    (here / "dup.csv").write_text("x,x,g\n1,2,a\n3,4,b\n5,7,a\n8,8,b\n")
+    return here
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("zscore -i t.csv:a --columns b --print mean", "t.csv:a names the columns; leave out --columns"),
+        ("zscore -i t.csv:a --columns nope", "t.csv:a names the columns; leave out --columns"),
+        ("zscore -i t.csv:a --exclude a --print mean", "t.csv:a names the columns; leave out --exclude"),
+        ("fit zscore t.csv:a --columns b", "t.csv:a names the columns; leave out --columns"),
+        ("zscore -i t.csv:nope", "t.csv:nope: t.csv has no column 'nope'; it has a, b, g"),
+        ("zscore -i t.csv:1-9", "t.csv:1-9: t.csv has the columns 0 to 2, not 1-9"),
+        (
+            "check zscore -i t.csv --columns a,b --actual t.csv:nope",
+            "--actual: t.csv:nope: t.csv has no column 'nope'; it has a, b, g",
+        ),
+        (
+            "zscore -i dup.csv --by x --exclude g -o -",
+            "dup.csv has 2 columns called 'x': rename them, or group rows by the number of one: 0, 1",
+        ),
+        ("zscore -i t.csv --by g,g", "--by names the column 'g' of t.csv twice"),
+        ("zscore -i t.csv --by g,2", "--by names the column 'g' of t.csv twice"),
+        ("generate --shape 2,3 -f npy -o z.csv", "--format is of standard output: -o -; a file's name says its format"),
+        ("ln -i x.npy --follow-links", "--follow-links is of Zarr stores and HDF5 files; none is read"),
+        ("ln --data [[1,2]] --fill-missing", "--fill-missing is of Zarr stores and HDF5 files; none is read"),
+        ("fit zscore x.npy --follow-links", "--follow-links is of Zarr stores and HDF5 files; none is read"),
+    ],
+)  # fmt: skip
+def test_an_option_that_would_be_ignored_is_refused_by_what_was_given(line, message, tables, normcli):
+    ran = normcli(*line.split())
+    assert (ran.code, ran.out, ran.err) == (2, "", f"normcli: {message}\n")
+    assert not (tables / "z.csv").exists()
+
+
+@pytest.mark.usefixtures("tables")
+def test_a_column_of_the_other_file_is_named_beside_columns(normcli):
+    ran = normcli(*["check", "zscore", "-i", "t.csv", "--columns", "a", "--actual", "t.csv:a"])
+    assert (ran.code, ran.err) == (1, "")
+
+
+@pytest.mark.usefixtures("tables")
+def test_a_column_may_be_grouped_by_its_number_where_names_are_equal(normcli):
+    ran = normcli(*["zscore", "-i", "dup.csv", "--by", "2", "--columns", "1", "-o", "-"])
+    assert (ran.code, ran.out) == (0, "x,x,g\n1,-1.0,a\n3,-1.0,b\n5,1.0,a\n8,1.0,b\n")
+    ran = normcli(*["maxabs", "-i", "dup.csv", "--by", "0", "--columns", "1", "-o", "-"])
+    assert (ran.code, ran.out) == (0, "x,x,g\n1,1.0,a\n3,1.0,b\n5,1.0,a\n8,1.0,b\n")
+
+
+@pytest.mark.usefixtures("tables")
+def test_a_column_that_groups_its_own_rows_is_told_so(normcli):
+    ran = normcli(*["zscore", "-i", "t.csv", "--by", "a", "--columns", "a", "-o", "-"])
+    assert ran.code == 0
+    assert "normcli: t.csv: rows are grouped by a: each group has one value there\n" in ran.err
+
+
+@pytest.mark.usefixtures("tables")
+def test_fitted_columns_of_equal_names_are_used_together_or_not_at_all(normcli):
+    """A column got the other's statistics, or one column stood in for both."""
+    assert normcli(*["fit", "zscore", "dup.csv", "--exclude", "g", "-o", "d.npz"]).code == 0
+    right = normcli(*["zscore", "-i", "dup.csv", "--exclude", "g", "-o", "-"]).out
+    for columns in ("--columns x", "--columns x,x", "--columns 0,1", "--exclude g"):
+        assert normcli(*f"apply d.npz dup.csv {columns} -o -".split()).out == right
+    for columns, found in (
+        ("--columns 0", "there is only one of x"),
+        ("", "there is also g; there are two of x"),
+    ):
+        ran = normcli(*f"apply d.npz dup.csv {columns} -o -".split())
+        told = f"normcli: dup.csv has other columns than x, x: {found}; --columns x takes those alone\n"
+        assert (ran.code, ran.out, ran.err) == (3, "", told)

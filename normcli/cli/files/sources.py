@@ -97,13 +97,16 @@ def require_one_stream(settings: Settings, *others: str | None) -> None:
 def load_actual(name: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:
     """Return a tensor to compare with the input; a table's columns are arranged by the names `columns`.
 
-    The file is read with the input's options for tables. If they do not apply to it (it is no table, or has no
-    such columns), it is read whole.
+    The file is read with the input's options for tables; `FILE:COLUMN` names its own columns. If they do not
+    apply to it (it is no table, or has no such columns), it is read whole.
     """
-    from normcli.tensors.files import load
+    from normcli.tensors.files import load, split_key
 
+    table = settings.source.table()
     try:
-        tensor = load_file(name, settings)
+        if split_key(name)[1] is not None:
+            table = table._replace(columns=None, exclude=None)
+        tensor = _note_remarks(load(name, table), settings)
     except UsageError:
         tensor = load(name)
     return tensor._replace(values=tensor.arrange(columns))

@@ -14,6 +14,8 @@ from normcli.language import translate
 from normcli.norms.options import NAMES
 from normcli.norms.request import Request
 from normcli.printable import format_count, make_printable
+from normcli.tensors.held_files import Stores
+from normcli.tensors.tensor import find_place
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -287,6 +289,20 @@ _KINDS = (
 """The records of `Settings` behind the request, in their order."""
 
 
+def _require_store(values: Mapping[str, Any]) -> None:
+    """Raise `UsageError` if a rule of stores is set, and no text that is read may name a store."""
+    words = [word for name, word in _RULES.items() if getattr(Stores.rules, name)]
+    read = [value for name, value in values.items() if name not in ("output", "stats_output")]
+    texts = [text for value in read for text in (value if isinstance(value, tuple) else (value,))]
+    found = any(isinstance(text, str) and (find_place(text) or {*text} & {"*", "?"}) for text in texts)
+    if words and not found and values.get("files_from") is None:
+        raise UsageError(f"{words[0]} is of Zarr stores and HDF5 files; none is read")
+
+
+_RULES = {"follows_links": "--follow-links", "fills_missing": "--fill-missing"}
+"""The option that sets each field of `StoreRules`."""
+
+
 def parse_settings(
     norm: str, values: Mapping[str, Any], params: Sequence[click.Parameter]
 ) -> tuple[Settings, dict[str, Any]]:
@@ -302,7 +318,13 @@ def parse_settings(
         The values of all parameters, as click parsed them.
     params : sequence of click.Parameter
         The command's parameters, whose defaults tell which options were given.
+
+    Raises
+    ------
+    UsageError
+        If an option of stores is given and no store is read.
     """
+    _require_store(values)
     values = {**values, "inputs": (*values.get("files", ()), *values.get("inputs", ()))}
     records: list[Any] = [
         kind(**{name: values[name] for name in kind._fields if name in values}) for kind in _KINDS

@@ -34,7 +34,8 @@ UNNAMED = "its columns have no names: they are taken to be {}"
 def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], str | None]:
     """Return the places of the columns that make up the tensor, and a note, or None.
 
-    The note says that columns are wanted by name and the table has no names. `rows.is_picked` is set to whether
+    The note says that columns are wanted by name and the table has no names, or that rows are grouped by one of
+    the columns. `rows.is_picked` is set to whether
     the caller named the columns.
 
     Raises
@@ -58,15 +59,19 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
         if all(names.count(name) == 1 for name in wanted):
             chosen = tuple(map(names.index, wanted)) or chosen
     if options.columns is not None:
-        chosen = _find_places(rows, options.columns, "--columns")
+        chosen = _find_places(rows, options.columns, options.columns_source)
     elif options.exclude is not None:
         left_out = _find_places(rows, options.exclude, "--exclude")
         chosen = tuple(place for place in chosen if place not in left_out)
     if not chosen:
         raise UsageError(f"{rows.name}: no column is left to work on")
+    note, grouping = None, [name_column(rows, place) for place in chosen if place in by]
+    if grouping:
+        note = f"rows are grouped by {list_names(grouping)}: each group has one value there"
     if options.wanted is None:
-        return chosen, None
-    return match_columns(rows, chosen, options.wanted)
+        return chosen, note
+    chosen, unnamed = match_columns(rows, chosen, options.wanted, options.columns_source)
+    return chosen, "; ".join(filter(None, (note, unnamed))) or None
 
 
 def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
@@ -75,7 +80,7 @@ def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
     Raises
     ------
     UsageError
-        If a column does not exist, or is named twice.
+        If a column does not exist or is named twice, or several columns have a name.
     """
     names = rows.names or ()
     wanted = [text] if text in names else [name.strip() for name in split_names(text, "--by")]
@@ -83,18 +88,27 @@ def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
     places = {name: names.index(name) if name in names else numbers.get(name) for name in wanted or [text]}
     found = [*places.values()]
     for name, place in places.items():
-        if place is None or found.count(place) > 1 or wanted.count(name) > 1:
+        if place is None:
             known = (
                 ", ".join(map(shorten, names[:_LISTED]))
                 or f"no names of columns, but numbers from 0 to {rows.width - 1}"
             )
-            which = f"no column {shorten(name)!r}" if place is None else f"one column {shorten(name)!r}"
-            raise UsageError(f"{rows.name} has {which} to group its rows by; it has {known}")
+            raise UsageError(
+                f"{rows.name} has no column {shorten(name)!r} to group its rows by; it has {known}"
+            )
+        if found.count(place) > 1 or wanted.count(name) > 1:
+            raise UsageError(f"--by names the column {shorten(name)!r} of {rows.name} twice")
+        equal = [str(number) for number, other in enumerate(names) if other == name]
+        if len(equal) > 1:
+            raise UsageError(
+                f"{rows.name} has {len(equal)} columns called {shorten(name)!r}: rename them, or group rows by "
+                f"the number of one: {', '.join(equal)}"
+            )
     return tuple(place for place in found if place is not None)
 
 
 def match_columns(
-    rows: Rows, chosen: tuple[int, ...], wanted: tuple[str, ...]
+    rows: Rows, chosen: tuple[int, ...], wanted: tuple[str, ...], columns_source: str
 ) -> tuple[tuple[int, ...], str | None]:
     """Return the chosen columns in the order of the wanted names, and None.
 
@@ -115,10 +129,11 @@ def match_columns(
     try:
         places = match_names([rows.names[place] for place in chosen], wanted, rows.name)
     except DataError as error:
-        if not set(wanted) <= set(rows.names):
+        if any(rows.names.count(name) != wanted.count(name) for name in wanted):
             raise
-        remedy = f"--columns {shlex.quote(join_names(wanted))} takes those alone"
-        raise DataError(f"{error}; {remedy}") from error
+        listed = shlex.quote(join_names(tuple(dict.fromkeys(wanted))))
+        taking = f"--columns {listed}" if columns_source == "--columns" else f"{rows.name}:{listed}"
+        raise DataError(f"{error}; {taking} takes those alone") from error
     return tuple(chosen[place] for place in places), None
 
 
@@ -142,7 +157,7 @@ def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
             raise UsageError(f"{option}: {rows.name} has no column {shorten(part)!r}; it has {known}{remedy}")
         first, last = int(numbered[1]), int(numbered[2] or numbered[1])
         if not first <= last < rows.width:
-            raise UsageError(f"{option} {part}: {rows.name} has the columns 0 to {rows.width - 1}")
+            raise UsageError(f"{option}: {rows.name} has the columns 0 to {rows.width - 1}, not {part}")
         found.update(dict.fromkeys(range(first, last + 1)))
     if not found:
         raise UsageError(f"{option} names no column")
@@ -153,7 +168,7 @@ def split_names(text: str, option: str) -> list[str]:
     """Return the names and numbers in an option's list of columns; raise `UsageError` if it is no list."""
     if text.strip() and _LIST_OF_NAMES.fullmatch(text) is None:
         raise UsageError(
-            f"{option} {shorten(text)!r} is no list of names; quotes go around a name with a comma"
+            f"{option}: {shorten(text)!r} is no list of names; quotes go around a name with a comma"
         )
     return [quoted[1:-1].replace('""', '"') if quoted else plain for quoted, plain in _NAMED.findall(text)]
 
@@ -200,8 +215,8 @@ def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> lis
     Raises
     ------
     DataError
-        If a wanted name is missing, there are other names, or two names are equal; never if the names are the
-        wanted ones in the same order.
+        If a wanted name is missing, there are other names, or two names of either are equal; never if the
+        names are the wanted ones in the same order.
     """
     if tuple(names) == tuple(wanted):
         return list(range(len(names)))
@@ -211,6 +226,10 @@ def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> lis
             ("there is no", [name for name in wanted if name not in names]),
             ("there is also", [name for name in names if name not in wanted]),
             ("there are two of", sorted({name for name in names if list(names).count(name) > 1})),
+            (
+                "there is only one of",
+                sorted({name for name in names if wanted.count(name) > names.count(name)}),
+            ),
         )
         if found
     ]

@@ -41,6 +41,8 @@ class TableOptions(NamedTuple):
         Whether, without `columns` and `exclude`, the wanted columns are chosen and others left out.
     by : str or None
         The names of the columns that rows are grouped by; they are left out unless `columns` names them.
+    columns_source : str
+        The words of the caller that give `columns`, for messages: `--columns`, or `FILE:COLUMN`.
     """
 
     columns: str | None = None
@@ -52,6 +54,7 @@ class TableOptions(NamedTuple):
     wanted: tuple[str, ...] | None = None
     takes_wanted: bool = False
     by: str | None = None
+    columns_source: str = "--columns"
 
     def refuse(self, subject: str, *, but: Sequence[str] = ()) -> None:
         """Raise `UsageError` if an option is set that the input cannot have, as it is no such table.

@@ -125,7 +125,7 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
     table = settings.source.table()._replace(takes_wanted=True, by=by)
     named = list(name_tensors(paths, table))
     if settings.source.columns is not None:
-        kept = kept.take_columns(tuple(split_names(settings.source.columns, "--columns")))
+        kept = kept.take_columns(tuple(dict.fromkeys(split_names(settings.source.columns, "--columns"))))
     request = settings.request
     if request.range is not None and not kept.subject.plan(1).norm.spans_range:
         raise UsageError(f"--range is of minima and maxima; {stats} holds others")

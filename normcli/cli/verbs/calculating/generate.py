@@ -31,6 +31,8 @@ def _run(settings: Settings) -> None:
     answer = settings.answer
     if answer.output in (None, STANDARD_STREAM):
         answer = answer._replace(output=STANDARD_STREAM, format_name=answer.format_name or "json")
+    elif answer.format_name is not None:
+        raise UsageError("--format is of standard output: -o -; a file's name says its format")
     destination = cast("Destination", choose_tensor_file(answer))
     from normcli.tensors.formats.file_formats import Saved
     from normcli.tensors.random.generate import generate
