@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+IMPORT_ML_DTYPES = "import ml_dtypes  # with it, NumPy knows bfloat16"
+
+NUMPY_READER = "safetensors.numpy"
+"""The module that reads safetensors files as arrays of NumPy."""
+
+
 class Arrays(NamedTuple):
     """The arrays of one framework: a template of code for each operation.
 
@@ -49,6 +55,9 @@ class Arrays(NamedTuple):
         Function that templates call → its definition.
     activations : mapping of str to str
         Name of an `Activation` → the code of the activation of an array `gate`.
+    reader : str
+        The module whose `load_file` reads safetensors files: for PyTorch, which takes no bfloat16 of
+        NumPy, its own.
     """
 
     name: str
@@ -64,6 +73,7 @@ class Arrays(NamedTuple):
     setup: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     helpers: Mapping[str, str] = MappingProxyType({})
     activations: Mapping[str, str] = MappingProxyType({})
+    reader: str = NUMPY_READER
 
 
 def _name_activations(prefix: str, **others: str) -> dict[str, str]:
@@ -158,6 +168,7 @@ _TORCH = Arrays(
         gelu="torch.nn.functional.gelu(gate)",
     )
     | {"gelu-tanh": 'torch.nn.functional.gelu(gate, approximate="tanh")'},
+    reader="safetensors.torch",
 )
 
 _KERAS = Arrays(

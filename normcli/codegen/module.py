@@ -6,7 +6,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING
 
-from normcli.codegen.arrays import FRAMEWORKS
+from normcli.codegen.arrays import FRAMEWORKS, IMPORT_ML_DTYPES
 from normcli.codegen.by_hand import Statement, write_by_hand
 from normcli.codegen.own_call import write_own_call
 from normcli.codegen.task import write_numbers, write_source
@@ -47,14 +47,14 @@ def write_module(task: Task, framework: str) -> str:
     arrays, plan = FRAMEWORKS[framework], task.plan
     call = CALLS.get((framework, plan.norm.name))
     obstacles = task.list_obstacles(call)
-    made = {source.name: write_source(source) for source in task.sources}
+    made = {source.name: write_source(source, arrays) for source in task.sources}
     imports = {
         "import numpy as np",
         *arrays.imports,
         *(line for each in made.values() for line in each.imports),
     }
     if is_bfloat16(task.dtype) and arrays.bfloat16:
-        imports.add("import ml_dtypes")
+        imports.add(IMPORT_ML_DTYPES)
     own = None if obstacles else call
     body = list(write_body(task, arrays, own))
     helpers = [text for name, text in arrays.helpers.items() if any(f"{name}(" in line.code for line in body)]
@@ -119,15 +119,15 @@ def _write_main(task: Task, arrays: Arrays, made: dict[str, TensorCode]) -> Iter
     """Yield the lines that make the inputs and print the result."""
     dtype = _name_dtype(arrays, task.dtype)
     for source in task.sources:
-        name, code = source.name, made[source.name].code
-        is_numpy = arrays.make == "{x}"
-        if is_numpy and source.values.dtype != task.dtype:
+        name, (code, *_, is_native) = source.name, made[source.name]
+        is_made = is_native or arrays.make == "{x}"
+        if is_made and source.values.dtype != task.dtype:
             code = arrays.cast.format(x=code, dtype=dtype)
         yield f"{name} = {code}"
         shape = task.plan.parameters.shape
         if name in task.plan.norm.parameter_names and source.values.shape != shape:
-            yield f"{name} = np.broadcast_to({name}, {shape})"
-        if not is_numpy:
+            yield f"{name} = {arrays.name if is_native else 'np'}.broadcast_to({name}, {shape})"
+        if not is_made:
             yield f"{name} = {arrays.make.format(x=name, dtype=dtype)}"
     others = [f"{source.name}={source.name}" for source in task.sources[1:]]
     yield f"print(normalize({', '.join(['x', *others])}))"

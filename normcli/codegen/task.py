@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.codegen.arrays import IMPORT_ML_DTYPES, NUMPY_READER
 from normcli.dtypes import is_bfloat16, is_half
 from normcli.errors import UsageError
 from normcli.tuples import NamedTuple
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.codegen.arrays import Arrays
     from normcli.engine.inputs import Inputs
     from normcli.norms.calls import Call
     from normcli.norms.plan import Plan
@@ -75,28 +77,31 @@ class TensorCode(NamedTuple):
     Parameters
     ----------
     code : str
-        An expression whose value is the tensor, as a NumPy array.
+        An expression whose value is the tensor.
     imports : tuple of str
         The import lines that the expression needs, besides NumPy's.
     numbers : str or None
         The numbers of the constant in the expression, whose name is the tensor's in upper case; None without
         a constant.
+    is_native : bool
+        Whether the value is an array of the framework, not of NumPy.
     """
 
     code: str
     imports: tuple[str, ...] = ()
     numbers: str | None = None
+    is_native: bool = False
 
 
-def write_source(source: NamedTensor) -> TensorCode:
-    """Return the code that makes or loads a tensor.
+def write_source(source: NamedTensor, arrays: Arrays) -> TensorCode:
+    """Return the code that makes or loads a tensor, in a framework.
 
     Raises
     ------
     UsageError
         If it has more than `_MOST_TYPED` numbers, and no call of NumPy or safetensors loads or draws it.
     """
-    made = _write_draw(source.recipe) or _write_load(source)
+    made = _write_draw(source.recipe) or _write_load(source, arrays)
     if made is not None:
         return made
     values = source.values
@@ -132,7 +137,7 @@ def _write_draw(recipe: Recipe | None) -> TensorCode | None:
     return TensorCode(f"{generator}.{draw.format(low=low, high=high, shape=recipe.shape)}")
 
 
-def _write_load(source: NamedTensor) -> TensorCode | None:
+def _write_load(source: NamedTensor, arrays: Arrays) -> TensorCode | None:
     """Return the call that loads a tensor; None if it is from no file that a single call can load."""
     if source.file is None:
         return None
@@ -142,8 +147,11 @@ def _write_load(source: NamedTensor) -> TensorCode | None:
     if found is not None and found["kind"].lower() == "npz":
         return TensorCode(f"np.load({_quote(found['path'])})[{_quote(found['key'])}]")
     if found is not None:
-        load = f"safetensors.numpy.load_file({_quote(found['path'])})[{_quote(found['key'])}]"
-        return TensorCode(load, ("import safetensors.numpy",))
+        reader, imports = arrays.reader, [f"import {arrays.reader}"]
+        if is_bfloat16(source.values.dtype) and arrays.bfloat16:
+            imports.append(IMPORT_ML_DTYPES)
+        load = f"{reader}.load_file({_quote(found['path'])})[{_quote(found['key'])}]"
+        return TensorCode(load, tuple(imports), is_native=reader != NUMPY_READER)
     return TensorCode(f"np.load({_quote(file)})") if file.lower().endswith(".npy") else None
 
 

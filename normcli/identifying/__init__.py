@@ -6,7 +6,7 @@
 * `models`: what may have divided a group, or maps without statistics, and how surely values show it
 * `faults`: the faults of a kernel, looked for in each part of a norm
 * `confirmation`: matches of a sample, tested on all groups of a large tensor
-* `grouped_check`: a table whose rows are normalized group by group, and what was done instead
+* `grouped_check`: a table whose rows are normalized group by group; `grouped_diagnosis`: what was done instead
 * `attempts`: candidates for the arithmetic of a kernel, scored
 * `usual_norm`: the norm by default that goes with a given gate, or with codes and scales
 * `reproduction`: which algorithm gives the last bits

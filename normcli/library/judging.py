@@ -20,6 +20,7 @@ from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
 from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.grouped_check import GroupedTable
+from normcli.identifying.grouped_diagnosis import diagnose_groups
 from normcli.identifying.models.matrix_model import find_start
 from normcli.identifying.question import Identification, Kind, Question
 from normcli.identifying.usual_norm import identify_gated
@@ -178,7 +179,7 @@ def check(
     tensor = Tensor(asked.values, "x", plan.grid.columns, by=group_rows(by, asked.values))
     table = GroupedTable(tensor, Tensor(theirs, "actual"), affine, rule, tolerate, asked.effort)
     grouped = table.compare(plan.request)
-    told = None if grouped.checked.ok else table.diagnose(plan.request, grouped)
+    told = None if grouped.checked.ok else diagnose_groups(table, plan.request, grouped)
     sources, warnings = {checking.NORMALIZED: "actual"}, grouped.warnings
     answer = GroupedVerdict(
         plan, tensor, affine, sources, grouped.checked, warnings, diagnosis=told, found=grouped

@@ -24,10 +24,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
+    from normcli.quantizing.formats import QuantizedFormat
     from normcli.quantizing.quantize import Quantized
 
 _OWN_ROUNDING = 32 * 2.0**-23
 """The largest relative error of the scales of a right kernel in float32: 32 ulp."""
+
+_SIGN_OF_EIGHT_BITS = 7
+"""The number of the sign's bit in a code of 8 bits, from 0."""
 
 _TRIED_ULP = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 """The tolerances that are tried; the least with which everything passes is advised."""
@@ -140,16 +144,25 @@ def judge_quantized(
     Raises
     ------
     DataError
-        If shapes do not fit.
+        If shapes do not fit, or the codes are numbers that the format does not have.
     """
     parts, row, shape = [], found.asked.row, found.values.shape
     theirs = meant = spread_scales(found.factors, shape)
     if scales is not None:
         whole = float(found.tensor_scale if tensor_scale is None else np.float32(tensor_scale.reshape(-1)[0]))
         theirs = spread_scales(decode_scales(scales, row) * (whole if row.has_tensor_scale else 1.0), shape)
-        parts.append(_judge_scales(found, theirs, scales.size, names_rules))
-        is_inverse = parts[0].fault == "scale-inverse"
-        meant = 1.0 / np.where(theirs == 0.0, np.inf, theirs) if is_inverse else theirs
+        right = float(found.tensor_scale)
+        is_reciprocal = row.has_tensor_scale and whole != right and _is_near(np.array(whole * right), 1.0)
+        meant = spread_scales(decode_scales(scales, row) * right, shape) if is_reciprocal else theirs
+        part = _judge_scales(found, meant, scales.size, names_rules)
+        if is_reciprocal and part.ok:
+            told = "the tensor scale is 1 / scale: its reciprocal is stored"
+            part = part._replace(different=scales.size, fault="scale-tensor-inverse", cause=told)
+        elif is_reciprocal:
+            part, meant = _judge_scales(found, theirs, scales.size, names_rules), theirs
+        if part.fault == "scale-inverse":
+            meant = 1.0 / np.where(theirs == 0.0, np.inf, theirs)
+        parts.append(part)
     if codes is not None:
         numbers = _read_codes(codes, found)
         parts.append(_judge_codes(found, numbers, meant, names_rules))
@@ -196,17 +209,38 @@ def _count_codes_beyond(found: Quantized, theirs: Floats, scales: Floats, allowe
 
 
 def _read_codes(codes: NDArray[Any], found: Quantized) -> Floats:
-    """Return the numbers of given codes in float64; raise `DataError` if the shape does not fit."""
+    """Return the numbers of given codes in float64; raise `DataError` if they are none or of another shape."""
     shape, grid = found.values.shape, found.asked.row.grid
     if codes.dtype == np.uint8 and not grid.is_integer:
-        if codes.shape == (*shape[:-1], shape[-1] // 2) and grid.sign_place < 4:
+        if grid.sign_place < 4 and shape and codes.shape == (*shape[:-1], shape[-1] // 2):
             codes = np.stack([codes & 15, codes >> 4], axis=-1).reshape(shape)
         numbers = decode(codes, grid)
     else:
         numbers = codes.astype(np.float64)
     if numbers.shape != shape:
         raise DataError(f"codes have the shape {codes.shape}, not {shape}")
+    if codes.dtype != np.uint8 or grid.is_integer:
+        _require_codes(numbers, codes.dtype, found.asked.row)
     return numbers
+
+
+def _require_codes(numbers: Floats, dtype: np.dtype[Any], row: QuantizedFormat) -> None:
+    """Raise `DataError` unless all numbers are of a format.
+
+    Taken besides those that exact codes have are −128 of int8, and NaN and infinities of 8-bit floats.
+    """
+    grid, is_finite = row.grid, np.isfinite(numbers)
+    right = round_quotients(np.where(is_finite, numbers, 0.0), 1.0, grid).values == numbers
+    if grid.is_integer:
+        right |= numbers == -grid.largest - 1.0
+    elif grid.sign_place == _SIGN_OF_EIGHT_BITS:
+        right |= ~is_finite
+    if not right.all():
+        wrong = numbers[~right].reshape(-1)[0]
+        raise DataError(
+            f"--actual holds {dtype} numbers that are no {row.name} codes, such as {wrong:g}"
+            + ("" if dtype.kind in "biu" else "; is it the result before quantizing?")
+        )
 
 
 @np.errstate(all="ignore")

@@ -120,7 +120,7 @@ def spread_scales(scales: Floats, shape: tuple[int, ...]) -> NDArray[Any]:
         If the scales have another shape.
     """
     found: NDArray[Any] = scales.reshape((1,) * len(shape)) if scales.size == 1 else scales
-    if scales.shape == shape[:-1]:
+    if shape and scales.shape == shape[:-1]:
         found = scales[..., np.newaxis]
     if found.ndim != len(shape) or any(not n or full % n for n, full in zip(found.shape, shape, strict=True)):
         raise DataError(f"scales have the shape {scales.shape}, which does not go with {shape}")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine import single as engine
-from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
 
 if TYPE_CHECKING:
@@ -74,12 +73,8 @@ def normalize_one_group(result: Result, group: int) -> NDArray[Any]:
 
 
 def _has_whole(result: Result) -> bool:
-    return (
-        result.is_normalized
-        or result.input.size <= SMALL
-        or result.running is not None
-        or result.selection is not None  # what was measured elsewhere, no part can measure again
-    )
+    uncut = result.inputs._replace(gamma=None, beta=None, clip=None)  # no part is cut out of these inputs
+    return result.is_normalized or result.input.size <= SMALL or any(given is not None for given in uncut)
 
 
 def _normalize_picked(result: Result, picks: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
@@ -93,5 +88,5 @@ def _normalize_picked(result: Result, picks: Sequence[NDArray[np.intp]]) -> NDAr
         spread = parameter.reshape(plan.parameters.view_shape)
         return spread[np.ix_(*(p if n > 1 else p[:1] * 0 for p, n in zip(picks, spread.shape, strict=True)))]
 
-    inputs = Inputs(take(result.gamma), take(result.beta))
+    inputs = result.inputs._replace(gamma=take(result.gamma), beta=take(result.beta))
     return run(plan.restrict(part.shape), part, inputs, effort=result.effort)[0]

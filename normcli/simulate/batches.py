@@ -64,7 +64,9 @@ class Population(NamedTuple):
 
     @property
     def sample_count(self) -> int:
-        """The number of samples."""
+        """The number of samples; raises `UsageError` if the values have no axis."""
+        if not self.values.ndim:
+            raise UsageError("a tensor of 0 axes holds no samples")
         return int(self.values.shape[self.axis])
 
     def require_batches(self, sizes: Sequence[int], option: str = "batches") -> None:

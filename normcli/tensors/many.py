@@ -11,13 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from normcli.errors import DataError, NormError, UsageError
 from normcli.tensors.files import load, refuse_two_choices, split_key
 from normcli.tensors.formats.file_formats import FORMATS
-from normcli.tensors.formats.npz import find_arrays
-from normcli.tensors.formats.safetensors import list_names, load_opaque
+from normcli.tensors.formats.npz import find_arrays, read_npz
+from normcli.tensors.formats.safetensors import list_names, read_safetensors
+from normcli.tensors.held_files import open_regular
 from normcli.tensors.tables.tables import AS_FOUND
 from normcli.tensors.tensor import STANDARD_STREAM, find_place
 from normcli.tuples import NamedTuple
@@ -154,14 +153,10 @@ def load_all(path: str) -> dict[str, NDArray[Any]]:
 def _load_member(path: str, key: str) -> NDArray[Any]:
     try:
         return load(f"{path}:{key}").values
-    except DataError:
-        if path.lower().endswith(".safetensors"):
-            return load_opaque(path, key)
-        with np.load(path, allow_pickle=False) as archive:
-            if archive[key].dtype.kind != "c":
-                raise
-            values: NDArray[Any] = archive[key]
-            return values
+    except DataError:  # of a damaged file, which is raised again, or of a dtype not calculated with
+        read = read_safetensors if path.lower().endswith(".safetensors") else read_npz
+        with open_regular(path) as stream:
+            return read(stream, path, key, takes_any=True)
 
 
 def describe_source(name: str) -> str:

@@ -187,3 +187,9 @@ def test_an_observer_sees_each_batch(words, normcli, monkeypatch):
     assert normcli("simulate", *words.split(), "--shape", "64,3").code == 0
     assert sum(expected) == sum(done)
     assert len(done) >= 6
+
+
+@pytest.mark.parametrize("what", ["training", "batch-size --norms ln", "batch-size --norms ln --batches 1"])
+def test_a_tensor_of_no_axes_holds_no_samples(what, normcli):
+    ran = normcli("simulate", *what.split(), "--data", "1.5")
+    assert (ran.code, ran.err) == (2, "normcli: a tensor of 0 axes holds no samples\n")

@@ -415,3 +415,46 @@ def test_the_code_of_a_gate_is_formatted(emit_gated, tmp_path):
 def test_bounds_have_no_code(normcli):
     ran = normcli("ln", "--data", "[[1, 2]]", "--clip", "0,1", "--emit", "numpy")
     assert (ran.code, "--clip is left out of --emit" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("order", GateOrder)
+@pytest.mark.parametrize(("kinds", "framework"), [
+    pytest.param(kinds, framework, id="-".join((*kinds, framework)), marks=() if framework == "numpy" else pytest.mark.peers)
+    for kinds in (("bfloat16", "bfloat16"), ("float32", "bfloat16"), ("bfloat16", "float64"))
+    for framework in ("numpy", "torch", "keras", "flax")
+])  # fmt: skip
+def test_bfloat16_is_read_from_safetensors(order, kinds, framework, normcli, tmp_path, rng, monkeypatch):
+    """Run in a new process, in which nothing but the code itself has made NumPy know bfloat16."""
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    pytest.importorskip(framework)
+    pytest.importorskip("ml_dtypes")
+    numpy = pytest.importorskip("safetensors.numpy")
+    x, z = (rng.normal(size=(4, 6)).astype(kind) for kind in kinds)
+    file = tmp_path / "s.safetensors"
+    numpy.save_file({"x": x, "z": z, "g": np.array([1.5], kinds[1])}, file)
+    asked = [
+        "rms",
+        "-i",
+        f"{file}:x",
+        "--gate",
+        f"{file}:z",
+        "--gate-order",
+        order.value,
+        "--gamma",
+        f"{file}:g",
+    ]
+    out = tmp_path / "code.py"
+    assert normcli(*asked, "--emit", framework, "-o", out).err == ""
+    assert normcli(*asked, "-o", tmp_path / "y.npy", "--dtype", "float64", "-q").code == 0
+    with out.open("a") as code:
+        code.write(
+            "    y = normalize(x, gate=gate, gamma=gamma)\n"
+            "    y = y.detach().float() if hasattr(y, 'detach') else y.astype(np.float32)\n"
+            f"    np.save({str(tmp_path / 'made.npy')!r}, y)\n"
+        )
+    ran = subprocess.run([sys.executable, out], capture_output=True, text=True)
+    assert (ran.returncode, "Warning" in ran.stderr) == (0, False), ran.stderr
+    tolerance = 0.02 if kinds[0] == "bfloat16" else 1e-4
+    np.testing.assert_allclose(
+        np.load(tmp_path / "made.npy"), np.load(tmp_path / "y.npy"), tolerance, tolerance
+    )

@@ -79,6 +79,88 @@ def test_rows_that_were_normalized_together_are_told(rewards, normcli, tmp_path)
 
 
 @pytest.mark.parametrize(
+    ("ddof", "eps", "option"),
+    [
+        (1, 0.0, "--ddof 1"),
+        (0, 1e-3, "--eps 0.001 --eps-mode outside"),
+        (1, 1e-3, "--eps 0.001 --eps-mode outside --ddof 1"),
+    ],
+)
+def test_rows_that_were_normalized_together_as_another_request_says_are_told(
+    ddof, eps, option, rewards, tmp_path
+):
+    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
+    told = check(score(whole[:, 1:], ddof, eps), whole[:, 1:], "zscore", by=whole[:, 0]).diagnosis
+    assert told.cause == "zscore differs: the rows of all groups were normalized together"
+    assert told.evidence == (f"every value agrees with {option}",)
+
+
+def test_of_the_requests_that_agree_the_nearest_is_named(rewards, tmp_path):
+    """A table is within the tolerance of --eps 1e-12 --eps-mode inside, too."""
+    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
+    x, prompts = whole[:, 1:], whole[:, 0]
+    y = rewards("y.csv", lambda x: score(x, 1, 1e-8))
+    told = check(y, x, "zscore", by=prompts, like="trl").diagnosis
+    assert (told.cause, told.alternatives) == ("zscore differs: it is that of --eps 1e-08", ())
+    y = rewards("y.csv", lambda x: score(x, 1)).astype("float32")
+    told = check(y, x, "zscore", by=prompts, like="trl").diagnosis
+    assert told.cause == "zscore differs: it is that of --eps 0"
+    assert "--eps 1e-08" in told.alternatives
+    assert "--eps 1e-05" not in told.alternatives
+
+
+def test_several_wrong_values_of_a_right_table_are_told(rewards, tmp_path):
+    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
+    x, prompts = whole[:, 1:], whole[:, 0]
+    y = rewards("y.csv", score)
+    y[3, 1], y[40, 0] = 0.0, np.nan
+    told = check(y, x, "zscore", by=prompts).diagnosis
+    assert told.cause == "zscore differs: y is right, except for 2 values"
+    assert told.evidence[0].startswith("row 41, column 0: nan, where ")
+    assert told.fault == "where-values"
+
+
+def noise(x):
+    return np.random.default_rng(5).normal(0, 1e-3, x.shape)
+
+
+@pytest.mark.parametrize(
+    ("call", "cause"),
+    [
+        pytest.param(
+            lambda x: score(x) + noise(x), "zscore differs: y is nearly the norm of each group", id="noise"
+        ),
+        pytest.param(
+            lambda x: score(x) * 1.002, "zscore differs: every value is multiplied by 1.002", id="factor"
+        ),
+    ],
+)
+def test_small_errors_in_all_groups_are_told(call, cause, rewards, tmp_path):
+    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
+    told = check(rewards("y.csv", call), whole[:, 1:], "zscore", by=whole[:, 0]).diagnosis
+    assert told.cause == cause
+
+
+def test_a_table_of_which_nothing_is_known_needs_no_gamma(rewards, tmp_path):
+    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
+    y = rewards("y.csv", lambda x: np.random.default_rng(7).standard_normal(x.shape))
+    told = check(y, whole[:, 1:], "zscore", by=whole[:, 0]).diagnosis
+    assert (told.verdict, told.next_step) == ("none", None)
+
+
+@pytest.mark.parametrize(
+    ("ddof", "cause"),
+    [(0, "y holds float16 numbers, though x is float64"), (1, "it is that of --ddof 1")],
+)
+def test_a_table_of_half_precision_is_judged_as_such(ddof, cause, rewards, tmp_path):
+    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
+    y = rewards("y.csv", lambda x: score(x, ddof).astype("float16").astype(float))
+    told = check(y, whole[:, 1:], "zscore", by=whole[:, 0]).diagnosis
+    assert told.cause == f"zscore differs: {cause}"
+    assert ddof == 0 or told.evidence[0] == "y holds float16 numbers"
+
+
+@pytest.mark.parametrize(
     ("ddof", "evidence"),
     [
         (0, "it is the standard deviation of all rows"),
@@ -107,7 +189,9 @@ def test_the_worst_value_and_the_groups_that_differ_are_named(rewards, normcli, 
     assert f"n=4 c=0   group prompt={prompt} reward" in ran.out
     assert "1 of 12 groups differs" in ran.out
     assert "12.5 %" in ran.out
-    assert f"of the rows of prompt={prompt} reward, counted by themselves" in ran.out
+    assert "zscore differs: y is right, except for 1 value" in ran.out
+    right = f"row 5, column reward: {y[4, 0] + 1:.6g}, where {y[4, 0]:.6g} is right"
+    assert right in ran.out
     rows = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "-f", "csv").lines
     assert rows[0] == "compared,prompt,column,mismatches,max_ulp"
     assert rows[1].startswith(f"normalized,{prompt},reward,1,")

@@ -92,6 +92,20 @@ def test_what_is_exact_is_right_as_bits_and_as_numbers(name, x):
     assert [part.different for part in judge_quantized(found, wrong, found.scales)] == [0, 1]
 
 
+def test_a_tensor_scale_that_is_stored_as_its_reciprocal_is_named(x):
+    found = quantize(x, "ln", "nvfp4")
+    stored = np.float32(1.0) / found.tensor_scale
+    scales, codes = judge_quantized(found, found.codes, found.scales, stored)
+    assert (scales.ok, scales.fault, codes.ok) == (False, "scale-tensor-inverse", True)
+    assert (scales.text, scales.cause) == (
+        "96 of 96 scales differ",
+        "the tensor scale is 1 / scale: its reciprocal is stored",
+    )
+    assert not judge_quantized(found, found.codes, found.scales, stored, unit=x * 0 + 1e-7, max_ulp=1.0)[0].ok
+    other = judge_quantized(found, found.codes, np.roll(found.scales, 1, 0), stored)[0]
+    assert other.fault != "scale-tensor-inverse"
+
+
 @pytest.mark.parametrize("shape", [(12,), (12, 1), (12, 128), ()])
 def test_scales_may_be_of_any_shape_that_goes_with_the_tensor(shape, x):
     found = quantize(x, "ln", "int8", per="token" if shape else "tensor")

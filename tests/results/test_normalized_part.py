@@ -10,6 +10,7 @@ from normcli.engine.inputs import Inputs
 from normcli.norms.rules import AxesRule
 from normcli.results import normalized_part as part
 from normcli.results.normalized_part import normalize_one_group, normalize_part
+from normcli.results.result import Result
 
 CASES = [
     *(pytest.param(name, {"groups": 3} if row.axes is AxesRule.CHANNEL_GROUPS else {}, id=name) for name, row in NORMS.items()),
@@ -58,6 +59,25 @@ def test_a_group_is_that_of_the_whole(norm, options, results):
         expected = whole.normalized.reshape(plan.grid.view_shape)[plan.grid.select_group(group)].reshape(-1)
         np.testing.assert_array_equal(normalize_one_group(bare, group), expected, strict=True)
     assert not bare.is_normalized
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"clip_output": (-0.5, 0.5)}, id="clip"),
+        pytest.param({"gate": "random"}, id="gate"),
+        pytest.param({"gate": "random", "gate_order": "before", "clip_output": (-0.5, 0.5)}, id="both"),
+    ],
+)
+def test_a_part_is_gated_and_clipped_as_the_whole(options, rng, monkeypatch):
+    x = rng.normal(3, 2, size=(4, 6, 3, 6)).astype("f4")
+    if "gate" in options:
+        options = options | {"gate": rng.normal(size=x.shape).astype("f4")}
+    whole = normalize(x, "ln", axes=(1, 3), **options)
+    monkeypatch.setattr(part, "SMALL", 0)
+    bare = Result(whole.plan, whole.input, whole.statistics, whole.inputs)
+    got = normalize_part(bare, WANTED)
+    np.testing.assert_array_equal(got, whole.normalized[np.ix_(*WANTED)], strict=True)
 
 
 def test_a_small_tensor_is_normalized_whole_and_once(rng):

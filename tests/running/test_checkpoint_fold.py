@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -246,3 +247,95 @@ def test_tensors_of_an_unknown_dtype_are_written_as_they_were(normcli, tmp_path,
     kept = saving.load_file("b.safetensors")["e"]
     assert kept.dtype == torch.float8_e8m0fnu
     assert kept.float().tolist() == [1.0, 2.0]
+
+
+def _build(header, size=8):
+    data = json.dumps(header).encode()
+    return len(data).to_bytes(8, "little") + data + bytes(size)
+
+
+_TENSOR = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param({"x": "ab"}, id="a text for a tensor"),
+        pytest.param({"x": [1]}, id="a list for a tensor"),
+        pytest.param([1], id="a list"),
+        pytest.param({"x": {"dtype": "F32", "shape": [2]}}, id="no offsets"),
+        *(
+            pytest.param({"x": _TENSOR | {"shape": shape}}, id=f"the shape {shape}")
+            for shape in ([-2], [2.0], "2", [2**70])
+        ),
+    ],
+)
+@pytest.mark.parametrize("verb", ["fold bn", "fold sn", "fold --dry-run"])
+def test_a_damaged_safetensors_file_is_told_in_one_line(verb, header, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.safetensors").write_bytes(_build(header))
+    ran = normcli(*verb.split(), "--checkpoint", "a.safetensors")
+    told = "a.safetensors is no readable .safetensors file: it is damaged or cut short"
+    assert (ran.code, ran.err) == (3, f"normcli: --checkpoint a.safetensors: {told}\n")
+
+
+def _write_objects(path):
+    np.savez(path, a=np.array([None, 1], object))
+
+
+def _write_text(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.npy", "hi")
+
+
+def _write_flipped(path):
+    np.savez(path, a=np.zeros(9999))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("write", "told"),
+    [
+        (_write_objects, "a.npz:a holds Python objects; integers, booleans and floats are taken"),
+        (_write_text, "a.npz:a is no readable .npy file: its header is damaged or missing"),
+        (_write_flipped, "a.npz is no readable .npz archive: it is damaged or cut short"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["fold bn", "fold sn", "fold --dry-run"])
+def test_an_npz_file_that_cannot_be_read_is_told_in_one_line(verb, write, told, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.npz")
+    ran = normcli(*verb.split(), "--checkpoint", "a.npz")
+    assert (ran.code, ran.err) == (3, f"normcli: --checkpoint a.npz: {told}\n")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "size"),
+    [("F4", [16], 8), ("C64", [1] * 70, 8), ("C64", [0, 2**62, 2**62], 0)],
+    ids=["half a byte each", "70 axes", "more than NumPy can index"],
+)
+def test_tensors_that_numpy_cannot_hold_are_refused(dtype, shape, size, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    entry = {"dtype": dtype, "shape": shape, "data_offsets": [0, size]}
+    (tmp_path / "a.safetensors").write_bytes(_build({"x": entry}, size))
+    ran = normcli("fold", "--checkpoint", "a.safetensors")
+    assert (ran.code, ran.err.count("\n")) == (3, 1)
+
+
+@pytest.mark.parametrize("dtype", ["C64", "F8_E8M0"])
+def test_an_empty_tensor_of_another_dtype_is_kept(dtype, normcli, tmp_path, monkeypatch):
+    safe_open = pytest.importorskip("safetensors").safe_open
+    monkeypatch.chdir(tmp_path)
+    floats = ("c.weight", [1, 1]), ("n.running_mean", [1]), ("n.running_var", [1])
+    header = {
+        name: {"dtype": "F32", "shape": shape, "data_offsets": [4 * at, 4 * at + 4]}
+        for at, (name, shape) in enumerate(floats)
+    }
+    header["e"] = {"dtype": dtype, "shape": [0, 3], "data_offsets": [12, 12]}
+    (tmp_path / "a.safetensors").write_bytes(_build(header, 12))
+    ran = normcli("fold", "--checkpoint", "a.safetensors", "--pairs", "c=n", "-o", "b.safetensors", "-q")
+    assert ran.code == 0, ran.err
+    with safe_open("b.safetensors", framework="np") as kept:
+        assert (kept.get_slice("e").get_dtype(), kept.get_slice("e").get_shape()) == (dtype, [0, 3])

@@ -150,7 +150,7 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
     if found.unchanged is not None:
         return Diagnosis(Kind.NONE, f"y is the input, except for {size - found.unchanged:,} of {size:,} values")
     if found.nearest is not None:
-        return _diagnose_near(found.nearest, layout)
+        return diagnose_near(found.nearest, layout)
     step = _suggest_input(found.question)
     if found.question.gamma is None and found.question.beta is None:
         step = "give --gamma and --beta, if the kernel has them"
@@ -158,7 +158,7 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
     return Diagnosis(Kind.NONE, "nothing known explains y", (tried,), next_step=step)
 
 
-def _diagnose_near(near: NearNorm, layout: Layout) -> Diagnosis:
+def diagnose_near(near: NearNorm, layout: Layout) -> Diagnosis:
     """Return the diagnosis of a y that is near a norm's result, with errors that nothing explains."""
     plan, groups, share = near.plan, near.plan.request.groups, 100.0 * near.off / near.spread
     title = f"{plan.norm.title} over {format_axes(plan.grid.axes, layout)}"

@@ -65,8 +65,10 @@ def find_arrays(archive: zipfile.ZipFile) -> dict[str, str]:
     return {name.removesuffix(_SUFFIX): name for name in members}
 
 
-def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
+def read_npz(stream: BinaryIO, name: str, key: str | None, *, takes_any: bool = False) -> NDArray[Any]:
     """Return one array of an archive: the one called `key`, or if that is None the only one.
+
+    With `takes_any` it may hold complex numbers, which are not calculated with.
 
     A large array is a read-only memory map: of the archive if the array is uncompressed in a file, otherwise of
     a temporary file.
@@ -85,7 +87,8 @@ def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
             if key is not None and key not in members:
                 key = key.removesuffix(_SUFFIX)
             chosen = choose_key(members, name, key)
-            return _read_array(archive, archive.getinfo(members[chosen]), stream, f"{name}:{chosen}")
+            info = archive.getinfo(members[chosen])
+            return _read_array(archive, info, stream, f"{name}:{chosen}", takes_complex=takes_any)
     except (NormError, MemoryError):
         raise
     except Exception as error:  # a damaged archive raises whatever its bytes happen to break
@@ -94,12 +97,15 @@ def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
         raise DataError(f"{name} is no readable .npz archive: it is damaged or cut short") from error
 
 
-def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, stream: BinaryIO, name: str) -> NDArray[Any]:
+def _read_array(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, stream: BinaryIO, name: str, *, takes_complex: bool
+) -> NDArray[Any]:
     """Return the array of a member: read in full once, so that its checksum is verified."""
     with archive.open(info) as unpacked:
         member = cast("BinaryIO", unpacked)
         region = _read_header(member, info, name)
-        require_real(region.dtype, name)
+        if not (takes_complex and region.dtype.kind == "c"):
+            require_real(region.dtype, name)
         if not region.is_large:
             return region.read(member, name)
         if info.compress_type != zipfile.ZIP_STORED or isinstance(stream, io.BytesIO):

@@ -58,10 +58,12 @@ def list_names(stream: BinaryIO) -> list[str]:
     return [name for name in json.loads(_read_text(stream)) if name != "__metadata__"]
 
 
-def read_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
+def read_safetensors(stream: BinaryIO, name: str, key: str | None, *, takes_any: bool = False) -> NDArray[Any]:
     """Return one tensor of a file: the one called `key`, or if that is None the only one.
 
-    It is in memory, or a read-only memory map if it is large; 8-bit floats become float32.
+    It is in memory, or a read-only memory map if it is large; 8-bit floats become float32. With `takes_any` it
+    may be of a dtype that is not calculated with: complex64, or raw bytes (`V2`) whose dtype keeps the format's
+    name, so that `write_named` can write the tensor unchanged.
 
     Raises
     ------
@@ -74,6 +76,8 @@ def read_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[An
     chosen = choose_key(regions, name, key)
     region = regions[chosen]
     where = f"{name}:{chosen}" if isinstance(region, str) or len(region.shape) > MOST_AXES else name
+    if takes_any and isinstance(region, str) and (opaque := _find_opaque(stream, chosen)) is not None:
+        return opaque.read(stream, where)
     return load_region(region, stream, where)
 
 
@@ -201,21 +205,21 @@ def find_regions(stream: BinaryIO, name: str) -> dict[str, Region | str]:
     return {key: _read_region(entry, _LENGTH_BYTES + length) for key, entry in header.items()}
 
 
-def load_opaque(path: str, key: str) -> NDArray[Any]:
-    """Return a tensor of a dtype that is not calculated with, from a file that was checked before.
+def _find_opaque(stream: BinaryIO, key: str) -> Region | None:
+    """Return the place of a tensor of a dtype that is not calculated with, at which the stream then stands.
 
-    The array is complex64, or raw bytes (`V2`) whose dtype keeps the format's name, so that `write_named` can
-    write the tensor unchanged.
+    None if NumPy has no such array: of numbers in less than a byte, or of too many axes.
     """
-    with open_regular(path) as stream:
-        text = _read_text(stream)
-        entry = json.loads(text)[key]
-        first, end = entry["data_offsets"]
-        stream.seek(_LENGTH_BYTES + len(text) + first)
-        name, shape = entry["dtype"], entry["shape"]
-        size = (end - first) // max(1, math.prod(shape))
-        dtype = np.dtype("<c8") if name == _COMPLEX else np.dtype(f"V{size}", metadata={_NAME: name})
-        return np.frombuffer(stream.read(end - first), dtype).reshape(shape)
+    stream.seek(0)
+    text = _read_text(stream)
+    entry = json.loads(text)[key]
+    first, end = entry["data_offsets"]
+    name, shape, count = entry["dtype"], tuple(entry["shape"]), math.prod(entry["shape"])
+    size = (end - first) // count if count else 1
+    if size * count != (end - first) or not size or len(shape) > MOST_AXES:
+        return None
+    dtype = np.dtype("<c8") if name == _COMPLEX else np.dtype(f"V{size}", metadata={_NAME: name})
+    return Region(dtype, shape, stream.seek(_LENGTH_BYTES + len(text) + first))
 
 
 def _read_region(entry: Mapping[str, Any], start: int) -> Region | str:

@@ -114,6 +114,7 @@ def check_rows_by(
     from normcli.answers.judging.check_verdict import GroupedVerdict
     from normcli.checking.check import NORMALIZED
     from normcli.identifying.grouped_check import GroupedTable
+    from normcli.identifying.grouped_diagnosis import diagnose_groups
     from normcli.norms.plan import make_plan
     from normcli.norms.request import Choices
 
@@ -129,7 +130,7 @@ def check_rows_by(
     with settings.run.open_effort() as effort:
         table = GroupedTable(tensor, theirs, affine, nan, tolerate, effort)
         found = table.compare(settings.request)
-        told = None if found.checked.ok else table.diagnose(settings.request, found)
+        told = None if found.checked.ok else diagnose_groups(table, settings.request, found)
     settings.run.warn_of_groups(plan.norm.name, found.warnings)
     sources = {NORMALIZED: theirs.source}
     return GroupedVerdict(plan, tensor, affine, sources, found.checked, found.warnings, told, found=found)

@@ -198,9 +198,10 @@ def _list_codes() -> Topic:
 
     check NORM --quantize takes codes as bits, as numbers, or two in a byte, and scales of any grouping.
     JSON names the rule that made them: scale-rounding, scale-group, scale-rounded-y, scale-largest,
-    scale-reciprocal, scale-inverse, scale-power-of-two, scale-eps, scale-least, scale-bare, scale-input,
-    scale-ulp, scale-lowered, scale-ratio, scale-rounded, scale-shifted, scale-signed, codes-rounded-y,
-    codes-truncated, codes-half-away, codes-divided-short or codes-reciprocal, as fault.
+    scale-reciprocal, scale-inverse, scale-tensor-inverse, scale-power-of-two, scale-eps, scale-least,
+    scale-bare, scale-input, scale-ulp, scale-lowered, scale-ratio, scale-rounded, scale-shifted,
+    scale-signed, codes-rounded-y, codes-truncated, codes-half-away,
+    codes-divided-short or codes-reciprocal, as fault.
     """
     from normcli.quantizing.formats import FORMATS as CODES
 

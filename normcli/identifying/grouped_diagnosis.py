@@ -1,0 +1,328 @@
+"""The diagnosis of a table whose rows are not normalized group by group as was asked."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.checking.check import NORMALIZED
+from normcli.checking.half_precision import find_saved_dtype
+from normcli.checking.tally import Comparison
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.dtypes import get_eps
+from normcli.errors import NormError
+from normcli.fitting.by_column import find_groups, number_groups_of
+from normcli.fitting.statistics import find_few, find_varying, round_stats
+from normcli.identifying.faults.fault_search import NearNorm
+from normcli.identifying.faults.tables.places import OF_REGIONS
+from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.question import Diagnosis, Kind
+from normcli.identifying.words.phrasing import diagnose_near
+from normcli.identifying.words.request_phrasing import diagnose_actual
+from normcli.norms.conventions import list_frameworks
+from normcli.norms.plan import make_plan
+from normcli.norms.rules import Centre, EpsMode
+from normcli.printable import format_count
+from normcli.tensors.mapped import fetch
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.checking.tally import GroupDifference
+    from normcli.identifying.grouped_check import GroupedCheck, GroupedTable
+    from normcli.norms.plan import Plan
+    from normcli.norms.request import Request
+
+
+_MOST_TRIED = 8
+"""The most groups that another request has to explain before the whole table is compared with it."""
+
+
+_MOST_ROWS, _NEAR = 1 << 20, 1e-6
+"""Rows in which one divisor of all groups is looked for, and how near a known one is to it, as a part of it."""
+
+
+_EQUAL = 1.25, 1.0
+"""Requests are equally near up to this factor on the largest error, or this many machine epsilons more."""
+
+
+_FEW, _OF_GROUP = 0.05, 0.25
+"""The largest part of all values, and of each group's values, that are few wrong ones in a right table."""
+
+
+_FREEDOM, _SMALL, _LINES = 32, 0.02, 1.25
+"""Bounds of small errors: the fewest values beyond two of each group, the largest part of the spread of y, and
+the most by which lines through each group come nearer."""
+
+
+class OtherRequest(NamedTuple):
+    """A request that a table may be of instead; `option` has the options that make it of the asked one."""
+
+    option: str
+    request: Request
+
+
+def _list_other_requests(plan: Plan, request: Request) -> list[OtherRequest]:
+    """Return the requests that a table may be of instead: without eps first, then the likeliest first."""
+    ddof, eps, mode = plan.spec.ddof or 0, plan.spec.eps or 0.0, plan.spec.eps_mode or EpsMode.INSIDE
+    every = [OtherRequest(f"--ddof {1 - ddof}", request._replace(ddof=1 - ddof))]
+    every += [
+        OtherRequest(f"--like {like}", request._replace(like=like, eps=None, ddof=None))
+        for like in list_frameworks(plan.norm.name)
+    ]
+    modes = EpsMode.INSIDE, EpsMode.OUTSIDE
+    for other_ddof, other_eps, other_mode in itertools.product((ddof, 1 - ddof), (0.0, *COMMON_EPS), modes):
+        changed = {
+            f"--eps {other_eps:g}": other_eps != eps,
+            f"--eps-mode {other_mode}": other_eps > 0.0 and other_mode is not mode,
+            f"--ddof {other_ddof}": other_ddof != ddof,
+        }
+        options = " ".join(option for option, is_other in changed.items() if is_other)
+        changes = request._replace(eps=other_eps, eps_mode=other_mode, ddof=other_ddof)
+        every.append(OtherRequest(options, changes))
+    different = {_read_convention(plan, request): OtherRequest("", request)}
+    for other in every:
+        with contextlib.suppress(NormError):
+            different.setdefault(_read_convention(plan, other.request), other)
+    return sorted([*different.values()][1:], key=lambda other: _read_convention(plan, other.request)[0] > 0)
+
+
+def _read_convention(plan: Plan, request: Request) -> tuple[float, object, object, object, object]:
+    """Return a request's eps and its place, ddof, and rules of constant groups, which tell a group's result."""
+    grid = plan.grid
+    spec = make_plan(request._replace(layout=plan.request.layout), grid.shape, np.dtype("float64")).spec
+    return spec.eps or 0.0, spec.eps_mode if spec.eps else None, spec.ddof, spec.zero_rule, spec.flat_rule
+
+
+def _list_nearest(
+    others: Iterable[OtherRequest], compare: Callable[[Request], Comparison]
+) -> list[OtherRequest]:
+    """Return the requests that a table agrees with, in order, of which none is nearer than the others.
+
+    Parameters
+    ----------
+    others : iterable of OtherRequest
+    compare : callable
+        Returns the comparison with the exact result of a request.
+    """
+    passing = []
+    for other in others:
+        with contextlib.suppress(NormError):
+            found = compare(other.request)
+            if found.ok:
+                unit = get_eps(found.tolerance.dtype) * (found.largest_expected or 1.0)
+                passing.append((found.max_abs / unit, other))
+    factor, more = _EQUAL
+    least = min((off for off, _ in passing), default=0.0)
+    return [other for off, other in passing if off <= max(factor * least, least + more)]
+
+
+def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) -> Diagnosis | None:
+    """Return the diagnosis of a table that differs; None without findings.
+
+    Tried are numbers of half precision, rows in another order, few wrong values, no groups, another ddof, eps
+    or framework, one divisor, small errors, and the faults of a single group.
+    """
+    half = None if request.dtype is not None else find_saved_dtype(table.actual.values)
+    if half is not None:
+        return _diagnose_half(table, request._replace(dtype=half.name), half)
+    norm = found.stats.subject.request.norm
+    order = _find_other_order(table, found)
+    if order is not None:
+        cause = f"{norm} differs: rows are in another order"
+        return Diagnosis(Kind.NORM, cause, (order,), remedy="put the rows into the order of the input")
+    tally = found.checked.comparisons[NORMALIZED].groups
+    assert tally is not None
+    differing = tally.find_worst(tally.count())
+    told = _find_few_wrong(table, found, differing) or _find_other_request(table, request, found, differing)
+    told = told or _find_common_divisor(table, found) or _find_small_errors(table, found, len(differing))
+    return told or _examine_group(table, request, found, [each.group for each in differing])
+
+
+def _diagnose_half(table: GroupedTable, request: Request, half: np.dtype[Any]) -> Diagnosis | None:
+    """Return the diagnosis of a table of half precision, judged with the dtype of the request."""
+    found, wide = table.compare(request), table.tensor.values.dtype
+    if found.checked.ok:
+        cause = f"{found.stats.subject.request.norm} differs: y holds {half} numbers, though x is {wide}"
+        return Diagnosis(Kind.NORM, cause, remedy=f"calculate in {wide}, or check as --dtype {half}")
+    told = diagnose_groups(table, request, found)
+    return None if told is None else told._replace(evidence=(f"y holds {half} numbers", *told.evidence))
+
+
+def _find_few_wrong(
+    table: GroupedTable, found: GroupedCheck, differing: Sequence[GroupDifference]
+) -> Diagnosis | None:
+    """Return the diagnosis of a right table with few wrong values, few in each group too, or None."""
+    comparison, width = found.checked.comparisons[NORMALIZED], table.tensor.values.shape[1]
+    wrong, worst = comparison.mismatches, comparison.worst
+    sizes = np.bincount(found.groups.places[fetch(found.groups.met)])
+    are_few = all(each.mismatches <= _OF_GROUP * sizes[each.group // width] for each in differing)
+    limit = _FEW if wrong > 1 else _OF_GROUP
+    if worst is None or wrong > limit * comparison.compared or not (are_few or wrong == 1):
+        return None
+    row, place = divmod(worst.place, width)
+    column = str(place) if table.tensor.columns is None else table.tensor.columns[place]
+    where = f"row {row + 1}, column {column}: {worst.actual:.6g}, where {worst.expected:.6g} is right"
+    norm, fault = found.stats.subject.request.norm, OF_REGIONS["values"].fault
+    cause = f"{norm} differs: y is right, except for {format_count(wrong, 'value')}"
+    return Diagnosis(Kind.FAULT, cause, (where,), fault=fault.id)
+
+
+def _find_other_request(
+    table: GroupedTable, request: Request, found: GroupedCheck, differing: Sequence[GroupDifference]
+) -> Diagnosis | None:
+    """Return the diagnosis of rows that were normalized together, or as another request says, or None."""
+    norm, plan = found.stats.subject.request.norm, found.stats.subject.plan(1)
+    places, width = found.groups.places[fetch(found.groups.met)], table.tensor.values.shape[1]
+    others = _list_other_requests(plan, request)
+    if len(found.groups.labels) > 1 and _has_one_line(table):
+        every = (OtherRequest("", request), *others)
+        near = _list_nearest(every, lambda other: _compare_some(table, other, [None]))
+        near.sort(key=lambda other: other.option != "")
+        if near:
+            cause = f"{norm} differs: the rows of all groups were normalized together"
+            shown = (f"every value agrees with {near[0].option}",) if near[0].option else ()
+            also = tuple(other.option for other in near[1:]) if near[0].option else ()
+            remedy = "normalize the rows of each group by its own statistics"
+            return Diagnosis(Kind.NORM, cause, shown, also, remedy)
+    sizes = np.bincount(places)
+    numbers = [each.group // width for each in differing if sizes[each.group // width] > 1]
+    tried = [places == number for number in dict.fromkeys(numbers[:_MOST_TRIED])]
+    near = _list_nearest(others, lambda other: _compare_some(table, other, tried)) if tried else []
+    near = _list_nearest(near, lambda other: table.compare(other).checked.comparisons[NORMALIZED])
+    if not near:
+        return None
+    option, also = near[0].option, tuple(other.option for other in near[1:])
+    cause, remedy = f"{norm} differs: it is that of {option}", f"normcli {norm} … {option}"
+    return Diagnosis(Kind.NORM, cause, ("every group agrees with that",), also, remedy)
+
+
+def _examine_group(
+    table: GroupedTable, request: Request, found: GroupedCheck, differing: Sequence[int]
+) -> Diagnosis | None:
+    """Return the diagnosis of the first differing group whose values vary, as a table without groups."""
+    varies = find_varying(found.stats.sums) & ~find_few(found.stats)
+    places, width = found.groups.places[fetch(found.groups.met)], table.tensor.values.shape[1]
+    worst = next((group for group in differing if varies[group]), differing[0])
+    told = diagnose_actual(*table.judge(request, places == worst // width))
+    if told is None:
+        return None
+    name, count = found.stats.subject.name_group(worst), len(differing)
+    told = told._replace(evidence=(f"of the rows of {name}, counted by themselves", *told.evidence))
+    if count >= np.count_nonzero(varies):
+        return told if told.verdict != Kind.NONE else told._replace(next_step=None)
+    where = f"in group {name} alone"
+    if count > 1:
+        where = f"in group {name}, one of {count} of {varies.size} that differ"
+    return told._replace(cause=f"{told.cause}; {where}", remedy=None, next_step=None)
+
+
+@np.errstate(all="ignore")
+def _has_one_line(table: GroupedTable) -> bool:
+    """Whether y is near one line of x in each column, as it is if all rows are normalized together."""
+    for column in range(table.tensor.values.shape[1]):
+        x, y = (fetch(part[:_MOST_ROWS, column]) for part in (table.tensor.values, table.actual.values))
+        finite = np.isfinite(x) & np.isfinite(y)
+        x, y = (part[finite].astype(np.float64) for part in (x, y))
+        x, y = x - x.mean(), y - y.mean()
+        off = y - np.nan_to_num((x * y).sum() / (x * x).sum()) * x
+        if (off * off).sum() > _SMALL**2 * (y * y).sum():
+            return False
+    return True
+
+
+@np.errstate(all="ignore")
+def _find_small_errors(table: GroupedTable, found: GroupedCheck, differing: int) -> Diagnosis | None:
+    """Return the diagnosis of small errors in most groups that no other statistics explain, or None.
+
+    `differing` is the number of groups that differ.
+    """
+    exact, width = table.normalize(found.stats)[:_MOST_ROWS], table.tensor.values.shape[1]
+    numbers = number_groups_of(found.groups.places[fetch(found.groups.met[:_MOST_ROWS])], width)
+    parts = (table.tensor.values, table.actual.values, exact)
+    x, y, right = (fetch(part[:_MOST_ROWS]).astype(np.float64).reshape(-1) for part in parts)
+    finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(right)
+    numbers, x, y, right = numbers[finite], x[finite], y[finite], right[finite]
+    counts = np.bincount(numbers)
+    x, off = (part - (np.bincount(numbers, part) / counts)[numbers] for part in (x, y - right))
+    slopes = np.nan_to_num(np.bincount(numbers, x * off) / np.bincount(numbers, x * x))
+    freedom = y.size - 2 * np.count_nonzero(counts)
+    varies = np.count_nonzero(find_varying(found.stats.sums) & ~find_few(found.stats))
+    if freedom < _FREEDOM or 2 * differing < varies:
+        return None
+    errors, left = np.abs(y - right), off - slopes[numbers] * x
+    size, spread = float(np.sqrt(np.mean(errors**2))), float(y.std())
+    if not (size <= _SMALL * spread and size**2 <= _LINES**2 * (left**2).sum() / freedom):
+        return None
+    plan = found.stats.subject.plan(1)
+    told = diagnose_near(NearNorm(plan, size, float(errors.max()), spread), plan.grid.layout)
+    return told._replace(cause=f"{plan.norm.name} differs: y is nearly the norm of each group")
+
+
+@np.errstate(all="ignore")
+def _find_common_divisor(table: GroupedTable, found: GroupedCheck) -> Diagnosis | None:
+    """Return the diagnosis of rows less their group's mean over one divisor of all rows, or None."""
+    norm, plan = found.stats.subject.request.norm, found.stats.subject.plan(1)
+    is_open = all(values is None for values in table.affine.values())
+    if not (is_open and plan.norm.divisor.divides and plan.norm.centre is Centre.MEAN):
+        return None
+    some = fetch(found.groups.met)[:_MOST_ROWS]
+    x, y = (fetch(part[: len(some)]).astype(np.float64) for part in (table.tensor.values, table.actual.values))
+    means = round_stats(found.stats).fields["mean"].reshape(-1, x.shape[1])
+    centred = x - means[found.groups.places[some]]
+    divisors = (centred**2).sum(0) / (centred * y).sum(0)
+    compared = Comparison(table.tolerate(choose_counting_dtype(table.actual.values.dtype)))
+    compared.compare(y.reshape(-1), (centred / divisors).reshape(-1), 0)
+    if not compared.ok or np.allclose(divisors, 1.0, _NEAR):  # they are left as they are
+        return None
+    known = {
+        "it is the standard deviation of all rows": x.std(0),
+        "it is the standard deviation of all rows, with ddof 1": x.std(0, ddof=1),
+        "it is the standard deviation of all rows about the means of their groups": np.sqrt(
+            (centred**2).mean(0)
+        ),
+    }
+    shown = tuple(words for words, values in known.items() if np.allclose(values, divisors, _NEAR))
+    cause = f"{norm} differs: one divisor serves all groups, {divisors[0]:.6g}"
+    return Diagnosis(Kind.FAULT, cause, shown, remedy="divide each group by its own", fault="stats-constant")
+
+
+def _find_other_order(table: GroupedTable, found: GroupedCheck) -> str | None:
+    """Return a sentence on the first row whose group differs in the actual table.
+
+    None if no row's group differs, if the group sizes differ, or if the actual table has no group columns.
+    """
+    if table.actual.by is None:
+        return None
+    mine, theirs = found.groups, find_groups(table.actual)
+    if mine.labels != theirs.labels:
+        return None
+    here, there = (groups.places[fetch(groups.met)] for groups in (mine, theirs))
+    if (here == there).all() or (np.bincount(here) != np.bincount(there)).any():
+        return None
+    row = int((here != there).argmax())
+    cells = (table.actual.by.names, *(mine.labels[places[row]] for places in (here, there)))
+    names, own, other = (", ".join(cell or "" for cell in each) for each in cells)
+    return f"row {row + 1} is of {names} {other} in --actual, of {own} in --input"
+
+
+def _compare_some(
+    table: GroupedTable, request: Request, some: Sequence[NDArray[np.bool_] | None]
+) -> Comparison:
+    """Return the comparison of parts of the rows, each as a table without groups, up to one that differs.
+
+    None is a part of all rows.
+    """
+    parts = (table.judge(request, part)[-1].comparisons[NORMALIZED] for part in some)
+    total = next(parts)
+    for part in parts:
+        total.merge(part)
+        if not total.ok:
+            break
+    return total
