@@ -117,8 +117,8 @@ def sum_in_half(factors: Sequence[Floats], axes: tuple[int, ...]) -> Iterator[tu
     Yields
     ------
     name, order, sum
-        The half precision, the order of additions in words, and the sum, flat. Each order comes with exact and
-        with rounded factors, and with exact and with rounded terms.
+        The half precision, the order of additions in words, and the sum, flat. An order comes several times,
+        with exact and with rounded factors, terms, or sums of blocks.
     """
     wide = [np.moveaxis(factor, axes, range(len(axes))) for factor in factors]
     shape = wide[0].shape

@@ -62,8 +62,8 @@ class BlockCheck(NamedTuple):
         dtype : numpy.dtype
             The dtype of the compared tensor.
         found : iterable
-            Pairs of a block's place and its comparison. Each comparison's place of the worst value is changed to
-            the place in the whole tensor.
+            Pairs of a block's place and its comparison. The place of each comparison's worst value is changed
+            to the place in the whole tensor.
         """
         tolerance = self.tolerate(choose_counting_dtype(plan.choose_output_dtype(dtype)))
         groups = None if plan.groups_overlap else GroupTally(plan.grid.stats_shape)

@@ -318,7 +318,7 @@ def _read_subject(members: Members) -> Subject:
 
 
 def _read_groups(members: Members, subject: Subject) -> Subject:
-    """Return a subject with the labels of its groups; files of earlier versions may have sorted them as text."""
+    """Return a subject with the labels of its groups, which files of earlier versions may sort as text."""
     width, count = members.get_shape("by")[:1], (*members.get_shape("by_values"), 0)[0]
     by, values = members.take_words("by", *width), members.take_words("by_values", count, *width)
     missing = [int(not value) for value in values]

@@ -141,8 +141,8 @@ class Search:
     def estimate_matches(self, most: float = math.inf) -> list[Match]:
         """Return matches with fewer than `most` pairs of gamma and beta, which are fitted to the values.
 
-        Of a large tensor, only the first values are fitted. Norms are then left out that reduce an axis of which
-        only a part is read, or whose gamma and beta are not those of the whole tensor.
+        Of a large tensor, only the first values are fitted. Left out are then norms that reduce an axis of
+        which only a part is read, and those whose gamma and beta do not have the whole tensor's shape.
         """
         block, shape = self.samples.choose_block(), self.samples.x.shape
         if not 0 < self.samples.x[block].size <= MOST_VALUES:
