@@ -194,7 +194,7 @@ class GradientSlack(NamedTuple):
     error : ndarray, shape (groups, values)
         The error of dx.
     shares, slopes : ndarray, shape (groups, values)
-        Bounds of |dy · x̂| and |dy|, whose sums are those of dgamma and dbeta.
+        Bounds of |dy · x̂| and |dy|; dgamma is a sum of dy · x̂, and dbeta a sum of dy.
     off : ndarray, shape (groups, values)
         The error of dy · x̂ that comes from x̂.
     void : ndarray of bool, shape (groups,)
@@ -284,7 +284,7 @@ def bound_sum(
         The sums of the terms' absolute values, and of the terms' errors.
     count : int
     accumulation : Accumulation
-        Its dtype is that of the sums.
+        The accumulation, in whose dtype terms are added.
     dtype : dtype
         The dtype to which the sums are rounded at last.
     """

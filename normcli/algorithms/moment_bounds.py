@@ -201,7 +201,7 @@ def bound_clamped(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
 
 
 def bound_shifted(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
-    """Return the bounds of one pass over x less its row's first value, which is then added to the mean."""
+    """Return the bounds of one pass over x − s, for the first value s of each row; s is added to the mean."""
     assert groups.shifted is not None
     mean, square, _ = bound_one_pass(groups.shifted, p, order, before=1)
     square = p.limit((groups.shifted.absolute * groups.size) ** 2, square, 2 * order.depth)

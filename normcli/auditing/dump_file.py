@@ -106,7 +106,11 @@ class LayerSettings(NamedTuple):
 
 
 def _read_option(name: str, value: Any) -> tuple[str, Any]:
-    """Return an option's name and value for `Request.read`: text is parsed, and 1.0 becomes an integer 1."""
+    """Return an option's name and value as `Request.read` takes them.
+
+    Hyphens in the name become underscores, text is parsed as on a command line, and a float such as 1.0 becomes
+    an integer if the option takes integers. The value of an unknown option is returned as it is.
+    """
     name = name.replace("-", "_")
     with contextlib.suppress(KeyError):  # which `Request.read` refuses
         option = find_option(name)

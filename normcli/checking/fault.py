@@ -24,11 +24,12 @@ class Fault(NamedTuple):
     words : str
         The cause, in at most 15 words, with names in braces for values of the tensor.
     remedy : str
-        The change that mends the kernel, perhaps with such names.
+        The change that mends the kernel; it may have names in braces too.
     example : str
         The wrong code, in one line of NumPy.
     shown : tuple of str
-        The texts that replace the names in a list of faults, in their order; further ones follow the words.
+        The texts that replace the names in braces where faults are listed, in order; texts left over follow
+        the words.
     """
 
     id: str
@@ -52,14 +53,14 @@ class Fault(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a table: a fault, and the numbers of a kernel that has it.
+    """A row of a table of faults: a fault, and a function for the numbers of a kernel that has the fault.
 
     Parameters
     ----------
     fault : Fault
     make : callable
-        Takes a case, and returns the numbers that such a kernel uses or makes: one variant, a list or an
-        iterator of variants if a number has to be found, or None.
+        Takes a case, and returns the numbers that a kernel with the fault uses or makes: one variant, an
+        iterable of variants if a number has to be found, or None if the case cannot have the fault.
     needs : str
         Names of `parts` that a case must have for the fault to be possible, such as `gamma beta`.
     """

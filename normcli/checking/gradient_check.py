@@ -347,7 +347,7 @@ def _list_wrong(exact: Gradients, name: str, actual: Floats, right: Floats) -> I
 
 
 def _add_up(wrong: Floats, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Floats:
-    """Return a gradient in the wanted shape; that of a broadcast gate is summed over its repetitions."""
+    """Return a gradient in the wanted shape; for a broadcast gate, it is summed over the repetitions."""
     if wrong.size != math.prod(wanted):
         lengths = (1,) * (len(shape) - len(wanted)) + wanted
         wrong = wrong.reshape(shape).sum(tuple(axis for axis, n in enumerate(lengths) if n == 1))

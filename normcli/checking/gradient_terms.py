@@ -93,7 +93,7 @@ class GradientTerms(NamedTuple):
         a, b : float or ndarray
             Factors on the term A and on the term w · B.
         g : ndarray or None
-            Another dy · gamma; None for that of the terms.
+            dy · gamma to use; None for the dy · gamma of these terms.
         axes : tuple of int or None
             Other axes of both means; None for the reduced ones.
         """

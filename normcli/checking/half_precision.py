@@ -111,14 +111,14 @@ def sum_in_half(factors: Sequence[Floats], axes: tuple[int, ...]) -> Iterator[tu
     factors : sequence of ndarray
         The factors, of one shape.
     axes : tuple of int
-        The axes to sum over. Either all values are added one by one, or those of the first axis are, and the
-        others exactly before.
+        The axes to sum over. Either all values are added one by one in half precision, or the values are first
+        summed exactly over all axes but the first, and these sums are added one by one.
 
     Yields
     ------
     name, order, sum
-        The half precision, the order of additions in words, and the sum, flat. Variants with factors or terms
-        rounded, and not rounded, follow each other.
+        The half precision, the order of additions in words, and the sum, flat. An order comes several times,
+        with exact and with rounded factors, terms, or sums of blocks.
     """
     wide = [np.moveaxis(factor, axes, range(len(axes))) for factor in factors]
     shape = wide[0].shape

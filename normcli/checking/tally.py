@@ -339,8 +339,7 @@ def _join(groups: NDArray[np.intp], cells: NDArray[np.void]) -> Iterator[GroupDi
 def _raise_limit(least: float, error: Floats, fixed: Floats, factor: Floats) -> float:
     """Return the smallest t ≥ `least` with error ≤ fixed + factor · t for every value; infinite without one.
 
-    The inequality is that of float64 arithmetic: t passes, and if it is above `least`, the next smaller float
-    does not.
+    In float64 arithmetic, t passes, and if t is above `least`, the next smaller float does not.
     """
     while least < math.inf:
         failing = error > fixed + factor * least

@@ -189,7 +189,7 @@ def check_array(
     -------
     plan : Plan
     parameters : mapping of str to ndarray or None
-        Gamma and beta, as far as they were given, in the plan's shape.
+        Gamma and beta in the plan's shape; None for one that was not given.
     checked : Checked
 
     Raises

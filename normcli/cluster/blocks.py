@@ -168,7 +168,7 @@ class BlockUse(NamedTuple):
         return self.use.plan("x", make_hollow(self.shape, dtype))
 
     def list_whole(self, plan: Plan) -> tuple[int, ...]:
-        """Return the axes along which blocks must be whole, besides that of grouped channels: none."""
+        """Return the axes along which blocks must be whole, besides an axis of grouped channels: none."""
         return ()
 
     def count_in(self, dtype: str | None) -> BlockUse:
@@ -204,7 +204,7 @@ class BlockNorm(NamedTuple):
     shape : tuple of int
         The shape of the whole tensor.
     affine : mapping of str to ndarray
-        Gamma and beta, as far as they were given, for the whole tensor.
+        Those of gamma and beta that were given, for the whole tensor.
     """
 
     request: Request
@@ -280,7 +280,7 @@ def choose_block(
     shape, dtype
         The shape and the dtype of the whole tensor.
     affine : mapping of str to ndarray
-        Gamma and beta, as far as they were given.
+        Those of gamma and beta that were given.
     nan : {"propagate", "omit", "raise"} or None
     fit : callable
         Takes a request and a rule for NaN, and returns the statistics; called only for `BlockUse`.

@@ -48,12 +48,12 @@ class BlockCheck(NamedTuple):
         return check(plan, block, {NORMALIZED: theirs}, inputs, self.tolerate, ALONE).comparisons[NORMALIZED]
 
     def require_shape(self, shape: tuple[int, ...]) -> None:
-        """Raise `DataError` unless `shape`, that of the compared tensor, is the shape of x."""
+        """Raise `DataError` unless `shape`, the compared tensor's, is the shape of x."""
         if shape != self.block.shape:
             raise DataError(f"actual has the shape {shape}; x has {self.block.shape}")
 
     def join(self, plan: Plan, dtype: np.dtype[Any], found: Iterable[tuple[Box, Comparison]]) -> Checked:
-        """Return the comparison of the whole tensor, joined from those of its blocks.
+        """Return the comparison of the whole tensor, joined from the comparisons of its blocks.
 
         Parameters
         ----------
@@ -62,7 +62,8 @@ class BlockCheck(NamedTuple):
         dtype : numpy.dtype
             The dtype of the compared tensor.
         found : iterable
-            Pairs of a block's place and its comparison, whose place of the worst value is changed.
+            Pairs of a block's place and its comparison. The place of each comparison's worst value is changed
+            to the place in the whole tensor.
         """
         tolerance = self.tolerate(choose_counting_dtype(plan.choose_output_dtype(dtype)))
         groups = None if plan.groups_overlap else GroupTally(plan.grid.stats_shape)

@@ -200,7 +200,7 @@ def choose_lengths(
     stored : Stored
     plan : Plan
     least : tuple of int, optional
-        A length for each axis, of which the block's is a multiple; by default that of the store's chunks.
+        A length for each axis, of which the block's length is a multiple; by default the length of the chunks.
     whole : tuple of int
         The axes along which blocks are whole.
     """

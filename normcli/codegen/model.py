@@ -74,7 +74,10 @@ def write_model(task: Task) -> bytes:
 
 
 class _Graph:
-    """The nodes of a graph, made from statements of Python; a name may be assigned several times."""
+    """The nodes of an ONNX graph, made from statements of Python that assign to names.
+
+    After a second assignment to a name, the name stands for the new tensor.
+    """
 
     def __init__(self, task: Task, dtype: np.dtype[np.generic]) -> None:
         self._dtype = dtype
@@ -93,7 +96,11 @@ class _Graph:
             self._known |= {"RUNNING_MEAN": given.mean.astype(dtype), "RUNNING_VAR": given.var.astype(dtype)}
 
     def add(self, code: str, depth: int) -> None:
-        """Add the nodes of a statement; an `if` decides whether indented statements after it are skipped."""
+        """Add the nodes of an assignment; none for an `if`, or for the indented lines after one that is false.
+
+        An `if` such as `if gamma is not None:` is true if that parameter was given. `depth` is above 0 for an
+        indented line.
+        """
         if code.startswith("if "):
             self._skips = code.split()[1] not in self._given
             return

@@ -274,7 +274,10 @@ def _find_opening(code: str) -> int:
 
 
 def _split_arguments(text: str) -> list[str]:
-    """Split the arguments of a call, as text, at the commas between them."""
+    """Return the arguments of a call, given as text, split at commas outside brackets.
+
+    The text `x, sum(y, 1)` has the arguments `x` and `sum(y, 1)`.
+    """
     parts, depth = [""], 0
     for token in re.findall(r", |.", text):
         depth += (token in "([{") - (token in ")]}")

@@ -76,8 +76,8 @@ def examine(
     Parameters
     ----------
     plan : Plan
-        The plan for the tensor. Its dtype, or that of the tensor, is the one that kernels read and write:
-        values are rounded to it first, and the exact result is that of the rounded values.
+        The plan for the tensor. Kernels read and write its dtype, or without one the tensor's: values are
+        rounded to this dtype first, and the exact result is taken from the rounded values.
     values : ndarray
     inputs : Inputs or None
         Gamma, beta and the selection; a group is examined as if it held only its selected values.
@@ -159,7 +159,7 @@ class _Ward(Passes):
             self._examine_values(numbers[these], pack(raw), (pack(affine[0]), pack(affine[1])))
 
     def _examine_values(self, numbers: Integers, raw: NDArray[Any], affine: Affine) -> None:
-        """Add the errors of all computations in some groups, one in each row; `numbers` are theirs."""
+        """Add the errors of all computations in some groups: row i of `raw` is group `numbers[i]`."""
         here = self._start()
         with np.errstate(all="ignore"):
             rows = raw.astype(self.tolerance.dtype)

@@ -43,9 +43,9 @@ class Distribution:
         self._bins = np.zeros(_LAST - _FIRST + 2, np.int64)
 
     def add(self, numbers: Floats, places: Integers) -> None:
-        """Count numbers; `places` has a place for each, of which that of the largest number is kept.
+        """Count numbers, and keep the place of the largest; `places` has a place for each number.
 
-        Of several equally large numbers in one call the first counts, of several calls the least place.
+        Of equally large numbers, the first of a call counts, and over several calls the least place.
         """
         if not numbers.size:
             return

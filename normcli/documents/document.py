@@ -139,9 +139,10 @@ class Matrix(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """A tensor as small matrices in bands: a band for each index of the outer axes but the last.
+    """The matrices of a tensor's last two axes, in bands: lists of matrices side by side.
 
-    None within a band, or a band of None, stands for matrices that are left out.
+    A band holds the matrices along the third axis from the end; there is one for each index of the axes before.
+    None in a band stands for matrices that are left out, and None in place of a band for left-out bands.
     """
 
     title: str

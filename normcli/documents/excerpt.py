@@ -167,9 +167,10 @@ def make_index(positions: Sequence[Positions]) -> tuple[NDArray[np.intp], ...]:
 
 
 def choose_drawn(*plans: Plan) -> list[Positions]:
-    """Return the positions along each axis that are drawn, the same for all plans of a tensor.
+    """Return the positions to draw along each axis of a tensor, few enough for the groups of every plan.
 
-    The axis with most positions is cut first, until there are few enough cells and groups.
+    The longest axis is cut first, until at most `MOST_CELLS` values and `MOST_COLOURS` groups of each plan are
+    left. A reduced axis counts as 1.5 times as long; it is not cut while there are too many groups.
 
     Raises
     ------

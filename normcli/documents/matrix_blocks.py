@@ -147,17 +147,22 @@ def _cut_excerpts(
     positions: list[Positions],
     beside: Positions,
 ) -> list[_Excerpt]:
-    """Return values of some tensors at equal positions: the columns that fit, or all in a full view.
+    """Return an excerpt of each of some tensors, all at the same positions.
+
+    In a view with a width, the columns that fit are shown; a full view shows all, in panels that fit.
 
     Parameters
     ----------
-    tensors : sequence of pairs of callable
-        For each tensor a function that returns values, and one that returns the numbers of their colours.
+    tensors : sequence of (Pick, Locate)
+        For each tensor, a function that returns its values at some positions, and a function that returns the
+        group numbers by which these values are coloured.
     grid : Grid
+        The shape of all tensors, and the names of its axes.
     view : View
     positions : list of Positions
+        The positions to show along each axis. The last item, the columns, is replaced by those that fit.
     beside : Positions
-        The matrices that stand side by side if there is room.
+        The positions of the matrices that stand side by side if there is room.
     """
 
     def format_all() -> tuple[list[NDArray[Any]], list[int]]:

@@ -89,7 +89,7 @@ class RankedValues(NamedTuple):
     Parameters
     ----------
     plan : Plan
-        The plan of the values; with `numbers`, one whose number of groups is theirs.
+        The plan of the values; with `numbers`, a plan that has the groups counted by `numbers`.
     values : ndarray
     numbers : ndarray of int or None
         The number of each value's group, in C order; None if the plan tells it.

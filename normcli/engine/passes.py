@@ -54,7 +54,7 @@ _SHORT_GROUP, _SMALL_BLOCK = 1 << 6, 1 << 17
 class Passes(Tiles):
     """The passes of one calculation: they measure groups, normalize them, or both; or they survey a tensor.
 
-    Parameters are those of `Tiles`.
+    The parameters are described in `Tiles`.
     """
 
     def __init__(

@@ -71,7 +71,7 @@ def normalize_group(
     Returns
     -------
     SingleGroup
-        Its numbers are, to the bit, those of a run of the whole tensor with these inputs.
+        Its numbers equal, to the bit, the numbers of a run over the whole tensor with these inputs.
     """
     part = _isolate(plan, group, inputs)
     place = tuple(0 for _ in plan.grid.kept_view_axes)

@@ -116,7 +116,7 @@ class Walk:
         self._size = math.prod(geometry.dims)
 
     def expect(self, passes: int) -> None:
-        """Add the bytes of so many walks over the tensor to what the observer expects, if there is one."""
+        """Add the bytes of `passes` walks over the tensor to what the observer expects, if there is one."""
         if self.effort.observer is not None:
             self.effort.observer.expect(passes * self._size * self._source.dtype.itemsize)
 

@@ -41,8 +41,8 @@ class RowGroups(NamedTuple):
     labels : tuple of Label
         The names of the groups, sorted by `sort_labels`.
     met : ndarray of int, shape (rows,)
-        For each row, the number of the spelling of its group (`1` and `1.0` are two), in the order in which
-        spellings appear; a temporary file if there are many rows.
+        For each row, which spelling its label has: spellings are numbered from 0 in order of first appearance.
+        `1` and `1.0` are two spellings, and may be one group. Mapped from a temporary file if rows are many.
     places : ndarray of int, shape (spellings,)
         For each spelling, the position of its group in `labels`.
     """
@@ -52,7 +52,7 @@ class RowGroups(NamedTuple):
     places: NDArray[np.intp]
 
     def among(self, labels: Sequence[Label]) -> RowGroups:
-        """Return these groups with `places` for other labels, those of all files, which include its own."""
+        """Return the groups with `places` as positions in `labels`, which hold every label of this table."""
         order = {label: place for place, label in enumerate(labels)}
         here = np.array([order[label] for label in self.labels], np.intp)
         return self._replace(places=here[self.places])

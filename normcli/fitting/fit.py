@@ -92,8 +92,8 @@ def fit(
     UsageError
         If each sample has statistics of its own, or the request does not fit the first tensor.
     DataError
-        If a tensor cannot be read or does not fit the first, and `policy` does not leave it out; if none is
-        left; if files name their columns differently.
+        If a tensor cannot be read or does not fit the first, and `policy` does not leave it out; if no tensor
+        is left; if files name their columns differently.
     """
     waiting, bad = list(sources), list[str]()
     notes: list[tuple[str, str]] = []

@@ -173,7 +173,7 @@ class _Gatherer:
 
 
 class _Part(NamedTuple):
-    """The exact sums of some leaves of one sample, the number of finite values, and that of all values."""
+    """The exact sums of some leaves of one sample, and the numbers of finite values and of all values."""
 
     total: Fixed
     square: Fixed
@@ -198,7 +198,7 @@ def _find_leaf_deviations(batch: LeafSums) -> Floats:
 
 
 def _add_leaves(total: Fixed, square: Fixed, groups: Integers, batch: LeafSums) -> None:
-    """Add Σx and Σx² of each leaf exactly to those of its group; `groups` has the group's number per leaf."""
+    """Add Σx and Σx² of each leaf exactly to its group's sums; `groups` has the group's number per leaf."""
     for fixed, terms in ((total, batch.leaves.sums), (square, batch.leaves.squares)):
         fixed.add(groups, np.stack([term for term in terms if term.any()] or terms[:1], axis=-1))
     for row, sums in batch.extremes:

@@ -139,7 +139,7 @@ def locate_groups(plan: Plan, box: Box) -> Box:
 
 
 def cut_stats(stats: Stats, shape: tuple[int, ...], box: Box) -> Stats:
-    """Return the statistics of the groups with values in a block, as those of a tensor of the block's shape."""
+    """Return the statistics of the groups with values in a block, as for a tensor of the block's shape."""
     plan = _plan_whole(stats.subject, shape)
     lengths = tuple(
         cut.stop - cut.start if axis in plan.grid.kept else n

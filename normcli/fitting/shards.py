@@ -110,7 +110,7 @@ def take_shard(named: Sequence[Named], request: Request, number: int, count: int
     request : Request
         The norm, whose layout tells the axis of the samples.
     number, count : int
-        The number of the part, from 1, and that of all parts.
+        The number of the part, from 1, and the count of all parts.
 
     Raises
     ------

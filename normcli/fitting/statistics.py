@@ -65,7 +65,7 @@ class Stats(NamedTuple):
     def take_columns(self, names: tuple[str, ...]) -> Stats:
         """Return the statistics of some columns.
 
-        They are unchanged if columns have none of their own, or a name is that of no column or of several.
+        All are returned if columns share statistics, or if a name belongs to no column or to several.
         """
         grid, columns = self.subject.plan(self.samples).grid, self.subject.columns or ()
         last = len(grid.shape) - 1
@@ -99,7 +99,10 @@ class Stats(NamedTuple):
         return added._replace(files=files, samples=samples, shards=shards)
 
     def spread(self, labels: tuple[Label, ...]) -> Stats:
-        """Return the statistics with a row for each of `labels`, which include its own; new rows are empty."""
+        """Return the statistics with a row for each of `labels`; rows of labels that it has not yet are empty.
+
+        `labels` include all labels that it has.
+        """
         if labels == self.subject.labels:
             return self
         numbers, width = {label: number for number, label in enumerate(labels)}, self.subject.shape[-1]

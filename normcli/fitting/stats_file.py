@@ -128,8 +128,8 @@ def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) ->
 def _choose_rounded(rounded: Mapping[str, NDArray[Any]], members: Container[str]) -> dict[str, NDArray[Any]]:
     """Return the rounded statistics that are written besides the exact members, by the names of members.
 
-    Statistics with the name of an exact member are left out: there `count` is that of finite values, `min` that
-    of all values but NaN.
+    Statistics with the name of an exact member are left out: the exact `count` counts finite values, and the
+    exact `min` is the least of all values but NaN.
     """
     named = {f"{name}_length" if name == "norm" else name: array for name, array in rounded.items()}
     return {name: array for name, array in named.items() if name not in members}
@@ -318,7 +318,7 @@ def _read_subject(members: Members) -> Subject:
 
 
 def _read_groups(members: Members, subject: Subject) -> Subject:
-    """Return a subject with the labels of its groups; those of earlier versions may be sorted as text."""
+    """Return a subject with the labels of its groups, which files of earlier versions may sort as text."""
     width, count = members.get_shape("by")[:1], (*members.get_shape("by_values"), 0)[0]
     by, values = members.take_words("by", *width), members.take_words("by_values", count, *width)
     missing = [int(not value) for value in values]

@@ -104,12 +104,12 @@ class Sums:
         return Sums(*parts)
 
     def add_deviations(self, groups: Integers, deviations: Floats, count: NDArray[Any]) -> None:
-        """Add the deviations of samples to those of groups; samples with a count of 0 are left out.
+        """Add the deviations of samples to the sums of their groups; samples with a count of 0 are left out.
 
         Parameters
         ----------
         groups : ndarray of int
-            The number of each sample's group; several samples may have the same.
+            The number of each sample's group; several samples may have one group.
         deviations : ndarray
         count : ndarray
             The number of finite values of each sample.
@@ -119,7 +119,7 @@ class Sums:
         np.add.at(self.images, groups[some], 1)
 
     def merge(self, other: Sums, groups: NDArray[np.intp] | slice = ALL) -> None:
-        """Add other sums to those of `groups`, in place; no group may be named twice.
+        """Add other sums to the sums of `groups`, in place; no group may be named twice.
 
         Sums are exact, so that neither order nor grouping changes a bit.
         """

@@ -38,11 +38,11 @@ class Use(NamedTuple):
     stats : Stats
     gamma, beta : ndarray or None
     eps : float or None
-        The eps in place of that of the fit; None: that of the fit.
+        The eps to use; None for the eps of the fit.
     dtype : str or None
         The dtype of the output; None: the input's.
     range : tuple of float or None
-        The range of `minmax` in place of that of the fit; None: that of the fit.
+        The range of `minmax` to use; None for the range of the fit.
     """
 
     stats: Stats

@@ -62,9 +62,9 @@ def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], wor
 
 
 def _receive(at_work: set[int]) -> Any:
-    """Wait for a worker, and return (number, result, exception), one of the latter two None.
+    """Wait for a worker, and return (number, result, exception); either result or exception is None.
 
-    `at_work` has the pipes of the workers; those of workers that have ended are removed from it.
+    `at_work` has the pipes of the workers; pipes of workers that have ended are removed from it.
     """
     import select
 

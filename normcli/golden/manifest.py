@@ -222,11 +222,11 @@ class Manifest:
 
         Parameters
         ----------
-        plan : Plan
-            The plan for the manifest's request.
-        inputs : Inputs
-        arrays : mapping of str to ndarray
-            The arrays of the files by name.
+        actual : dict of str to JSON value
+            The right members `norm`, `options`, `selection` and `convention`. If the manifest is of another
+            version, the formula of `convention` is replaced by the manifest's.
+        files : mapping of str to mapping
+            The name of each file's array → its right members: file, shape, dtype.
         """
         said = self.members.get("convention")
         if self.members.get("normcli") != __version__ and isinstance(said, dict):
@@ -252,16 +252,17 @@ class Manifest:
             yield from _compare(f"files.{name}", said, described, complete=complete)
 
     def require_origin(self, plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None) -> None:
-        """Draw input, parameters and dy again from the seeds of the recipe, and compare them with the files.
+        """Raise `DataError` unless the files hold what the manifest's recipe draws.
 
-        Values may differ in their last bits, as systems' logarithms do. Without a recipe, only the members
-        `normcli` and `source` are tested: both have to be text.
+        Input, gamma and beta, and dy are drawn again, each only if the recipe has a seed for it. Floats may
+        differ by 8 machine epsilons, as logarithms of systems differ in the last bits. If `recipe` is null or
+        missing, only `normcli` and `source` are tested.
 
         Raises
         ------
         DataError
-            If `normcli` or `source` is no text, the recipe cannot be followed, or a file differs from what it
-            draws.
+            If `normcli` or `source` is no string, if the recipe is no object or cannot be followed, or if
+            `source` or a file differs from the recipe.
         """
         recipe = self.members.get("recipe")
         for name in ("normcli", "source"):

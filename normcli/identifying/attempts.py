@@ -47,7 +47,7 @@ class Candidate(NamedTuple):
     way : str
         The way in which gamma and beta entered: one of `affine_step.WAYS`.
     order : tuple of int
-        The permutation of the actual tensor's axes that gives those of the input.
+        The permutation that puts the axes of the actual tensor into the order of the input's.
     """
 
     request: Request

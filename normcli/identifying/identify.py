@@ -1,4 +1,4 @@
-"""The search for the norm, axes and eps that reproduce a tensor, for its faults, and for plain maps.
+"""The search for what made y of x: a norm with its axes and eps, a norm with faults, or y = a · x + b.
 
 Hypotheses combine a grouping, a centre and an affine step; the divisor, with ddof and eps, is solved for (see
 `evidence`). They are tried on few groups first, since most fail at once.
@@ -259,9 +259,19 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
 
 
 def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
-    """Return an identification as a norm with a fitted gamma and beta, or as a plain map, if no norm fits.
+    """Return the identification of a y that no norm explains with the given gamma and beta.
 
-    Otherwise with the count of values that are equal to x, if more than half are; or as it was.
+    It is the first that explains y: a norm with fitted gamma and beta (tried only if neither was given), or
+    y = a · x + b. If none does, and more than half of the values of y equal x, `unchanged` is their count.
+
+    Parameters
+    ----------
+    blank : Identification
+        An identification without matches; returned as it is if one of its doubtful matches has `CERTAIN` bits.
+    samples : sequence of Samples
+        The sample for each order of axes.
+    search : Search
+        The search in the first sample.
     """
     x, first = blank.question.x, samples[0]
     if any(match.bits >= CERTAIN for match in blank.doubtful):  # too odd or too rough, and not too few values
@@ -327,19 +337,19 @@ def _confirm(found: Identification, samples: Sequence[Samples]) -> Identificatio
 def _part(
     ranked: Sequence[Match], doubtful: Sequence[Match] = ()
 ) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
-    """Return the certain ones of ranked matches, and `doubtful` with the others behind."""
+    """Return (certain, doubtful): the certain ones of ranked matches, and `doubtful` with the others behind."""
     others = (*doubtful, *(match for match in ranked if not match.is_certain))
     return tuple(match for match in ranked if match.is_certain), others
 
 
 def _is_known(plain: PlainMap, samples: Samples) -> bool:
-    """Whether a plain map is one of the well-known image constants, which are simpler than any norm."""
+    """Whether a and b of y = a · x + b are well-known image constants, which are simpler than any norm."""
     x, y = SampledBlock(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
     return any(True for _ in name_constants(plain, x, y, samples.scope.dtype))
 
 
 def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:
-    """Return an identification as a plain map, with its well-known names and running statistics."""
+    """Return an identification as y = a · x + b, with the map's well-known names and running statistics."""
     block = SampledBlock(samples.x, samples.y, MOST_SAMPLED)
     x, y = block.take(plain.axes)
     known = name_map(plain, x, y, samples.scope.dtype, is_whole=x.size == samples.x.size)

@@ -110,7 +110,7 @@ class Identification(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """The kind of the answer: a match before a fault, a plain map, a doubtful match, nothing."""
+        """The kind of the answer: the first of match, fault, y = a · x + b, doubtful match, nothing."""
         found = {
             Kind.NORM: self.matches,
             Kind.FAULT: self.claims,

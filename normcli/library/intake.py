@@ -91,7 +91,7 @@ def group_rows(by: Any | None, values: NDArray[Any]) -> GroupingColumns | None:
     Raises
     ------
     DataError
-        If the number of groups' names is not the number of rows, or some rows have more names than others.
+        If there is not one name for each row, or some rows have more names than others.
     """
     if by is None:
         return None

@@ -191,14 +191,14 @@ class Grid:
         ----------
         indices : sequence of integer arrays
             The positions of the values along each axis of the tensor, one array an axis. The arrays broadcast
-            against each other: those of `numpy.ix_` select a block.
+            against each other: arrays from `numpy.ix_` select a block.
         """
         return self._number_cells(indices, self.kept_view_axes)
 
     def locate_within_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
         """Return the number, in C order, of each value within its group, the inverse of `locate_values`.
 
-        The indices are those that `locate_groups` takes. The grid must have no window.
+        `indices` are one array for each axis, as in `locate_groups`. The grid must have no window.
         """
         return self._number_cells(indices, self.view_axes)
 

@@ -172,7 +172,7 @@ def round_reals(
 
 
 def _shorten(up: int, down: int, bits: int) -> tuple[int, int]:
-    """Return a quotient, rounded to so many bits, as two integers."""
+    """Return a quotient up / down, rounded to `bits` bits, as numerator and denominator."""
     value = make_fraction(up) / down
     unit = find_exponent(value) - bits
     return scale(make_fraction(round(scale(value, -unit))), unit).as_integer_ratio()

@@ -210,21 +210,21 @@ class Distilled(NamedTuple):
 
 
 def distill(terms: Sequence[Any], size: int) -> Distilled:
-    """Add doubles without rounding, and return their sum as so many doubles, each some 53 bits below the last.
+    """Add doubles without rounding; return the sum as `size` doubles, each some 53 bits below the one before.
 
     Parameters
     ----------
     terms : sequence of ndarray
-        Arrays of one shape, the largest first as far as that is known.
+        Arrays of one shape, the largest values first if the order is known.
     size : int
-        How many doubles there is room for. If the sum needs more, it is rounded.
+        The number of doubles in the sum. If the exact sum needs more, it is rounded.
     """
     kept, lost = distill_within(terms, size)
     return Distilled(kept, lost != 0.0)
 
 
 def distill_within(terms: Sequence[Any], size: int) -> tuple[tuple[Any, ...], Any]:
-    """Return the sum of doubles as so many doubles, as `distill` does, and a bound of what these leave."""
+    """Return the sum of doubles as `size` doubles, as `distill` does, and a bound on the rounding error."""
     values = [term for term in terms if np.any(term)] or [terms[0]]
     for _ in range(min(size, len(values))):
         for i in range(len(values) - 1, 0, -1):

@@ -245,19 +245,19 @@ _SPARE_DIGITS = 20
 
 
 def raise_exactly(size: Fraction, p: float | Fraction, bits: int) -> Fraction:
-    """Return sizeᵖ of a positive number, to so many bits."""
+    """Return sizeᵖ of a positive number, right to `bits` bits."""
     with use_digits(count_digits(bits, p)):
         return Fraction(raise_decimal(size, p))
 
 
 def count_digits(bits: int, p: float | Fraction) -> int:
-    """Return how many decimal digits are needed to raise a number to the power p with so many right bits."""
+    """Return how many decimal digits are needed to raise a number to the power p with `bits` right bits."""
     far = abs(math.log10(abs(float(p)))) if p else 0.0
     return math.ceil(bits / _BITS_OF_DIGIT + 2.0 * far) + _SPARE_DIGITS
 
 
 def use_digits(digits: int) -> AbstractContextManager[Any]:
-    """Open a block in which decimals have so many digits, and any exponent."""
+    """Open a block in which the precision of the decimal context is `digits`, and exponents have no limit."""
     import decimal  # on use, likewise
 
     return decimal.localcontext(decimal.Context(digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX))

@@ -54,7 +54,7 @@ class ExactSums:
         return ExactSums(self.count + other.count, total, square, exponent)
 
     def repeat(self, times: int) -> ExactSums:
-        """Return the sums where each value counts so many times."""
+        """Return the sums of the values if each value counts `times` times."""
         return ExactSums(self.count * times, self.total * times, self.square * times, self.exponent)
 
     def sum_values(self) -> Fraction:
@@ -126,9 +126,9 @@ def find_exponent(value: Fraction) -> int:
 
 
 def find_root(square: Fraction, bits: int = ROOT_BITS) -> Fraction:
-    """Return the root of a fraction, exactly if it has no more than so many bits.
+    """Return the root of a fraction, exact if it has at most `bits` bits.
 
-    Otherwise, return a fraction with one bit more, which any rounding to fewer bits rounds as it does the root.
+    Otherwise, return a fraction of `bits` + 1 bits that rounds to any fewer bits just as the root does.
     """
     if square == 0:
         return square
@@ -141,7 +141,7 @@ def find_root(square: Fraction, bits: int = ROOT_BITS) -> Fraction:
 
 
 def add_eps(square: Fraction, eps: float | None, mode: EpsMode | None, bits: int = ROOT_BITS) -> Fraction:
-    """Return a group's divisor, from its variance, mean square or squared length; roots to so many bits."""
+    """Return a group's divisor, from its variance, mean square or squared length; roots to `bits` bits."""
     added = make_fraction(eps or 0.0)
     match mode:
         case EpsMode.INSIDE:
@@ -168,9 +168,9 @@ def divide_once(a: int, b: int, exponent: int = 0) -> float:
 
 
 def split(value: Fraction, count: int) -> tuple[float, ...]:
-    """Return so many doubles, each the nearest to what those before it leave of a value.
+    """Return a value as `count` doubles, each the nearest to the value less the doubles before it.
 
-    Only an exact 0 becomes 0: what would be rounded to it becomes ±2⁻¹⁰⁷⁴.
+    Only an exact 0 becomes 0: a number that would be rounded to 0 becomes ±2⁻¹⁰⁷⁴.
     """
     parts: list[float] = []
     for _ in range(count):

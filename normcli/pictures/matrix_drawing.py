@@ -133,7 +133,7 @@ class MatrixDrawing:
         return flow(parts, _GAP, MOST_WIDTH) if left % 2 else stack(parts, _GAP)
 
     def _draw_gap(self, axis: int) -> Panel:
-        """Return the text with the number of frames that are left out along an axis, over a zigzag."""
+        """Return the mark for positions left out along an axis: `… 5 more C …`, above a zigzag line."""
         hidden = self._plan.grid.shape[axis] - self._shown[axis].size
         text = f"… {hidden:,} more {self._plan.grid.layout.name(axis)} …"
         width = measure_text(text, _LABEL) + 4

@@ -137,14 +137,21 @@ class Quantization(NamedTuple):
 
 
 def read_quantization(name: str | None, per: str | None, rounding: str | None) -> Quantization:
-    """Return the quantization for the names of a format, of values that share a scale, and of a rounding.
+    """Return the quantization that the options `--quantize`, `--per` and `--scale-rounding` ask for.
 
-    None for `per` or `rounding` is the format's default.
+    Parameters
+    ----------
+    name : str or None
+        The name of a format. None is an error, since the other options need a format.
+    per : str or None
+        The values that share a scale: `tensor`, `token`, `channel` or `block:N`; None for the format's default.
+    rounding : str or None
+        The name of a `ScaleRounding`, if scales are powers of two; None for the format's default.
 
     Raises
     ------
     UsageError
-        If the format is None, a name is unknown, or one does not fit the format.
+        If `name` is None or unknown, `per` or `rounding` is unknown, or one of them does not fit the format.
     """
     if name is None:
         given = "--scale-rounding" if per is None else "--per"

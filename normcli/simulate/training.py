@@ -34,18 +34,21 @@ STEPS, BATCH, RUNS = 60, 8, 20
 
 
 class Step(NamedTuple):
-    """One step: the distances of the watched sample and of the running statistics, over the runs.
+    """One step of training: distances from results on the whole population, as quartiles over the runs.
 
     Parameters
     ----------
     number : int
         The number of the step, from 1.
-    training, evaluation : Quartiles
-        The quartiles of the mean of |y − y of the population| over the values of the sample, in the unit of y:
-        with the statistics of the step's batch, and with the running statistics after the step.
-    mean, var : Quartiles
-        The quartiles of |running mean − mean of the population| / deviation of the population, and of |running
-        variance / variance of the population − 1|, both means over the channels.
+    training : Quartiles
+        The distance of the watched sample's y from its y on the whole population, if y is normalized with the
+        statistics of the step's batch: the mean of |difference| over its values, in the unit of y.
+    evaluation : Quartiles
+        The distance of the watched sample's y if it is normalized with the running statistics after the step.
+    mean : Quartiles
+        The mean over channels of |running mean − population mean| / population standard deviation.
+    var : Quartiles
+        The mean over channels of |running variance / population variance − 1|.
     """
 
     number: int

@@ -321,7 +321,7 @@ def require_unchanged(*arrays: NDArray[Any] | None) -> None:
 
 
 def require_room(stream: BinaryIO, size: int) -> None:
-    """Raise `OSError` if the disk of an open file has no room for `size` further bytes, as far as is known."""
+    """Raise `OSError` if the disk of an open file is known to have no room for `size` further bytes."""
     free = _measure_free(stream)
     if free is not None and free < size:
         _refuse(errno.ENOSPC, size, free)

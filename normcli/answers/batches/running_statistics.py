@@ -36,7 +36,8 @@ class TrackedBatch(NamedTuple):
         The source of the batch, such as its file.
     plan : Plan
     step : Update
-        The running statistics before and after the batch, the batch's own, and the weights of both.
+        The running statistics before and after the batch, the batch's statistics, and the weights of the batch
+        and of the running statistics before.
     gap : float
         The largest difference between the batch normalized with its own and with the new running statistics.
     """

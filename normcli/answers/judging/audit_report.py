@@ -114,7 +114,10 @@ def _build_entry(verdict: LayerVerdict, view: View) -> Entry:
 
 
 def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
-    """Yield the findings on a layer: its facts, a problem, the report of `check` if kept, lines for tensors."""
+    """Yield the findings on a layer: facts, a problem if any, the report of `check` if kept, lines for tensors.
+
+    With the report, only the tensors that it leaves out get a line: the running statistics after the batch.
+    """
     shape = "×".join(map(str, verdict.shape))
     kind = verdict.settings.kind
     told = (("norm", name_norm(verdict)), ("input", f"{shape} {verdict.dtype}"), ("class", kind))
@@ -187,7 +190,7 @@ def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]
 
 
 def _join_alike(layers: Sequence[LayerVerdict]) -> Iterator[list[LayerVerdict]]:
-    """Yield the layers in lists: those of one norm that differ in the same way together, others alone."""
+    """Yield lists of layers: those of one norm that differ in the same way together, each other layer alone."""
     alike: dict[tuple[str | None, str], list[LayerVerdict]] = {}
     for one in layers:
         key = (one.settings.norm, tell(one)) if one.ok is False else ("", one.settings.name)

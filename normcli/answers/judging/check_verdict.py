@@ -101,7 +101,11 @@ class Verdict(RecordDocument):
         return self.checked.ok and (self.gradients is None or self.gradients.checked.ok)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header; the worst value, distances and worst groups of each array; and the verdicts."""
+        """Yield the header, details of the arrays, details of the gradients, and the verdicts.
+
+        Details are the worst value and the worst groups of each array that differs, and a histogram of
+        distances for the normalized tensor alone, whether it differs or not.
+        """
         yield self._build_header(view)
         for name, comparison in self.checked.comparisons.items():
             if comparison.worst is not None and not comparison.ok:

@@ -87,7 +87,10 @@ class IdentificationAnswer:
     axis_names: Sequence[str]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, the table of matches, that of a plain map's lines, and the verdict."""
+        """Yield a header, the table of matches if there are any, and the verdict.
+
+        If y = a · x + b with more than one pair of a and b, the table of the pairs stands before the verdict.
+        """
         lines = (("input", list_facts(self.source)), ("actual", list_facts(self.actual)))
         yield Facts("what made the actual tensor of the input?", lines)
         if self.found.matches:
@@ -134,7 +137,10 @@ class IdentificationAnswer:
         return Table(None, columns, tuple(name in _NUMERIC for name in columns), rows, note, wraps=True)
 
     def _list_lines(self, plain: PlainMap, view: View) -> Table:
-        """Return a table of a and b of each index, with the running statistics that would give them."""
+        """Return a table of a and b for each index along the map's axes.
+
+        If running statistics may explain them, the table has columns for running mean and variance + eps.
+        """
         columns = {"a": plain.scale, "b": plain.shift}
         evaluation = self.found.evaluation
         if evaluation is not None:
@@ -151,7 +157,7 @@ class IdentificationAnswer:
         return Table(None, (*names, *columns), (True,) * (len(names) + len(columns)), rows, note)
 
     def _describe_map(self, plain: PlainMap) -> Mapping[str, Any]:
-        """Return a plain map as members of JSON; a and b are numbers, or lists over the axes of the map."""
+        """Return y = a · x + b as members of JSON; a and b are numbers, or lists over the axes of the map."""
         evaluation = self.found.evaluation
         stored = None
         if evaluation is not None:

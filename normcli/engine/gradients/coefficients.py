@@ -43,7 +43,7 @@ class SolvedGroups(NamedTuple):
     """The coefficients of the gradients of some groups, in pairs and exactly.
 
     `recall` takes the place of a group among these and a number of bits; it returns the group's coefficients in
-    rationals, with roots and powers to so many bits.
+    rationals, with roots and powers to that number of bits.
     """
 
     coefficients: Coefficients
@@ -104,7 +104,7 @@ class CoefficientSolver:
         return SolvedGroups(coefficients, recall)
 
     def _sum_powers(self, group: int, bits: int) -> Fraction | None:
-        """Return Σ|x|ᵖ of the values of a group that count, to so many bits; None if it is infinite."""
+        """Return Σ|x|ᵖ of the values of a group that count, to `bits` bits; None if it is infinite."""
         chosen = self._select(group)
         values = [abs(x) for x in self._list_values(group, chosen if chosen is not None else slice(None))]
         return sum_powers(values, find_p(self.plan), bits)
@@ -130,7 +130,7 @@ class CoefficientSolver:
         return [Fraction(hi) + Fraction(lo) for hi, lo in zip(*(part.tolist() for part in pairs), strict=True)]
 
     def _sum_gated(self, gate: Gated, group: int, bits: int) -> GatedSums:
-        """Return A and Σ g · (x − μ) of a group whose dy a gate multiplies, with the gate to so many bits."""
+        """Return A and Σ g · (x − μ) of a group whose dy a gate multiplies, with the gate to `bits` bits."""
         grid, parameters, counted = self.plan.grid, self.plan.parameters, self._select(group)
         used: Any = slice(None)
         if counted is not None:

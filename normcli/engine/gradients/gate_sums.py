@@ -61,7 +61,7 @@ class GateSumPasses(GroupBackwardPasses):
             return self.round_parameters("gamma", exactly).reshape(shape)
 
     def choose_dtype(self, name: str) -> np.dtype[Any]:
-        """Return the dtype of the derivative with respect to the gate: that of the plan's output."""
+        """Return the dtype of the derivative with respect to the gate: the dtype of the plan's output."""
         return np.dtype(self.plan.choose_output_dtype(self.source.dtype))
 
     def prepare(self, read: ReadTile) -> Tile:

@@ -95,7 +95,7 @@ class GradientTiles(Passes):
         self.band: Band | None = None  # the one that is worked on, where groups do not lie within tiles
 
     def choose_dtype(self, name: str) -> np.dtype[Any]:
-        """Return the dtype of the derivative with respect to `gamma` or `beta`: that of the parameter.
+        """Return the dtype of the derivative with respect to `gamma` or `beta`: the parameter's own dtype.
 
         It is the dtype of the plan's output if the parameter is not given, or is not of floats.
         """

@@ -89,7 +89,7 @@ class ReadTile(NamedTuple):
     downstream: Gated | None = None
 
     def take(self, rows: Integers) -> ReadTile:
-        """Return some of the rows; `place` and `values.raw` stay those of the whole tile."""
+        """Return the tile with some of its rows; `place` and `values.raw` still describe the whole tile."""
         taken = map_arrays(self._replace(values=self.values._replace(raw=np.zeros(()))), lambda a: a[rows])
         return taken._replace(values=taken.values._replace(raw=self.values.raw))
 

@@ -84,7 +84,7 @@ def _sum_along(values: Pair, before: int, after: int) -> Pair:
 
 
 def differentiate_line(window: Window, x: NDArray[Any], dy: NDArray[Any], place: int, bits: int) -> Bounded:
-    """Return dx of the value at a place of a line, with powers to so many bits, and a bound of its error.
+    """Return dx of the value at a place of a line, with powers to `bits` bits, and a bound of its error.
 
     None if an x or dy within reach is not finite, or a U is not positive.
     """

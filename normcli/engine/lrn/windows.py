@@ -322,7 +322,7 @@ def _multiply_exactly(x: float, base: Fraction, window: Window, rounding: Callab
 
 
 def _raise(base: Fraction, exponent: float, bits: int) -> tuple[Fraction, Fraction]:
-    """Return base^exponent to so many bits, and a bound of its error.
+    """Return base^exponent to `bits` bits, and a bound of its error.
 
     Of a power beyond 2^±`_FURTHEST`, return that power of two instead.
     """

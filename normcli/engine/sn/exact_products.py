@@ -91,7 +91,7 @@ class Plane(NamedTuple):
 
 
 def choose_width(terms: int) -> int:
-    """Return the most bits of planes for which doubles hold any sum of so many products of their digits."""
+    """Return the most bits of a plane for which doubles hold any sum of `terms` products of two digits."""
     return (53 - max(1, terms).bit_length()) // 2 + 1
 
 

@@ -67,7 +67,7 @@ class FixedColumn(NamedTuple):
     error: int
 
     def cut(self, bits: int) -> FixedColumn:
-        """Return the vector, rounded to so many bits of its largest number; itself if it has no more."""
+        """Return the vector, rounded to `bits` bits of its largest number; unchanged if it has no more bits."""
         exponent = self.whole.find_top() - bits
         shift = exponent - self.whole.exponent
         if shift <= 0:

@@ -44,7 +44,7 @@ def _enclose_largest(matrix: NDArray[Any], bits: int) -> Enclosure:
 
 
 def choose_enclosure(iteration: Iteration | None) -> EncloseSquare:
-    """Return a callable that takes a matrix and bits, and encloses the square of σ to so many bits.
+    """Return a function that takes a matrix and a number of bits, and encloses σ² to that number of bits.
 
     σ is the largest singular value, or what power iterations estimate, if there are any.
     """
@@ -79,14 +79,14 @@ class SingularValue:
         self._find = functools.lru_cache(maxsize=4)(self._calculate)
 
     def find(self, bits: int = 0) -> Fraction:
-        """Return the value to so many bits at least, of 0 to half of `_BITS`; for use where `known` is None.
+        """Return the value to at least `bits` bits (0: half of `_BITS`); for use where `known` is None.
 
-        If a number of so many bits lies within the enclosure, it is returned: an exact root comes out exact.
+        If a number of that many bits lies within the enclosure, it is returned: an exact root comes out exact.
         """
         return self._find(2 * bits or _BITS)
 
     def _calculate(self, bits: int) -> Fraction:
-        """Return the value, from its square to so many bits; 0 if `enclose_square` returns None."""
+        """Return the value, from its square to `bits` bits; 0 if `enclose_square` returns None."""
         enclosure = self._enclose_square(self._matrix, bits)
         if enclosure is None:
             return Fraction(0)

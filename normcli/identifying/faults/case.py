@@ -230,7 +230,7 @@ class Case:
         return self.root(self.square)
 
     def find_divisor(self, variant: Variant) -> Floats:
-        """Return the divisor of a variant: its own, that of its square, or the norm's."""
+        """Return a variant's divisor: its `divisor`, else from its `square`, else the case's divisor."""
         if variant.divisor is not None:
             return variant.divisor
         return self.divisor if variant.square is None else self.root(variant.square)

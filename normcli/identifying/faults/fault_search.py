@@ -94,9 +94,9 @@ def open_cases(
 def recover_used(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
 ) -> tuple[Claim, ...]:
-    """Return claims with the statistics, or gamma and beta, that y shows in place of the norm's own.
+    """Return claims with statistics, or gamma and beta, recovered from a y that no fault in a table explains.
 
-    They are for a y that no row of a table explains; empty if no other numbers explain it either.
+    Empty if no other numbers explain y either.
 
     Parameters
     ----------

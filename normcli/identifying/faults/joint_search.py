@@ -60,8 +60,8 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
 
     Notes
     -----
-    Each row of the tables is tried by itself; if none explains y, pairs of a row for gamma and beta, or for the
-    surroundings of the norm, and a row for statistics; and if none does, parts of y.
+    First, each fault of the tables is tried by itself. If none explains y, pairs are tried: a fault of gamma
+    and beta, or of the surroundings of the norm, with a fault of statistics. If no pair does, parts of y are.
     """
     with np.errstate(all="ignore"):
         right = next((case for case in cases if not case.differs.any()), None)
@@ -133,7 +133,10 @@ def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
 
 @functools.lru_cache(maxsize=4)  # what holds in all of y is asked for again before parts of it are looked at
 def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found]]) -> tuple[Claim, ...]:
-    """Return the claims of one stage of the search, in the order of the cases, ranked within each."""
+    """Return the claims of one stage of the search, ranked within each case, in the order of the cases.
+
+    Findings that may be rounding (`may_be_rounding`) make no claim.
+    """
     claims = (
         [make_claim(case, one) for one in stage(case) if not may_be_rounding(case, one)] for case in cases
     )
@@ -142,10 +145,10 @@ def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found
 
 
 def recover(case: Case) -> tuple[Claim, ...]:
-    """Return claims with the statistics, or gamma and beta, that y shows in place of the norm's own.
+    """Return claims with statistics, or gamma and beta, recovered from a y that no fault in a table explains.
 
-    They are for a y that no row of a table explains. Another eps or place of eps is tried once more before,
-    since it may change values by less than rounding, and still show in all of them together.
+    Another eps or place of eps is tried once more first, since it may change each value by less than rounding,
+    and still show in all values together.
     """
     with np.errstate(all="ignore"):
         found = (one for one in try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
@@ -169,14 +172,14 @@ def _try_beta(case: Case) -> Iterator[Found]:
 
 
 def _find_parts_of_right(case: Case) -> Iterator[Found]:
-    """Yield what `_find_parts` finds without rows of statistics, for one of many norms that y may be."""
+    """Yield the findings of `_find_parts` without faults of statistics, for one of many norms that y may be."""
     return _find_parts(case, ())
 
 
 def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]:
-    """Yield what explains y outside a region, or but for a few values, with what fills the region.
+    """Yield findings that explain y outside a region by the norm's result, right or with a fault.
 
-    Outside is the norm's result, or that of one row.
+    Each also says what fills the region, or that it is wrong. The region may be a few scattered values.
     """
     tried = [*(one for one in try_all(case, rows) if one.share >= LIKELY), *try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
@@ -191,16 +194,20 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
 
 
 def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
-    """Yield what explains y in a region; if nothing does, the finding that the region is wrong.
+    """Yield what explains y in a region; if nothing does and y is far off there, what is wrong with it.
+
+    If `one` has no faults, copies (0, x, NaN, infinity) and `rows` are tried inside the region. If none
+    explains all its values, and their median error is at least 16 rounding bounds, the findings are either
+    recovered numbers that explain all of y, gamma and beta among them, or that the region is wrong.
 
     Parameters
     ----------
     case : Case
     one : Found
-        The explanation of y outside the region: the norm's result, or one row.
+        The explanation of y outside the region: the norm's right result, or its result with a fault.
     region : IndexRegion
     rows : sequence of Row
-        The rows to try inside the region.
+        Rows of fault tables, to try inside the region. If it is empty, no gamma or beta is recovered either.
     """
     rest = one._replace(explained=one.explained | region.mask, region=region)
     inside = [] if one.faults else [*_find_inside(case, region, rows)]
@@ -216,7 +223,7 @@ def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row
 
 
 def find_places(case: Case) -> tuple[Claim, ...]:
-    """Return claims that rows stand in another order, or that a part of y is wrong, with what stands there.
+    """Return claims that rows of y stand in another order, or that a part of y is wrong, and what fills it.
 
     Parameters
     ----------
@@ -237,7 +244,7 @@ def find_places(case: Case) -> tuple[Claim, ...]:
 
 
 def _find_beside_copies(case: Case) -> Iterator[Found]:
-    """Yield the rows that explain y outside a region filled with 0, x, NaN or infinity."""
+    """Yield the faults that explain y outside a region that is filled with 0, x, NaN or infinity."""
     for row in OF_COPIES:
         for copy in row.vary(case):
             assert copy.result is not None  # of every row of copies
@@ -270,7 +277,7 @@ _LEAST_SHOWN = 8
 
 
 _MOST_WHOLE = 8
-"""The most rows whose unexplained values are examined, those with the fewest first."""
+"""The most explanations whose unexplained values are examined, those that explain most of y first."""
 
 
 _FEW = 0.05

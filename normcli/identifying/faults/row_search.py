@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 
 def try_rows(case: Case) -> Iterable[Found]:
-    """Return what explains all of y with one row, of each fault with the fewest fitted numbers."""
+    """Return the findings with one fault, perhaps beside another eps, that explain all of y.
+
+    Of equal faults, only the findings with the fewest fitted numbers are returned.
+    """
     if case.has_moments and _has_lines(case, _MOSTLY):
         statistics = try_all(case, STATISTICS)
     else:
@@ -50,7 +53,7 @@ def keep_shortest(every: Iterable[Found]) -> list[Found]:
 
 @functools.lru_cache(maxsize=64)  # of each case, and again where parts of y are looked at
 def try_rest(case: Case) -> tuple[Found, ...]:
-    """Return what rows other than those of statistics explain, if at least 30 % of y."""
+    """Return the findings with a fault other than of statistics that explain at least 30 % of y."""
     return tuple(one for one in try_all(case, REST) if one.share >= LIKELY)
 
 
@@ -84,7 +87,7 @@ def try_all(
 
 
 def _choose(case: Case, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows that may explain y: if y is no function of x, only those of another order."""
+    """Return the rows of fault tables that may explain y; if y is no function of x, only faults of order."""
     return rows if goes_with_x(case) else [row for row in rows if row in ORDER]
 
 

@@ -59,7 +59,7 @@ class Variant(NamedTuple):
     square : ndarray or None
         The variance or mean square of each group, before eps and the root; None for the norm's own.
     gamma, beta : ndarray or None
-        Scale and shift; None for those of the case.
+        Scale and shift; None for the case's gamma or beta.
     result : ndarray or None
         The whole tensor, if no mean, divisor, gamma and beta give it; else None.
     values : mapping
@@ -73,7 +73,7 @@ class Variant(NamedTuple):
     is_fitted : bool
         Whether each group has a number of its own that was fitted to y.
     other : Case or None
-        The case (of another input or gate) whose exact result this is; None if it is of no other case.
+        The case, with another input or gate, whose exact result the variant is; None for the same case.
     """
 
     mean: Floats | None = None
@@ -192,7 +192,7 @@ class Found(NamedTuple):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether a variant has a fitted number of its own in each group."""
+        """Whether a variant has a separate fitted number in each group."""
         return any(variant.is_fitted for variant in self.variants)
 
     @property

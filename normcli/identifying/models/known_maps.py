@@ -206,7 +206,7 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
 
 
 def _place(constants: Constants, shape: tuple[int, ...], axes: Sequence[int]) -> Iterator[PlainMap]:
-    """Yield constants as plain maps: one map if they are one pair, else one along each axis of their length.
+    """Yield maps y = a · x + b of constants: one for a single pair, else one along each axis of their length.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class Evaluation(NamedTuple):
 
 
 def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluation | None:
-    """Return the running statistics that, with the first possible affine step, give a plain map.
+    """Return the running statistics with which evaluation is y = a · x + b, for the first possible affine step.
 
     Parameters
     ----------

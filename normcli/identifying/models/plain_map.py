@@ -50,9 +50,9 @@ _SHORT_ROUNDINGS = 4.0
 
 
 def find_plain_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
-    """Return the plain map with the fewest numbers that explains y; None without one.
+    """Return the map y = a · x + b with the fewest pairs of a and b that explains y; None if none does.
 
-    Results of half precision may be off by one unit in the last place, and not half a unit only.
+    Results of half precision may be off by one unit in the last place, others by half a unit.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def _list_all_levels(dtype: np.dtype[Any]) -> list[Level]:
 
 
 def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
-    """Return the plain map with one pair for all values that explains y; None without one."""
+    """Return the map y = a · x + b with one a and b for all values, if it explains y; else None."""
     return _find(x, y, dtype, [()], list_map_levels(dtype))
 
 

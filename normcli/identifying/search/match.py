@@ -42,7 +42,7 @@ class Scope(NamedTuple):
     start : Start or None
         The vector from which power iterations may have started; None without one.
     is_laid_out : bool
-        Whether a layout names the channel axis, so that a framework's own choice of it is no default.
+        Whether a layout names the channel axis; if so, a framework's choice of another axis is no default.
     """
 
     norm: str | None
@@ -90,8 +90,8 @@ class Match(NamedTuple):
     axes : tuple of int
         The reduced axes; with groups, one of them in part.
     precision : str
-        The dtype of the kernel's arithmetic, as far as distances show it; with ", rounded before gamma" behind
-        it if x̂ was rounded.
+        The dtype of the kernel's arithmetic that the distances show; with ", rounded before gamma" behind it if
+        x̂ was rounded.
     like : tuple of str
         The frameworks whose layers compute this match.
     max_ulp : float

@@ -272,7 +272,7 @@ class Samples:
         return level.allow(y, self.scope.dtype, np.abs(y))
 
     def choose_loosest(self, match: Match) -> Level:
-        """Return the level with the largest errors among those of a match's precision."""
+        """Return the level with the largest errors among the levels of a match's precision."""
         precision = match.precision.split(",", maxsplit=1)[0]
         return [level for level in self.levels if level.precision == precision][-1]
 

@@ -73,9 +73,9 @@ class Search:
         self.samples = samples
 
     def find_matches(self) -> Fitting:
-        """Return the matches of the first level that has any, with those of a default eps at looser levels.
+        """Return the matches of the first level that has any.
 
-        The latter are added only if the former are certain and have no default eps.
+        If these are certain and none has a default eps, matches with a default eps at looser levels are added.
         """
         best = self._find_first()
         if not best.is_certain or any(match.is_certain and match.has_default_eps for match in best.matches):
@@ -141,7 +141,8 @@ class Search:
     def estimate_matches(self, most: float = math.inf) -> list[Match]:
         """Return matches with fewer than `most` pairs of gamma and beta, which are fitted to the values.
 
-        The fit is to the first values of a large tensor; gamma and beta have to be those of the whole tensor.
+        Of a large tensor, only the first values are fitted. Left out are then norms that reduce an axis of
+        which only a part is read, and those whose gamma and beta do not have the whole tensor's shape.
         """
         block, shape = self.samples.choose_block(), self.samples.x.shape
         if not 0 < self.samples.x[block].size <= MOST_VALUES:

@@ -1,4 +1,4 @@
-"""A plain map in words: a and b, and the norms, running statistics or σ that would give it."""
+"""The map y = a · x + b in words: a and b, and the norms, running statistics or σ that would give it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OF_LAYERS = ParameterRule.CHANNEL, ParameterRule.REDUCED
 
 
 def diagnose_map(found: Identification, plain: PlainMap, layout: Layout) -> Diagnosis:
-    """Return the diagnosis of a plain map, with the norms and scalers that may have made it."""
+    """Return the diagnosis of y = a · x + b, with the norms and scalers that may have made y."""
     formula = _format_formula(plain)
     said = f"y is {formula}" if plain.wrong else f"y is {formula} for all values"
     if plain.axes == (layout.channel,):
@@ -110,7 +110,7 @@ def name_norms(matches: Iterable[Match]) -> list[str]:
 
 
 def format_evaluation(evaluation: Evaluation) -> str:
-    """Return the words for the running statistics, gamma and beta that would give a plain map."""
+    """Return the words for the running statistics, gamma and beta that would give y = a · x + b."""
     mean, square = _format_numbers(evaluation.mean), _format_numbers(evaluation.square)
     step = evaluation.affine
     neutral = [name for name, v in (("gamma is 1", step.scale), ("beta is 0", step.shift)) if v is None]

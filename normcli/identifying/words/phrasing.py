@@ -176,7 +176,7 @@ def diagnose_near(near: NearNorm, layout: Layout) -> Diagnosis:
 
 
 def _add_arithmetic(told: Diagnosis, found: Identification) -> Diagnosis:
-    """Return a match's diagnosis as that of a fault, if sums take y more than 16 ulp from the exact result."""
+    """Return a match's diagnosis, made a fault's if sums take y more than 16 ulp from the exact result."""
     best = found.matches[0]
     wrong = find_arithmetic(found, best)
     if wrong is None or not best.max_ulp > _FAR:
@@ -189,7 +189,7 @@ def _add_arithmetic(told: Diagnosis, found: Identification) -> Diagnosis:
 
 
 def _diagnose_match(found: Identification, layout: Layout) -> Diagnosis:
-    """Return the diagnosis of a tensor with matches: the best one's norm, with the others as alternatives."""
+    """Return the diagnosis of a tensor with matches: the best match's norm, and the others as alternatives."""
     asked, (best, *rest) = found.question, found.matches
     others = choose_others(best, rest)
     cause, evidence = add_clauses(f"y is {format_title(best, layout)}", list_clauses(best, asked, layout))

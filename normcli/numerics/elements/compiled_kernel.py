@@ -67,7 +67,7 @@ def is_served(dtype: np.dtype[Any]) -> bool:
 
 
 def is_plan_served(plan: Plan, count: int) -> bool:
-    """Whether the kernel solves groups of a plan, of so many values each."""
+    """Whether the kernel solves a plan's groups of `count` values each."""
     plain = plan.spec.flat_rule is None and not plan.norm.is_partial
     return plan.follows_from_sums and plain and 0 < count < _LONGEST and find_freedom(plan, count) > 0
 
@@ -85,7 +85,7 @@ class Rule(NamedTuple):
 
 
 def make_rule(plan: Plan, count: int, *, exact: bool) -> Rule:
-    """Return the rule of groups that are measured, of so many values each.
+    """Return the rule for measuring groups of `count` values each.
 
     Parameters
     ----------

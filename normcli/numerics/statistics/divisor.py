@@ -77,7 +77,7 @@ class Solution:
         return not is_faint(self.mean).any()
 
     def recall(self, number: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
-        """Return the mean of a group, and the divisor to so many bits at least; None for a divisor of NaN."""
+        """Return (mean, divisor) of a group, the divisor to at least `bits` bits; None for a divisor of NaN."""
         from fractions import Fraction  # on use: few values need this
 
         if self.ask is not None:
@@ -132,7 +132,7 @@ _FINITE, _UNKNOWN = float(np.finfo(np.float64).max), 2.0**1000
 
 
 def make_neutral(rank: int) -> Solution:
-    """Return the solution with a mean of 0 and a divisor of 1, in arrays of so many axes of length 1."""
+    """Return the solution with a mean of 0 and a divisor of 1, in arrays with `rank` axes of length 1."""
     zero = np.zeros((1,) * rank)
     return Solution(Triple(zero, zero, zero), Pair(zero + 1.0, zero), centred=False)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class Moments:
-    """The moments of groups, as far as they are known.
+    """The moments of groups; `undecided` tells for which groups they are not known.
 
     Parameters
     ----------

@@ -198,7 +198,10 @@ class Fixed:
         return {name: settled.digits.reshape(-1, *shape), f"{name}_low": np.array(settled.low)}
 
     def _split_sign(self) -> tuple[Selected, Fixed]:
-        """Return which numbers are negative, and all without their signs: no digit then cancels another."""
+        """Return which numbers are negative (bool, one per number), and the absolute values.
+
+        All digits of the absolute values are at least 0, so that none cancels another in a sum.
+        """
         self._normalize()
         negative = self.digits[-1] < 0
         size = Fixed(np.where(negative, -self.digits, self.digits), self.low)

@@ -251,7 +251,19 @@ class BackwardSteps(StepList):
     # -- numbers
 
     def _add_link(self, step: StoryStep, link: Link, own: Mapping[str, Constant] | None = None) -> Constant:
-        """Add a derivative, as a formula and in numbers; return its exact number."""
+        """Add a step, completed with a link's derivative as formula and numbers; return the exact value.
+
+        If a number is beyond float64, the step says so instead, and `NoNumberError` is raised.
+
+        Parameters
+        ----------
+        step : StoryStep
+            The step without formula.
+        link : Link
+            A link whose formula is not None.
+        own : mapping of str to Constant, optional
+            The numbers of one value by name; without it, the derivative is one that all values share.
+        """
         assert link.formula is not None
         own = dict(own or {})
         if own:

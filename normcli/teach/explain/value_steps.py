@@ -97,7 +97,7 @@ class StepList(StatisticSteps):
         raise NoNumberError
 
     def _normalize(self, outcome: Outcome, centre: Constant | None, divisor: Constant | None) -> None:
-        """Add the steps from one value to x̂, and from there to y, as far as the numbers are finite."""
+        """Add the steps from one value to x̂ and then to y, up to the first number that is not finite."""
         scaled, value = outcome.scaled, Constant(outcome.value)
         if not math.isfinite(outcome.value) or (scaled is not None and not math.isfinite(scaled)):
             return

@@ -55,13 +55,14 @@ class Chain:
     ----------
     plan : Plan
     parameters : sequence of str
-        `gamma`, `beta`, both or none: the parameters that are given.
+        The names of the given parameters: some of `gamma` and `beta`.
     given : bool
-        Whether mean and variance are given, and so are constants.
+        Whether mean and variance are given (running statistics), so that they count as constants.
     fixed : bool
-        Whether the divisor is a constant, as 1 replaces a divisor of 0.
+        Whether the divisor is the constant 1, which the norm puts in place of a divisor of 0.
     gate : {"before", "behind"} or None
-        Whether a gate multiplies x before the norm or the norm's result; None without a gate.
+        `before` if a gate multiplies x and the norm takes the product, `behind` if a gate multiplies the norm's
+        result; None without a gate.
     """
 
     def __init__(

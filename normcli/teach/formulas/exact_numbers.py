@@ -45,21 +45,23 @@ _LARGEST_EXPONENT = 4
 
 
 class Numbers:
-    """The exact number of every name in a group's formulas.
+    """The number of every name in a group's formulas, as a fraction.
+
+    Rounded are only roots and powers, and sums over more than `MOST_TERMS` values (to about 100 bits).
 
     Parameters
     ----------
     chain : Chain
     arrays : mapping of str to ndarray
-        Vectors over the group's values: `x`, and where given `dy`, `gamma`, `beta`, a gate's factor and its
-        slope; the last two hold fractions.
+        Vectors over the group's values: `x`, and if given `dy`, `gamma` and `beta`; with a gate, x before the
+        gate, the gate's factor and the factor's slope. Factor and slope are arrays of `Fraction`.
     known : mapping of str to Fraction
         The numbers that have no formula: eps, options, running statistics.
 
     Attributes
     ----------
     shared : dict of str to Constant
-        The numbers that all values share, as fractions; only roots and powers are rounded.
+        The numbers that all values share, such as the mean.
     """
 
     def __init__(self, chain: Chain, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, Fraction]) -> None:
@@ -93,14 +95,17 @@ class Numbers:
         return own
 
     def sum_up(self, each: Expression) -> Expression:
-        """Return the sum of a term over the group in exact numbers; over `MOST_TERMS` values, as one number."""
+        """Return the sum of a term over the group, with exact numbers for its names.
+
+        Over more than `MOST_TERMS` values, it is one number, rounded to about 100 bits.
+        """
         if self.count > MOST_TERMS:
             return Constant(self._add_pairs(each))
         names = ({**self.shared, **self.take(place)} for place in range(self.count))
         return Sum(tuple(substitute(each, numbers, self.sum_up) for numbers in names))
 
     def _add_pairs(self, each: Expression) -> Fraction:
-        """Return a long sum, its terms calculated as pairs of doubles: to about 100 bits of the largest."""
+        """Return a sum over the group, its terms in pairs of doubles, to about 100 bits of the largest one."""
         shared = {name: _split(Fraction(number.value)) for name, number in self.shared.items()}
         total = Fraction(0)
         for start in range(0, self.count, _PIECE):

@@ -40,9 +40,9 @@ def _normalize(case: Case, x: NDArray[Any]) -> Case:
 
 
 def _list_kinds(addends: Addends) -> tuple[ResidualSum, ...]:
-    """Return the ways to round x + residual: the requested one, then for half precision the others.
+    """Return the ways to round x + residual: the requested way, and for half precision also the other ways.
 
-    Sums of longer dtypes are the same in every way, so only the requested one is returned.
+    In longer dtypes, all ways give the same sum, so only the requested way is returned.
     """
     others = [kind for kind in ResidualSum if kind is not addends.kind]
     is_short = is_half(find_sum_dtype(addends.values.dtype, addends.residual.dtype))
@@ -114,7 +114,7 @@ def _find_gate(case: Case) -> Gated:
 
 
 def _replace_gate(case: Case, gate: Gated) -> Case:
-    """Return the case with another gate on the side of the norm where its own is."""
+    """Return the case with another gate, before or behind the norm like the gate that it replaces."""
     return replace(case, gate=gate) if case.gated_input is None else _normalize(case, gate.activate())
 
 
@@ -136,7 +136,7 @@ _ROUNDINGS = 8.0
 def _round_gate(case: Case) -> Iterator[Variant]:
     """Yield variants of a gate behind the norm that round to half precision.
 
-    Rounded are the gate, its activation, the norm, all three, or the last two.
+    Rounded are the gate, its activation, the norm, all three of these, or activation and norm.
     """
     gate, factor = _find_gate(case), case.factor
     norm = replace(case, gate=None).right

@@ -125,7 +125,11 @@ _COUNTS = (127, 128, 7, 8)
 
 
 def _drop(case: Case) -> Iterator[Variant]:
-    """Yield the result of a dropout: some values are 0, the others multiplied by 1 / (1 − p)."""
+    """Yield the norm's result after a dropout: 0 where y is 0, elsewhere multiplied by 1 / (1 − p).
+
+    There is a variant for each p that y may show, at most 3. Nothing if fewer than 8 values are dropped or
+    kept, if dropped and kept values have other signs (relu drops one sign), or too many or few are 0 for p.
+    """
     right = case.right.values
     shown = np.abs(right) > case.right.allowed
     zero = shown & (case.y == 0.0)

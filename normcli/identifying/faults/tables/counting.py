@@ -110,11 +110,11 @@ def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
 
 
 def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
-    """Yield variants whose statistics are those of the first k places along an axis.
+    """Yield variants with statistics taken over the first k places along an axis alone.
 
-    Sums are divided by the number of values summed, or by the group size if `keeps_count`. Of each axis, the
-    two k whose divisors are nearest to those of y are taken, if the squares are within 2 %. Nothing for norms
-    with statistics of a slice.
+    Sums are divided by the number of values summed, or by the group size if `keeps_count`. For each axis, the
+    two k whose divisors are nearest to y's are taken, if their squares are within 2 %. Nothing for norms with
+    statistics of a slice.
     """
     if "slice" in case.parts:
         return

@@ -196,7 +196,7 @@ ORDER: Sequence[Row] = (
 
 
 def _take_zeros(case: Case) -> Iterator[Variant]:
-    """Yield the variant of a tensor of zeros, and if beta was given that of beta alone."""
+    """Yield the variant in which the result is 0 everywhere, and if beta was given, the variant y = beta."""
     yield Variant(result=np.zeros_like(case.x), values={"what": "0"})
     if case.has_beta:
         yield Variant(result=np.broadcast_to(case.beta, case.x.shape), values={"what": "beta"})

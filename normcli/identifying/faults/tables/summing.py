@@ -148,8 +148,8 @@ def _soften(case: Case, variant: Variant, times: float = 1.0) -> Variant:
 def _sum_narrowly(case: Case) -> Iterator[Variant]:
     """Yield variants with sums in half precision: the algorithm nearest to y, and the statistics that y shows.
 
-    The second, for sums in an unknown order, needs errors that scatter over the groups, and no row of eps or
-    of cancellation that explains y. Nothing where the errors of half precision without such sums explain y.
+    Recovered statistics stand for sums in an unknown order. They need errors that scatter over the groups, and
+    no fault of eps or cancellation that explains y. Nothing if y is explained without sums in half precision.
     """
     if case.explains(case.predict(_soften(case, NOTHING))).all():  # whatever half precision rounded otherwise
         return
