@@ -67,7 +67,7 @@ def _list_requests(exact: Result) -> Iterator[tuple[str, str, float | None, Inpu
         for act in Activation:
             if act is not gate.activation:
                 other = inputs._replace(gate=gate._replace(activation=act))
-                told = f"the activation of the gate is {act}, not {gate.activation}"
+                told = f"the gate's activation is {act}, not {gate.activation}"
                 yield "request-activation", told, own, other
     if inputs.clip is not None:
         yield "request-clip", "the clip was left out", own, inputs._replace(clip=None)

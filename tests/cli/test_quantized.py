@@ -298,7 +298,7 @@ def test_scales_a_few_ulp_off_say_which_tolerance_lets_them_pass(x, normcli):
         pytest.param(
             ("--gate", "z.npy"),
             ("--gate", "z.npy", "--gate-act", "relu"),
-            "the activation of the gate is relu, not silu",
+            "the gate's activation is relu, not silu",
             id="activation",
         ),
         pytest.param(("--clip-output", "-1,1"), (), "the clip was left out", id="clip"),
