@@ -175,7 +175,7 @@ def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tu
     return ()
 
 
-def _list_eps(plan: Plan) -> tuple[float | None, ...]:
+def list_usual_eps(plan: Plan) -> tuple[float | None, ...]:
     """Return the plan's eps and the other usual ones; None alone for a norm without eps."""
     own = plan.spec.eps
     return (own,) if own is None else tuple(dict.fromkeys((own, *COMMON_EPS)))
@@ -183,7 +183,7 @@ def _list_eps(plan: Plan) -> tuple[float | None, ...]:
 
 def _find_eps(case: Case) -> Iterator[float]:
     """Yield the plan's eps and the usual ones with which a norm explains every value of a case."""
-    for eps in _list_eps(case.plan):
+    for eps in list_usual_eps(case.plan):
         if eps is not None and case.explains(case.predict(Variant(divisor=case.root(case.square, eps)))).all():
             yield eps
 
@@ -297,7 +297,7 @@ def identify_quantized(
         return None
     least = min(measured[0] for measured, _ in tried)
     near = [subject for measured, subject in tried if measured[0][0] <= 2.0 * least[0]]
-    every = [one for subject in near for eps in _list_eps(subject.plan) if (one := measure(subject, eps))]
+    every = [one for subject in near for eps in list_usual_eps(subject.plan) if (one := measure(subject, eps))]
     best = min(counts for counts, _ in every)
     found, *also = (one for counts, one in every if counts == best)
     return QuantizedNorm(found, judge_quantized(found, *given), tuple(also))

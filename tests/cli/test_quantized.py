@@ -290,69 +290,25 @@ def test_scales_a_few_ulp_off_say_which_tolerance_lets_them_pass(x, normcli):
     assert "✗ 缩放因子最多相差 " in said
 
 
-@pytest.mark.parametrize("norm", ["rms", "bn"])
+@pytest.mark.usefixtures("x")
 @pytest.mark.parametrize(
-    "options",
+    ("right", "wrong", "cause"),
     [
-        "int8",
-        "int8 --per token",
-        "int8 --per tensor",
-        "int8 --clip-output -1,1",
-        "fp8-e4m3",
-        "mxfp4 --per block:1",
-    ],
-)
-def test_codes_of_a_single_number_pass_their_check(norm, options, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    line = (norm, "--data", "1.5", "--quantize", *options.split())
-    assert normcli(*line, "-o", "q.npz", "-q").code == 0
-    ran = normcli("check", *line, "--actual", "q.npz:codes", "--actual-scale", "q.npz:scales")
-    assert ran.code == 0, ran.err
-    assert ran.lines[-1] == "✓ all of 1 code are exact"
-
-
-def test_packed_codes_do_not_go_with_a_single_number(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("codes.npy", np.zeros(1, np.uint8))
-    ran = normcli(
-        "check", "rms", "--data", "1.5", "--quantize", "mxfp4", "--per", "block:1", "--actual", "codes.npy"
-    )
-    assert (ran.code, ran.err) == (3, "normcli: codes have the shape (1,), not ()\n")
-
-
-_BEFORE = "; is it the result before quantizing?"
-
-
-@pytest.mark.parametrize(
-    ("codes", "format_name", "told"),
-    [
-        (np.float32([[1, 0.5]]), "int8", f"float32 numbers that are no int8 codes, such as 0.5{_BEFORE}"),
-        (
-            np.float32([[1, 0.3]]),
-            "fp8-e4m3",
-            f"float32 numbers that are no fp8-e4m3 codes, such as 0.3{_BEFORE}",
+        pytest.param(("--gate", "z.npy"), (), "the gate was left out", id="gate"),
+        pytest.param(
+            ("--gate", "z.npy"),
+            ("--gate", "z.npy", "--gate-act", "relu"),
+            "the activation of the gate is relu, not silu",
+            id="activation",
         ),
-        (np.array([[np.nan, 1]]), "int8", f"float64 numbers that are no int8 codes, such as nan{_BEFORE}"),
-        (np.array([[np.inf, 1]]), "mxfp4", f"float64 numbers that are no mxfp4 codes, such as inf{_BEFORE}"),
-        (np.int32([[300, 1]]), "int8", "int32 numbers that are no int8 codes, such as 300"),
+        pytest.param(("--clip-output", "-1,1"), (), "the clip was left out", id="clip"),
+        pytest.param(("--eps", "1e-2"), ("--eps", "1e-3"), "eps is 0.001, not 0.01", id="eps"),
     ],
 )
-@pytest.mark.parametrize("verb", ["check rms", "identify"])
-def test_numbers_that_are_no_codes_are_refused(verb, codes, format_name, told, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("codes.npy", codes)
-    np.save("scale.npy", np.ones((1, 1), "f4"))
-    per = ("--per", "block:2") if format_name == "mxfp4" else ()
-    line = ("--data", "[[1,2]]", "--quantize", format_name, *per)
-    ran = normcli(*verb.split(), *line, "--actual", "codes.npy", "--actual-scale", "scale.npy")
-    assert (ran.code, ran.err) == (3, f"normcli: --actual holds {told}\n")
-
-
-@pytest.mark.parametrize(
-    ("number", "format_name"), [(-128, "int8"), (np.nan, "fp8-e4m3"), (-np.inf, "fp8-e5m2")]
-)
-def test_codes_that_the_exact_ones_never_are_differ(number, format_name, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("codes.npy", np.array([[number, number]]))
-    ran = normcli("check", "rms", "--data", "[[1,2]]", "--quantize", format_name, "--actual", "codes.npy")
-    assert (ran.code, ran.lines[-1]) == (1, "✗ 2 of 2 codes differ")
+def test_check_names_another_request_that_made_codes(right, wrong, cause, rng, normcli):
+    np.save("z.npy", rng.normal(size=(4, 64)).astype("f4"))
+    words = ("rms", "-i", "x.npy", "--quantize", "fp8-e4m3")
+    assert normcli(*words, *wrong, "-o", "q.npz").code == 0
+    given = ("--actual", "q.npz:codes", "--actual-scale", "q.npz:scales")
+    told = normcli("check", *words, *right, *given, "-f", "json").json
+    assert (told["ok"], told["checked"][0]["cause"]) == (False, cause)

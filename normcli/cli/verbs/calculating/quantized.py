@@ -92,6 +92,7 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
         fit the tensor.
     """
     from normcli.answers.judging.quantized_verdict import QuantizedVerdict
+    from normcli.identifying.quantized_request import blame_request
     from normcli.quantizing.formats import read_quantization
     from normcli.quantizing.judging import judge_quantized
     from normcli.quantizing.quantize import quantize_plan
@@ -114,7 +115,9 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
     with settings.run.open_effort() as effort:
         found = quantize_plan(problem.plan, problem.tensor.values, problem.inputs, asked, effort)
         unit, max_ulp = _measure_ulp(found), given["max_ulp"]
-        parts = judge_quantized(found, *(arrays[name] for name in names), unit=unit, max_ulp=max_ulp)
+        compared = [arrays[name] for name in names]
+        parts = judge_quantized(found, *compared, unit=unit, max_ulp=max_ulp)
+        parts = blame_request(found, compared, parts)
     settings.run.warn(problem.plan.norm.name, *found.exact.warnings)
     return QuantizedVerdict(found, problem.tensor, tuple(file.source for file in files.values()), parts)
 
