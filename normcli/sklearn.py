@@ -65,33 +65,36 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
     norm : str
         A norm of columns: `zscore`, `minmax`, `midrange`, `maxabs`, `robust`, or `bn` of two axes.
     eps, eps_mode, ddof, range, quantiles, no_mean, no_scale, like
-        As of `normcli.normalize`.
+        Options of the norm, as in `normcli.normalize`.
     nan : {"omit", "propagate", "raise"}
-        What becomes of NaN in `fit`; it stays NaN in `transform`. By default it does not count, as in
+        The rule for NaN in `fit`; in `transform`, NaN stays NaN. By default it does not count, as in
         scikit-learn's own scalers.
 
     Attributes
     ----------
     statistics_ : normcli.Statistics
-        By name: `scaler.statistics_.mean`; `partial_fit` in any parts and order gives the same bits.
+        The fitted statistics, such as `scaler.statistics_.mean`. `partial_fit` on parts of the data, in any
+        order, gives the same bits as `fit`.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where X had names.
+        The names of the columns of X; absent if X had none.
     n_samples_seen_ : int or ndarray of int, shape (n_features,)
-        Of variances: how many values counted, of each feature where they differ.
+        The number of samples seen; for norms by a variance the number of values that counted, one for each
+        feature if features differ.
     mean_, var_ : ndarray of float64, shape (n_features,), or None
-        Of `zscore` and `bn`. The variance is None with `no_scale`, the mean with `no_mean` as well.
+        The means and variances of `zscore` and `bn`. The variance is None with `no_scale`; the mean is None if
+        `no_mean` is set too.
     center_ : ndarray of float64, shape (n_features,), or None
-        What is subtracted, of `robust` (None with `no_mean`) and `midrange`.
+        The numbers that `robust` and `midrange` subtract; None for `robust` with `no_mean`.
     data_min_, data_max_, data_range_ : ndarray of float64, shape (n_features,)
-        Of `minmax`.
+        Least value, largest value and their difference, for `minmax`.
     max_abs_ : ndarray of float64, shape (n_features,)
-        Of `maxabs`.
+        The largest absolute values, for `maxabs`.
     scale_ : ndarray of float64, shape (n_features,), or None
-        What features are divided by, with eps, and 1 where that would be 0; None with `no_scale`. Of `minmax`,
-        as in scikit-learn, what they are multiplied by.
+        The divisors of the features, with eps, and 1 in place of 0; None with `no_scale`. For `minmax`, as in
+        scikit-learn, the factors of the features.
     min_ : ndarray of float64, shape (n_features,)
-        What `minmax` adds then: `X * scale_ + min_`.
+        The numbers that `minmax` adds: the result is `X * scale_ + min_`.
 
     Raises
     ------
@@ -170,14 +173,14 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         return self.statistics_
 
     def _read(self, x: ArrayLike, *, reset: bool) -> Any:
-        """Return X as an array of floats without infinity; names of features are held against those fitted."""
+        """Return X as an array of floats without infinity; names of features must be the fitted names."""
         return validate_data(self, x, dtype=FLOAT_DTYPES, reset=reset, ensure_all_finite="allow-nan")
 
     # -- what was fitted, by scikit-learn's names
 
     @_of("std", "range", "half_range", "norm", "iqr", "q_range")
     def n_samples_seen_(self) -> int | NDArray[np.int64]:
-        """Return how many samples were seen; of variances how many values, of each where they differ."""
+        """Return the number of samples seen; for variances the number of values, per feature if they differ."""
         if self.statistics_.plan.norm.divisor.spread != "std":
             return self.statistics_.samples
         counts = self._get("count")
@@ -225,7 +228,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     @_of("std", "range", "half_range", "norm", "iqr", "q_range")
     def scale_(self) -> NDArray[np.float64] | None:
-        """Return what features are divided by; of `minmax`, what they are multiplied by."""
+        """Return the divisors of the features; for `minmax`, the factors of the features."""
         plan = self.statistics_.plan
         if not plan.norm.divisor.divides:
             return None

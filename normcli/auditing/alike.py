@@ -1,4 +1,4 @@
-"""Layers whose norm nobody named: of some alike one is identified, and its norm held against the others."""
+"""Layers whose norm nobody named: one of several alike is identified, the others are compared with its norm."""
 
 from __future__ import annotations
 

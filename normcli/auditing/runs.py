@@ -94,7 +94,7 @@ class RunComparison(NamedTuple):
     Parameters
     ----------
     pairs : tuple of LayerPair
-        The layers that both have, in the order of the first run.
+        The layers that both runs have, in the order of the first run.
     alone : mapping of str to tuple of str
         `first` and `second` → the names of layers that this run has alone.
     """
@@ -122,7 +122,7 @@ class RunComparison(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether all layers agree, and neither run has one of its own."""
+        """Whether all layers agree, and both runs have the same layers."""
         return not any(self.alone.values()) and all(pair.ok for pair in self.pairs)
 
 

@@ -132,16 +132,16 @@ class WrongGradient(NamedTuple):
     def pass_gate(
         self, gate: Gated | None, *, slope: Floats | None = None, is_first: bool | None = None
     ) -> Floats | None:
-        """Return this gradient for the norm with another gate; None if that has no terms (see `make_terms`).
+        """Return this gradient for the norm with another gate; None if that norm has no terms (`make_terms`).
 
         Parameters
         ----------
         gate : Gated or None
-            The other gate; None for none.
+            The other gate; None for a norm without gate.
         slope : ndarray or None
             The last factor of dgate; None for the derivative of the gate's activation.
         is_first : bool or None
-            Whether the gate multiplies before the norm; None for its own side.
+            Whether the gate multiplies before the norm; None for the side of the actual gate.
         """
         is_first = self.exact.inputs.gated_input is not None if is_first is None else is_first
         gate = None if gate is None else gate._replace(times=None)

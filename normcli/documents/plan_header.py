@@ -60,7 +60,7 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
     ----------
     plan : Plan
     subject : mapping
-        The members on the input, such as those of `describe_tensor` under the key `input`.
+        Members that describe the input, such as the key `input` with the result of `describe_tensor`.
     """
     grid, spec, window = plan.grid, plan.spec, plan.spec.window
     return {
@@ -86,7 +86,7 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_column(grid: Grid, index: Mapping[str, int]) -> Mapping[str, Any]:
-    """Return the name of a group's column as the member `column` of JSON; empty if it has no name."""
+    """Return the name of a group's column as the member `column` of a JSON object; empty if it has no name."""
     column = grid.find_column(index)
     return {} if column is None else {"column": column}
 
@@ -98,7 +98,7 @@ def describe_tensor(tensor: Tensor) -> Mapping[str, Any]:
 
 
 def describe_selection(selection: Selection | None) -> Mapping[str, Any]:
-    """Return the member `counting` of JSON, on the values that count; empty if `selection` is None."""
+    """Return the JSON member `counting`, on the values that count; empty if `selection` is None."""
     if selection is None:
         return {}
     masked = selection.mask is not None

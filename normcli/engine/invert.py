@@ -43,11 +43,11 @@ class Loss:
     Parameters
     ----------
     count : int
-        How many values the rounding of y alone may have changed by more than half a ulp of x.
+        The number of values that the rounding of y alone may have changed by more than half a ulp of x.
     bound : float
         The largest such change possible, in the unit of x: 0.5 ulp(y) · divisor / gamma.
     overflows : int
-        How many values of y are finite, while x is not.
+        The number of values where y is finite and x is not.
     """
 
     count: int = 0
@@ -55,7 +55,7 @@ class Loss:
     overflows: int = 0
 
     def add(self, other: Loss) -> Loss:
-        """Return the loss of the values of both: counts added, and the larger bound."""
+        """Return the loss over the values of two losses: counts added, and the larger bound."""
         bound = max(self.bound, other.bound)
         return Loss(self.count + other.count, bound, self.overflows + other.overflows)
 
@@ -172,7 +172,7 @@ def _measure_loss(y: Floats, dtype: np.dtype[Any], restored: NDArray[Any], step:
     restored : ndarray
         The values of x.
     step : ndarray
-        What a change of y is multiplied by to be one of x: divisor / |gamma|.
+        The change of x for a change of y by 1: divisor / |gamma|.
     """
     x = restored.astype(np.float64)
     overflows = int((np.isinf(x) & np.isfinite(y)).sum())

@@ -25,7 +25,7 @@ BLOCK = 1 << 20
 """Values in a tile: enough that the time of a hundred calls of NumPy is little beside that of the values."""
 
 WHOLE = 1 << 18
-"""Groups of at most so many values are read once and written at once."""
+"""The most values in a group that is read once and written at once."""
 
 
 class Observer(Protocol):

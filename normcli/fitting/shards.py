@@ -67,7 +67,7 @@ def join_shards(mine: Shards | None, theirs: Shards | None) -> Shards | None:
     Raises
     ------
     DataError
-        If both hold the same part, the numbers of all parts differ, or the inputs do.
+        If they hold the same part, or differ in the count of all parts or in the inputs.
     """
     if mine is None or theirs is None:
         return mine or theirs

@@ -82,14 +82,14 @@ class Stats(NamedTuple):
         return self._replace(subject=subject, sums=self.sums.take(places), quantiles=quantiles)
 
     def add(self, other: Stats) -> Stats:
-        """Return the statistics over the files of both, which must have the same subject but for labels.
+        """Return the statistics over the files of `self` and `other`; subjects may differ in labels alone.
 
         The sums of these statistics may be changed.
 
         Raises
         ------
         DataError
-            If both hold the same shard, or are not shards of one fit.
+            If `self` and `other` hold the same shard, or are not shards of one fit.
         """
         shards = join_shards(self.shards, other.shards)
         files, samples = self.files + other.files, self.samples + other.samples

@@ -187,7 +187,7 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
 
 
 def _describe_pair(name: str, values: Pair) -> dict[str, Floats]:
-    """Return the members for values in pairs: `name`, and `name_rest` if a value is no float64."""
+    """Return the stats file's members for values in pairs: `name`, and `name_rest` if a value is no float64."""
     return {name: values.hi} | ({f"{name}_rest": values.lo} if values.lo.any() else {})
 
 
@@ -242,7 +242,7 @@ def read_stats(path: str) -> Stats:
     ------
     DataError
         If there is no such file, or it is damaged, of another version, or no stats file; the message names the
-        member that is wrong.
+        member of the archive that is wrong.
     """
     try:
         members = Members(path, _KIND)

@@ -83,8 +83,8 @@ def group_rows(by: Any | None, values: NDArray[Any]) -> GroupingColumns | None:
     Parameters
     ----------
     by : sequence, table or None
-        A name or number for each row, a tuple of them for each row, or a table whose columns they are. The
-        columns of labels are named as those of a table or a series are, otherwise `by`.
+        A name or number for each row, a tuple of them for each row, or a table with a column for each. The
+        columns of labels keep the names of a table or a series; without names, they are called `by`.
     values : ndarray, shape (rows, …)
         The rows.
 

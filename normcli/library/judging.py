@@ -62,8 +62,8 @@ class Judgement(Generic[Found]):
         Whether everything agrees (`check`, `audit`), or a norm reproduces the tensor without a fault
         (`identify`).
     found : Checked, Identification, Audit or RunComparison
-        What was found, as numbers: `comparisons` by name for `check`; `matches`, the best first, for
-        `identify`; `layers` and `first`, or `parting`, for `audit`.
+        The findings as numbers: `comparisons` by name for `check`; `matches`, the best first, for `identify`;
+        `layers` and `first`, or `parting`, for `audit`.
     document : Document
         The report, for any writer.
     diagnosis : Diagnosis or None
@@ -134,7 +134,7 @@ def check(
     Returns
     -------
     Judgement
-        True if every value agrees; otherwise its text says what made `actual` instead, as far as the data show.
+        True if every value agrees; otherwise its text says what made `actual` instead, if the data show it.
 
     Raises
     ------

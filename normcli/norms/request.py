@@ -129,7 +129,7 @@ class Choices:
     Parameters
     ----------
     request : Request
-        The request, whose options are checked as far as possible without a tensor's shape.
+        The request, whose options are checked here unless that takes a tensor's shape.
 
     Raises
     ------

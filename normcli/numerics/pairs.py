@@ -54,7 +54,7 @@ Record = TypeVar("Record")
 def map_arrays(held: Record, function: Callable[[Any], Any]) -> Record:
     """Return a named tuple with a function (an index, a reshape) applied to each array in it, however deep.
 
-    What is no array, or one of no axes, stays.
+    Anything but an array is returned unchanged, and so is an array without axes.
     """
     if isinstance(held, np.ndarray):
         return function(held) if held.ndim else held

@@ -46,7 +46,7 @@ class ExactSums:
     exponent: int
 
     def __add__(self, other: ExactSums) -> ExactSums:
-        """Return the sums of the values of both."""
+        """Return the sums over the values of `self` and `other` together."""
         exponent = min(self.exponent, other.exponent)
         a, b = self.exponent - exponent, other.exponent - exponent
         total = (self.total << a) + (other.total << b)

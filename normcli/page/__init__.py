@@ -279,7 +279,7 @@ def format_entries(listing: Listing, policy: str) -> Iterator[str]:
 def format_answer(sections: Iterable[Section], policy: str) -> Iterator[str]:
     """Yield the pieces of the HTML page of an answer, with a content security policy.
 
-    The page's title is that of the first section if it is `Facts`, else `normcli`.
+    The page's title is the title of the first section if that is `Facts`, else `normcli`.
     """
     first, *others = sections
     title = first.title if isinstance(first, Facts) else "normcli"

@@ -145,7 +145,7 @@ class Rounder:
 def find_largest(parts: Floats) -> Floats:
     """Return the largest magnitude of each group of a tensor in the view of `find_view`.
 
-    The shape is that of the view with 1 along the second and the last axis; NaN for a group with a NaN.
+    The shape is the view's, with 1 along the second and the last axis; NaN for a group with a NaN.
     """
     high, low = (find(parts, axis=(1, 3), keepdims=True) for find in (np.max, np.min))
     largest: Floats = np.maximum(high, -low)
@@ -178,7 +178,7 @@ def round_parts(
     Returns
     -------
     codes : ndarray of int8 or uint8
-        Of the shape of `parts`.
+        An array of the shape of `parts`.
     places : ndarray of int
         The flat indices of values halfway between two codes.
     losses : Losses

@@ -170,7 +170,7 @@ def _round_to_float32(values: NDArray[Any]) -> Floats:
 def list_code_rules(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[tuple[str, str, Floats]]:
     """Yield (id, words, numbers) for the ways in which kernels make codes with given scales.
 
-    The numbers are those of the codes, in float64 and of the shape of y.
+    `numbers` are the numbers that the codes stand for, in float64 and of the shape of y.
     """
     short = divisors.astype(np.float32)
     yield "codes-truncated", "codes are cut off toward 0, not rounded to nearest", _step(y, divisors, grid, 0.0)

@@ -185,7 +185,7 @@ def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) 
 
 
 def read_dtype(name: str, dtype: DTypeLike | None) -> str | None:
-    """Return the name of a dtype argument, as `float32`; None for None.
+    """Return the name of a dtype argument, such as `float32`; None if `dtype` is None.
 
     Raises
     ------

@@ -119,7 +119,7 @@ def check_promises(
 
 
 def _iterate_groups(statistics: Mapping[str, Floats]) -> Iterator[dict[str, Floats]]:
-    """Yield the statistics of some groups at a time by name, as those of all may not fit into memory."""
+    """Yield statistics by name, of some groups at a time: the statistics of all may not fit into memory."""
     for pieces in zip(*map(iterate_pieces, statistics.values()), strict=True):
         yield dict(zip(statistics, pieces, strict=True))
 
@@ -169,7 +169,7 @@ def _predict_by_eps(plan: Plan, promise: Promise, statistics: Mapping[str, Float
 
 
 def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
-    """Return the statistics of all finite groups as one, from those of each group; without quantiles."""
+    """Return the statistics of all finite groups as one group, from each group's statistics; no quantiles."""
     combined = _combine_moments(plan, measured)
     p = plan.spec.p or 0.0
     extremes = {"min": np.min, "max": np.max, **({"norm": np.max} if math.isinf(p) else {})}

@@ -93,7 +93,7 @@ class Update(NamedTuple):
     batch : Given
         The batch's mean and variance, the latter with the rule's ddof.
     weights : tuple of float
-        The weights of the statistics before and of the batch's; their sum is 1.
+        The weight of the running statistics before, and the weight of the batch's; the sum is 1.
     """
 
     before: State
@@ -178,7 +178,7 @@ def _find_eps(plan: Plan) -> tuple[float, str]:
 
 
 def update(state: State, result: Result, rule: RunningRule) -> Update:
-    """Return the running statistics after a batch has entered them, with those before and the weights.
+    """Return the running statistics before and after a batch, the batch's statistics, and the weights.
 
     For instance normalization, the statistics of a batch are the averages over its samples.
 

@@ -43,7 +43,7 @@ nn/layers/convolution.py, convolution_transpose.py and linear.py. Other framewor
 
 
 def find_order(framework: str | None, *, transposed: bool) -> tuple[str, ...]:
-    """Return the order of axes of a framework's weights, as ("out", "in", "…"); `…` are those of the kernel.
+    """Return the order of axes of a framework's weights, as ("out", "in", "…"); `…` are the kernel's axes.
 
     None and unknown frameworks have torch's order.
     """
@@ -70,10 +70,10 @@ class Layer(NamedTuple):
     Parameters
     ----------
     weight : ndarray
-        Of the shape (out, in / groups, *kernel), as in torch's `Conv1d` to `Conv3d`; (out, in) for a linear
-        layer; (in, out / groups, *kernel) if transposed.
+        An array of the shape (out, in / groups, *kernel), as in torch's `Conv1d` to `Conv3d`; (out, in) for a
+        linear layer; (in, out / groups, *kernel) if transposed.
     bias : ndarray or None
-        Of the shape (out).
+        An array of the shape (out).
     groups : int
     transposed : bool
     """
@@ -99,7 +99,7 @@ class Affine(NamedTuple):
         Mean and variance, of the shape (channels).
     eps : float
     gamma, beta : ndarray or None
-        Of the shape (channels).
+        Arrays of the shape (channels).
     eps_mode : EpsMode
         `INSIDE` for the divisor √(var + eps), `OUTSIDE` for √var + eps.
     """

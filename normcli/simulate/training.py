@@ -120,7 +120,7 @@ def simulate_training(
     norm : str or Request
         A norm that keeps running statistics. These begin with mean 0 and variance 1.
     batch, steps : int
-        The number of samples in a batch, and that of batches.
+        The number of samples in a batch, and the number of batches in a run.
     runs : int
         The number of times that all steps are run, each time with other batches.
     momentum : float, "none" or None

@@ -97,7 +97,7 @@ def find_equalities(members: Sequence[Member], layout: str | None = None) -> tup
 
 
 def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> Iterator[Equality]:
-    """Yield the equalities of norms with norms that were not named; of equal norms, those of the first."""
+    """Yield the equalities of norms with norms that were not named; of equal norms, for the first alone."""
     for number, member in enumerate(members):
         if member.evaluates or any(member.is_same(earlier) for earlier in members[:number]):
             continue

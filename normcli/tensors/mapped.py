@@ -105,7 +105,7 @@ class Mapped(np.memmap[Any, Any]):
         return picked[inverse.reshape(offsets.shape)]
 
     def _locate(self) -> tuple[Mapped, int]:
-        """Return the map that this is a view of (or itself), and the file offset of its own first value."""
+        """Return the map that this is a view of (or itself), and the file offset of the view's first value."""
         whole = self if self.whole is None else self.whole
         start, whole_start = (array.__array_interface__["data"][0] for array in (self, whole))
         return whole, whole.offset + start - whole_start
@@ -262,7 +262,7 @@ class Region(NamedTuple):
             raise DataError(f"{name} has the shape {self.shape}, which NumPy cannot hold") from error
 
     def require_exact(self, name: str, available: int) -> None:
-        """Raise `DataError` unless the number of available bytes is that of the values."""
+        """Raise `DataError` unless `available` is the number of bytes of the values."""
         if self.dtype.kind == "O":
             require_real(self.dtype, name)
         if available < self.byte_count:

@@ -127,7 +127,7 @@ class BatchSizeAnswer(_SimulationAnswer):
     found: BatchSizes
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header, a table and a line for each norm whose output changes, and a line on the others."""
+        """Yield the header, a table and a line for each norm whose output changes, and a line on the rest."""
         yield self._build_header()
         for norm in self._moving:
             yield _list_movements(norm)
@@ -260,7 +260,7 @@ class TrainingAnswer(_SimulationAnswer):
     found: Training
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header, a table of steps, and a sentence on both errors after the last step."""
+        """Yield the header, a table of steps, and a sentence on training and evaluation at the end."""
         yield self._build_header()
         yield self._list_steps(view)
         yield Line((self._sentence,))

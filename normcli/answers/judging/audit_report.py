@@ -92,7 +92,7 @@ class AuditReport(RecordDocument):
 
 
 def describe_layer(verdict: LayerVerdict) -> dict[str, Any]:
-    """Return the verdict on one layer as members of JSON."""
+    """Return the verdict on one layer as the members of a JSON object."""
     telling = verdict.telling
     found = (None,) * 3 if telling is None else (telling.cause, telling.fault, telling.remedy)
     return {

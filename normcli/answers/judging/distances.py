@@ -153,14 +153,14 @@ def list_compared(
 
 
 def describe_tolerance(limits: Tolerance) -> dict[str, Any]:
-    """Return a tolerance as members of JSON: `max_ulp_allowed`, or `rtol` and `atol`."""
+    """Return a tolerance as members of a JSON object: `max_ulp_allowed`, or `rtol` and `atol`."""
     if limits.max_ulp is None:
         return describe_members(limits, "rtol", "atol")
     return {"max_ulp_allowed": limits.max_ulp}
 
 
 def describe_comparison(comparison: Comparison) -> dict[str, Any]:
-    """Return the members of JSON that every comparison has."""
+    """Return the members that the JSON object of every comparison has."""
     return {
         "ok": comparison.ok,
         "dtype": comparison.tolerance.dtype.name,

@@ -102,7 +102,7 @@ class GradientsVerdict(RecordDocument):
         }
 
     def describe(self) -> Mapping[str, Any]:
-        """Return the verdict of each compared gradient as members of JSON, by its name, such as `dx`."""
+        """Return the verdict of each compared gradient as a JSON object, by name, such as `dx`."""
         return {name: self._describe(name) for name in self.checked.comparisons}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
@@ -128,7 +128,7 @@ class GradientsVerdict(RecordDocument):
         }
 
     def _describe_fault(self, name: str) -> Mapping[str, Any]:
-        """Return the fault of an array as members of JSON; all None if no single fault explains it."""
+        """Return the fault of an array as members of a JSON object; all None if no single fault explains it."""
         finding = self.checked.faults.get(name)
         if finding is None:
             return dict.fromkeys(("sentence", "fault", "cause", "evidence", "alternatives", "remedy"))

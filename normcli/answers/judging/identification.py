@@ -62,7 +62,7 @@ def build_verdict(diagnosis: Diagnosis, mark: bool | None) -> Line:
 
 
 def describe_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return the fields of a diagnosis as members of JSON."""
+    """Return the fields of a diagnosis as members of a JSON object."""
     return describe_members(diagnosis, *diagnosis._fields)
 
 
@@ -157,7 +157,7 @@ class IdentificationAnswer:
         return Table(None, (*names, *columns), (True,) * (len(names) + len(columns)), rows, note)
 
     def _describe_map(self, plain: PlainMap) -> Mapping[str, Any]:
-        """Return y = a · x + b as members of JSON; a and b are numbers, or lists over the axes of the map."""
+        """Return y = a · x + b as a JSON object; a and b are numbers, or lists over the axes of the map."""
         evaluation = self.found.evaluation
         stored = None
         if evaluation is not None:

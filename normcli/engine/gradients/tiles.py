@@ -69,7 +69,7 @@ class ReadTile(NamedTuple):
     dy : ndarray of float64, of the values' shape
         The derivative of the loss with respect to the norm's result: times the gate, if one follows the norm.
     gamma : ndarray of the values' shape, or None
-        What dy is multiplied by; None for 1.
+        The factor of dy; None for 1.
     places : ndarray of int, of the values' shape, or None
         The number of the parameter of each value; None if the norm has no parameters.
     off : ndarray or None
@@ -136,7 +136,7 @@ class Band(NamedTuple):
     numbers : ndarray of int, shape (groups,)
         The numbers of the groups, which rise.
     shift : ndarray, shape (groups,), or None
-        What is subtracted from the values of each group; None for nothing.
+        The number subtracted from the values of each group; None for nothing.
     solved : SolvedGroups or None
         The coefficients of the groups; None until they are known.
     """

@@ -40,7 +40,7 @@ _BITS = 160
 
 
 CANCELLED = 140
-"""A sum counts as 0 if it is smaller than its terms by so many bits."""
+"""A sum counts as 0 if it is smaller than its terms by this number of bits."""
 
 
 _MANTISSA = 53

@@ -247,7 +247,7 @@ def _lay(raw: NDArray[Any], out: NDArray[Any] | None, kept: int) -> tuple[NDArra
     """Return a tile and the array of its results, both of shape (outer, inner, parts, values).
 
     The first `kept` axes of a tile number its groups. Where views of that shape are not possible, the tile is
-    copied and the results get a new array. The second is None where `out` is.
+    copied and the results get a new array. The array of results is None if `out` is None.
     """
     arrays = [raw] if out is None else [raw, out]
     views = _join(arrays, kept) if all(a.flags.aligned for a in arrays) else None

@@ -27,7 +27,7 @@ SHORTEST_PART = 64
 """The least values in a part of a group: the record of a shorter part would have more numbers than values."""
 
 MOST_RECORDS = 16
-"""As soon as a group has so many records, they are folded into one."""
+"""The number of records of a group that are folded into one as soon as the group has them."""
 
 
 Slices = tuple[slice, ...]

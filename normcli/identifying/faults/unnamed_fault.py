@@ -66,8 +66,8 @@ def _find_statistics(case: Case) -> Iterator[Found]:
 def _find_parameters(case: Case) -> Found | None:
     """Return the finding with gamma and beta recovered in the features that the given ones do not explain.
 
-    Of gamma alone, beta alone and both, the first that explains a feature is taken. None if that leaves a
-    feature unexplained, changes no number, or if there are too few values.
+    For each feature, gamma alone, beta alone, and gamma with beta are tried; the first that explains it is
+    taken. None if a feature stays unexplained, no number changes, or there are too few values.
     """
     shape = np.broadcast_shapes(case.gamma.shape, case.beta.shape)
     axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
@@ -95,9 +95,9 @@ _PARAMETERS = "gamma", "beta"
 
 
 def _fit_parameters(case: Case, axes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Yield least-squares fits to each feature, by name: of gamma alone, of beta alone, of both.
+    """Yield the least-squares fits to each feature, by name: gamma alone, beta alone, gamma with beta.
 
-    A parameter that was not given is not fitted alone; without gamma, both are not fitted either.
+    Fits of gamma are yielded only if gamma was given, and the fit of beta alone only if beta was.
     """
     x, y, gamma, beta = case.standardized, case.y, case.gamma, case.beta
     if case.has_gamma:

@@ -277,7 +277,7 @@ def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluatio
 def find_untrained_eps(found: Evaluation) -> float | None:
     """Return the usual eps with which running statistics are untrained: mean 0 and variance 1 everywhere.
 
-    None if they are not, or if the variance does not show the eps: y may then not be normalized at all.
+    None if the running statistics are trained, or do not show the eps: y may then not be normalized at all.
     """
     if np.any(np.abs(found.mean) > _NO_MEAN):
         return None

@@ -183,7 +183,7 @@ _HOPELESS = 8.0
 
 
 def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers: int) -> float:
-    """Return the bits of y that fitted lines explain, less those of the fitted numbers.
+    """Return the bits of y that fitted lines explain, less the bits of the fitted numbers.
 
     Parameters
     ----------

@@ -163,7 +163,7 @@ class _Iterated(NamedTuple):
         return FittedMatrix((self.axis,), (largest or fewest)[1], bits, steps)
 
     def _fit(self, counts: Iterable[int], slack: Floats) -> Iterator[tuple[int, Floats]]:
-        """Yield those of some numbers of iterations that give y within its slack, each with the exact result.
+        """Yield each number of iterations in `counts` that gives y within `slack`, with its exact result.
 
         0 stands for the largest singular value.
         """

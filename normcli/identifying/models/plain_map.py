@@ -92,10 +92,10 @@ def _find(
 
 
 def find_near_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
-    """Return the plain map with the fewest numbers that explains all but at most 5 % of y; None without one.
+    """Return the map y = a · x + b with the fewest numbers that explains all but at most 5 % of y; or None.
 
-    At least half of the exceptions have to be off by more than 16 rounding bounds. `wrong` and `first_wrong` of
-    the map tell of them.
+    At least half of the exceptions have to be off by more than 16 rounding bounds. The map's `wrong` counts the
+    exceptions, and `first_wrong` is the index of the first.
 
     Parameters
     ----------

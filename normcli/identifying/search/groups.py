@@ -192,8 +192,8 @@ class Sample(NamedTuple):
     actual : ndarray, shape (groups, group_size)
         The groups of the actual tensor.
     undefined : Sample or None
-        The chosen groups whose input has infinity, or NaN that counts; None without such groups. They show no
-        factor, but whatever it is, their results are 0 or not finite.
+        The chosen groups whose input has infinity, or NaN that counts; None without such groups. Results of
+        these groups are 0 or not finite for any factor, so that they do not show it.
     """
 
     grid: Grid

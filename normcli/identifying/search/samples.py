@@ -167,8 +167,8 @@ class Samples:
     def choose_block(self) -> tuple[slice, ...]:
         """Return the slices of the first values, about `MOST_VALUES`.
 
-        They are some indices of the first axis; if one is larger, a part of it along the second axis. For fewer
-        than three axes, they are then empty.
+        The block is some indices of the first axis. If a single index holds more values, the block is a part of
+        it along the second axis, or empty for fewer than three axes.
         """
         shape, rows = self.x.shape, self.count_samples()
         if rows or len(shape) < _LEAST_RANK:

@@ -120,7 +120,7 @@ def format_evaluation(evaluation: Evaluation) -> str:
 
 
 def list_hidden_by_map(asked: Question, plain: PlainMap) -> list[str]:
-    """Return the names of norms that look like a plain map if they have an unknown gamma and beta.
+    """Return the names of norms that, with unknown gamma and beta, may look like this y = a · x + b.
 
     Empty if gamma or beta was given, or if the map has one pair for all values.
     """

@@ -203,7 +203,7 @@ def diagnose_request(
     plan : Plan
         The plan of the request.
     found : Identification
-        What the tensor was identified as.
+        The identification of the tensor.
     given : Given or None
         Running statistics; None without them.
     option : str or None

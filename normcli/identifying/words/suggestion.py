@@ -155,7 +155,10 @@ def suggest(found: Identification) -> Suggestion | None:
 
 
 def _list_candidates(found: Identification) -> Iterator[_Candidate]:
-    """Yield the reproductions, or else the matches, each with its own and the extreme usual eps that fit."""
+    """Yield the reproductions, or if there are none the matches, at most `MOST_CANDIDATES`.
+
+    Each comes with its own eps, and with the smallest and the largest usual eps that fit.
+    """
     question = found.question
     for told in found.reproductions[:MOST_CANDIDATES]:
         yield from _spread_eps(question, told.match, told.computation)

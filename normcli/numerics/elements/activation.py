@@ -122,7 +122,7 @@ class Activation(enum.StrEnum):
         return known._replace(error=np.where(z == 0.0, 0.0, known.error))
 
     def find_slope(self, z: Floats, bits: int) -> Factor:
-        """Return act′(z) of finite doubles in pairs, with a bound, for results of so many bits.
+        """Return act′(z) of finite doubles in pairs, with a bound, for results of `bits` bits.
 
         The derivative of relu is 0 at 0.
         """
@@ -164,7 +164,7 @@ class Activation(enum.StrEnum):
         return np.asarray(np.where(np.isnan(z), z, np.where(z > 0.0, high, low)))
 
     def evaluate_exactly(self, z: Fraction, bits: int, *, slope: bool = False) -> tuple[Fraction, Fraction]:
-        """Return act(z), or its derivative, to so many bits, and a bound of its error: 0 where it is exact."""
+        """Return act(z), or its derivative, to `bits` bits, and a bound of its error: 0 if it is exact."""
         ends, size, ulp = _ENDS[self], max(abs(z), Fraction(1)), Fraction(1, 2**bits)
         if not z:
             return Fraction(ends.slope_at_zero if slope else ends.at_zero), Fraction(0)

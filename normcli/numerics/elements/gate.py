@@ -65,7 +65,7 @@ class Gated(NamedTuple):
 
     @np.errstate(all="ignore")
     def evaluate(self, bits: int) -> Evaluated:
-        """Return act(z) or, of a slope, act′(z), times `times`, in pairs, for results of so many bits."""
+        """Return act(z), or act′(z) if `is_slope`, times `times`, in pairs, for results of `bits` bits."""
         z, act = widen(self.values), self.activation
         finite = np.isfinite(z)
         z = np.where(finite, z, 0.0)
@@ -80,7 +80,7 @@ class Gated(NamedTuple):
         return Evaluated(product, ~(finite & ordinary), plain, times)
 
     def evaluate_exactly(self, z: float, times: float, bits: int) -> tuple[Fraction, Fraction]:
-        """Return act(z) · times, or act′(z) · times of a slope, to so many bits, and a bound of its error.
+        """Return act(z) · times, or act′(z) · times if `is_slope`, to `bits` bits, and a bound of its error.
 
         A factor that is infinite or NaN is returned as 0: results with it are decided in doubles.
         """
@@ -93,7 +93,7 @@ class Gated(NamedTuple):
         return value * Fraction(times), error * abs(Fraction(times))
 
     def list_exactly(self, bits: int) -> Iterator[tuple[Fraction, Fraction]]:
-        """Yield the factor of each value, in C order, to so many bits, and a bound of its error."""
+        """Yield the factor of each value, in C order, to `bits` bits, and a bound of its error."""
         columns = (np.full(np.shape(self.values), o) if a is None else a for a, o in self.columns)
         for z, times in zip(*(a.reshape(-1).tolist() for a in columns), strict=True):
             yield self.evaluate_exactly(z, times, bits)

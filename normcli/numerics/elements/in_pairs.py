@@ -159,7 +159,7 @@ def _make_triple(values: Floats) -> Triple:
 
 
 def _divide(z: Pair, error: Any, divisor: Pair, off: Any) -> tuple[Pair, Any]:
-    """Return z / divisor, and its relative error; `error` and `off` are those of z and divisor.
+    """Return z / divisor, and its relative error; z has the relative error `error`, the divisor `off`.
 
     The divisor is scaled to between 1/2 and 1.
     """
@@ -168,7 +168,7 @@ def _divide(z: Pair, error: Any, divisor: Pair, off: Any) -> tuple[Pair, Any]:
 
 
 def _multiply(z: Pair, error: Any, factor: Pair, off: Any = 0.0) -> tuple[Pair, Any]:
-    """Return z · factor, and its relative error; `error` and `off` are those of z and factor."""
+    """Return z · factor, and its relative error; z has the relative error `error`, the factor `off`."""
     inexact = (error > 0.0) | (z.lo != 0.0) | (factor.lo != 0.0)
     return pair_multiply(z, factor), np.where(inexact, error + PAIR.error, 0.0) + off
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _RARE = 64
-"""Where more than one value in so many is not decided at once, all are calculated at any magnitude."""
+"""If more than 1 / `_RARE` of the values are not decided at once, all are calculated at any magnitude."""
 
 _USUAL = 2.0**400
 """Products of this size and of its inverse have exact second parts."""

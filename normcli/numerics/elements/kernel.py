@@ -244,7 +244,7 @@ def apply_usual(elements: Elements, out: NDArray[Any]) -> Selected | None:
     """Write results, rounded once; return an array that is True where one is undecided or NaN, or None.
 
     Results of float64 are calculated in pairs, of shorter floats in doubles, with bounds of their errors. None
-    means that there is no such place.
+    means that every result is decided and not NaN.
     """
     x, low = widen_exactly(elements.x)
     elements = elements._replace(x=x, low=low)

@@ -264,7 +264,7 @@ def _put_where(chosen: Selected, value: float, values: Pair) -> Pair:
 
 
 def _replace_nothing(plan: Plan, divisor: Pair, steepness: Pair, unclear: Selected) -> _DivisorAndSteepness:
-    """Return divisor and steepness with those of a divisor of 0 replaced by the plan's zero rule."""
+    """Return divisor and steepness, replaced by the plan's zero rule where the divisor is 0."""
     nothing = divisor.hi == 0.0
     return _DivisorAndSteepness(
         _put_where(nothing, _find_divisor_of_nothing(plan), divisor),

@@ -33,7 +33,7 @@ _LEAST, _LARGEST = 2.0**-60, 2.0**60
 """Rows whose largest numbers lie between these have products far from the ends of the range."""
 
 _LARGEST_CENTRE = 2.0**20
-"""Where the remaining mean of deviations is so many times their root mean square, digits are lost."""
+"""If the remaining mean of deviations is this many times their root mean square, digits are lost."""
 
 
 class KnownDoubles(NamedTuple):
@@ -80,7 +80,7 @@ class DoubleGroups(NamedTuple):
 
 
 def suits_doubles(plan: Plan, p: float, dtype: np.dtype[Any]) -> bool:
-    """Whether doubles decide most gradients: those of means and root mean squares, in short floats."""
+    """Whether doubles decide most gradients: for norms by mean or root mean square, in short floats."""
     spec = plan.spec
     return is_short_float(dtype) and p == 2.0 and spec.eps_mode is EpsMode.INSIDE and spec.flat_rule is None
 

@@ -98,7 +98,7 @@ class ExactCoefficients(NamedTuple):
     def differentiate(self, rows: GradientRows, gamma: Fraction, bits: int = ROOT_BITS) -> list[Bounded]:
         """Return dx of some values of the group, each with a bound of its error, or None for NaN.
 
-        `gamma` is one for the whole group; a gate's factors are taken to so many bits.
+        `gamma` is one for the whole group; a gate's factors are taken to `bits` bits.
         """
         return [self._differentiate(value, gamma) for value in rows.take_exactly(bits)]
 
@@ -129,8 +129,8 @@ class ExactCoefficients(NamedTuple):
     ) -> tuple[Fraction, Fraction]:
         """Return a value and a bound of its error.
 
-        `size` is the sum of the magnitudes of its terms, by default that of the value; `off` is the error that
-        comes from gates, to which that of roots and powers is added.
+        `size` is the sum of the magnitudes of its terms, by default |value|; `off` is the error that comes from
+        gates, to which the error of roots and powers is added.
         """
         if self.bits is None:
             return value, abs(off)
@@ -171,7 +171,7 @@ def solve_exactly(
     group : int
         The place of the group in the sums.
     powers : Fraction or None
-        Σ|x|ᵖ to so many bits, if p needs decimals; None if that is infinite, or for other p.
+        Σ|x|ᵖ to `bits` bits, if p needs decimals; None if the sum is infinite, or for other p.
     bits : int
         The bits that roots and powers are taken to.
     gated : GatedSums or None
@@ -281,7 +281,7 @@ def _solve_length(
 
 
 def sum_powers(sizes: Sequence[Fraction], p: float, bits: int = ROOT_BITS) -> Fraction | None:
-    """Return Σ sizeᵖ to so many bits; None where that is infinite: with a 0 and a negative p."""
+    """Return Σ sizeᵖ to `bits` bits; None if the sum is infinite: with a 0 and a negative p."""
     if p < 0.0 and not all(sizes):
         return None
     return sum((raise_exactly(size, p, bits) for size in sizes if size), Fraction(0))

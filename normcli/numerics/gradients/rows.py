@@ -103,7 +103,7 @@ class GradientRows(NamedTuple):
         return self._replace(dy=dy, upstream=upstream)
 
     def take_exactly(self, bits: int | None = None) -> list[ExactGradient]:
-        """Return each value exactly, in C order; a gate's factor to so many bits, or for None as in pairs."""
+        """Return each value exactly, in C order; a gate's factor to `bits` bits, or for None as in pairs."""
         gamma = np.ones_like(self.dy) if self.gamma is None else self.gamma
         counted = np.ones(self.dy.shape, np.bool_) if self.counted is None else self.counted
         columns = (a.reshape(-1).tolist() for a in (*self.deviations, *self.gated, gamma, counted))

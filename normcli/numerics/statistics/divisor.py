@@ -56,7 +56,7 @@ class Solution:
         doubles do not hold.
     ask : callable or None
         Takes the number of a group and a number of bits; returns its mean and its divisor, exactly or, if it is
-        a root, to so many bits; None for a divisor of NaN. If `ask` is None, mean and divisor here are exact.
+        a root, to that many bits; None for a divisor of NaN. If `ask` is None, mean and divisor here are exact.
     """
 
     mean: Triple

@@ -106,7 +106,7 @@ class Lengths:
     recall: Callable[[int, int], Fraction] | None = None
 
     def find(self, group: int, bits: int) -> Fraction:
-        """Return the length of a group, to so many bits at least."""
+        """Return the length of a group, to at least `bits` bits."""
         if self.recall is not None:
             return self.recall(group, bits)
         return sum((Fraction(float(part[group])) for part in self.length), Fraction(0))

@@ -253,7 +253,7 @@ def _add_up(totals: list[Total]) -> RoundedStatistics:
 
 
 def _multiply(values: Floats, times: Integers) -> list[Floats]:
-    """Return doubles whose sum is that of times · values, exactly, the larger ones first."""
+    """Return doubles whose exact sum is times · values, the larger ones first."""
     if (times & (times - 1) == 0).all():
         return [*(values * times)]
     products = two_prod(values, times.astype(np.float64))

@@ -146,7 +146,7 @@ class RankSearch:
     ----------
     groups : int
     dtype : dtype
-        float32, float64, int64 or uint64: that of all values.
+        The dtype of all values: float32, float64, int64 or uint64.
     shares : Shares
 
     Examples
@@ -249,7 +249,7 @@ class RankSearch:
         return digits, keys
 
     def advance(self) -> None:
-        """Find the next digit of each key from the histograms, and begin those of the digit after it."""
+        """Find the next digit of each key from the histograms, and begin histograms of the digit after it."""
         if not self._known:
             self._rank = np.ascontiguousarray(find_ranks(self.count, self._shares)[0].T)
         kind, width = self._prefix.dtype.type, self._width

@@ -202,7 +202,7 @@ def _find_statistics(
 
 
 def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:
-    """Return the root, with eps added by the plan's mode, to so many bits at least; zeros are not replaced."""
+    """Return the root, with eps added by the plan's mode, to at least `bits` bits; zeros are not replaced."""
     from normcli.numerics import rational
 
     return rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode, max(bits, rational.ROOT_BITS))

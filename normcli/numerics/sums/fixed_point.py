@@ -43,7 +43,7 @@ _FEW = 8
 """So few values a row are added column by column, as NumPy takes longer to begin a row than to add it."""
 
 _MOST = 1 << 19
-"""Values that are added at once: the sum of so many is exact in each digit."""
+"""The number of values that are added at once: their sum is exact in each digit."""
 
 
 class FewDoubles(NamedTuple):
@@ -145,7 +145,7 @@ class Fixed:
             self.digits, self.low = digits, self.low - below
 
     def merge(self, other: Fixed, groups: NDArray[np.intp] | slice = ALL) -> None:
-        """Add the numbers of `other` to those of some groups, in order; no group may come twice."""
+        """Add the numbers of `other`, in order, to the numbers of `groups`; no group may come twice."""
         other._normalize()
         self._normalize()
         self._reach(other.low, other.low + len(other.digits) + 1)

@@ -139,7 +139,7 @@ def _measure_in_parts(
     *,
     need_sum: bool,
 ) -> Leaves:
-    """Measure leaves whose values are cut into so many parts.
+    """Measure leaves whose values are cut into `size` parts.
 
     t = (x + sigma) − sigma is a multiple of the last bit of sigma, and x − t is exact. The first part takes 21
     bits, and every further one the next 21. So all products of parts, and their sums, are whole numbers below
@@ -178,7 +178,7 @@ def _measure_in_parts(
 
 
 def _join_terms(terms: dict[tuple[int, int], Floats], n: int) -> list[Floats]:
-    """Return the terms of a square, from products of parts; those of one unit are added where that is exact."""
+    """Return the terms of a square, from products of parts; terms of one unit are added if the sum is exact."""
     whole = [total * (1.0 if i == j else 2.0) for (i, j), total in terms.items()]
     if n > _EXACT_TOGETHER:
         return whole
@@ -189,7 +189,7 @@ def _join_terms(terms: dict[tuple[int, int], Floats], n: int) -> list[Floats]:
 
 
 _EXACT_TOGETHER = 512
-"""Nine sums of so many products are below 2⁵³ units."""
+"""The number of products in a sum: nine such sums are below 2⁵³ units."""
 
 _FEW = 16
 """The first values of a chunk: if something is left of these, the others are not looked at."""

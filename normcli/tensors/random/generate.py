@@ -34,7 +34,7 @@ class NumpyStream:
     ----------
     seed : int
     legacy : bool
-        Whether the stream is that of `RandomState` (and of `numpy.random.seed`).
+        Whether the stream is `RandomState`'s (and that of `numpy.random.seed`), not `default_rng`'s.
 
     Raises
     ------

@@ -100,7 +100,7 @@ class Records:
             yield [[_encode(cells[place]) for cells in rows] for place in places]
 
     def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
-        """Yield the names of some members of each record, None for null and NaN.
+        """Yield, for each record, the names of the values of some of its members, None for null and NaN.
 
         All spellings of a number have one name; a text is its own name, and never a number.
         """

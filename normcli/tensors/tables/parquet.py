@@ -197,7 +197,7 @@ class Batches:
                     yield [quote(_to_text(cell), delimiter) for cell in row]
 
     def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
-        """Yield the names of each row's cells of some columns, None for null and NaN.
+        """Yield, for each row, the names of the values in some columns, None for null and NaN.
 
         All spellings of a number have one name; a text is its own name, and never a number.
         """

@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 
 
 def replace_mean(case: Case, mean: Floats) -> list[Variant]:
-    """Return two variants with another mean: the norm's divisor, and the variance about that mean."""
+    """Return two variants with another mean: with the norm's divisor, and with the variance about that mean."""
     return [Variant(mean), Variant(mean, square=case.measure_square(mean))]
 
 
 def replace_statistics(case: Case, mean: Floats, square: Floats, names: Sequence[str]) -> list[Variant]:
-    """Return variants with other statistics: with both, with the mean alone, with the square alone.
+    """Return variants with another mean and square, with another mean alone, and with another square alone.
 
-    A norm without mean has only the first variant. `names` are the words for each, as `values["what"]`.
+    A norm without mean has only the first variant. `names` are the words for the variants, in this order; a
+    variant's word is its `values["what"]`.
     """
     every = Variant(mean, square=square), Variant(mean), Variant(square=square)
     some = every if case.centres else every[:1]
