@@ -52,7 +52,7 @@ _SHORT_ROUNDINGS = 4.0
 def find_plain_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
     """Return the map y = a · x + b with the fewest pairs of a and b that explains y; None if none does.
 
-    Results of half precision may be off by one unit in the last place, others by half a unit.
+    In half precision, errors of about half a unit in the last place are tried first, then of one unit.
 
     Parameters
     ----------
