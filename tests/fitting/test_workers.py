@@ -34,7 +34,7 @@ def none_is_left(monkeypatch):
 @pytest.mark.slow
 def test_results_come_in_order_from_as_many_processes():
     def work(number):
-        time.sleep(0.01 * (number % 3 == 0))
+        time.sleep(0.05 + 0.01 * (number % 3 == 0))  # long enough for every process to begin
         return number, os.getpid()
 
     results = list(run_in_processes(work, range(20), 3))

@@ -97,7 +97,7 @@ def test_a_killed_golden_is_cleared_away_by_the_next_run(tmp_path, normcli):
     np.save(tmp_path / "x.npy", np.ones((3, 4)))
     code = (
         "import sys, time, normcli.golden.golden as golden\n"
-        "golden.write_manifest = lambda *_: (print('there', flush=True), time.sleep(60))\n"
+        "golden._write_manifest = lambda *_: (print('there', flush=True), time.sleep(60))\n"
         "from normcli.cli.run import run\n"
         "run(['golden', 'ln', '-i', 'x.npy', '-o', 'g'])"
     )
