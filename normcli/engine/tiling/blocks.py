@@ -172,7 +172,7 @@ class Spread:
         starts, span, index = self._find_rows(self._places, along, ends)
         if self._flat is None:  # of several threads, each may find the same
             # The compiled kernel takes neither a byte order that is named nor what is not aligned.
-            self._flat = np.require(fetch(self._values), np.float64, ["C", "A"]).reshape(-1)
+            self._flat = fetch(self._values).astype(np.float64).reshape(-1)
         return RowParameter(self._flat if index is None else self._flat[index], starts, span)
 
 
