@@ -172,7 +172,7 @@ class BlockUse(NamedTuple):
         return ()
 
     def count_in(self, dtype: str | None) -> BlockUse:
-        """Return the same work with an output dtype, in whose ulp is counted; None: the compared tensor's."""
+        """Return a copy that counts distances in ulp of `dtype`; None: of the compared tensor's dtype."""
         return self._replace(use=self.use._replace(dtype=dtype))
 
     def prepare(self, box: Box, block: NDArray[Any]) -> tuple[Plan, Inputs]:
@@ -220,7 +220,7 @@ class BlockNorm(NamedTuple):
         return plan.grid.axes
 
     def count_in(self, dtype: str | None) -> BlockNorm:
-        """Return the same work with an output dtype, in whose ulp is counted; None: the compared tensor's."""
+        """Return a copy that counts distances in ulp of `dtype`; None: of the compared tensor's dtype."""
         return self._replace(request=self.request._replace(dtype=dtype))
 
     def prepare(self, box: Box, block: NDArray[Any]) -> tuple[Plan, Inputs]:

@@ -241,5 +241,5 @@ def load_affine(
 
 
 def load_optional(name: str, text: str | None, columns: tuple[str, ...] | None = None) -> NDArray[Any] | None:
-    """Return what `load_parameter` returns; None if `text` is None."""
+    """Return a parameter as `load_parameter` reads it, or None if `text` is None: the option was not given."""
     return None if text is None else load_parameter(name, text, columns)
