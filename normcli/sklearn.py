@@ -182,7 +182,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         return self.statistics_
 
     def _read(self, x: ArrayLike, *, reset: bool) -> Any:
-        """Return X as floats; raise `ValueError` for an infinity, or for other names of features than the fitted ones.
+        """Return X as floats; raise `ValueError` for an infinity, or other names of features than fitted.
 
         With `reset`, the number and the names of the features are those of X from now on.
         """

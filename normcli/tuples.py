@@ -23,4 +23,4 @@ else:
             return made
 
     class NamedTuple(metaclass=_Maker):
-        """The base of named tuples, as in `typing`, but none is generic, and nothing is checked: mypy does that."""
+        """The base of named tuples, as in `typing`, but not generic and not checked, which mypy does."""
