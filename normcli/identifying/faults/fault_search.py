@@ -12,8 +12,14 @@ import numpy as np
 from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
+from normcli.identifying.faults.case_sampling import (
+    MOST_VALUES,
+    AskedNorm,
+    choose_index,
+    open_case,
+    open_wide_case,
+)
 from normcli.identifying.faults.joint_search import find_places, recover
-from normcli.identifying.faults.open_case import MOST_VALUES, AskedNorm, choose_index, open_case, open_wide_case
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.weight import CERTAIN

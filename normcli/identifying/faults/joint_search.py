@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.identifying.faults.case_sampling import LIKELY, thin_out
 from normcli.identifying.faults.claim import (
     DDOFS,
     GATE_ORDERS,
@@ -22,7 +23,6 @@ from normcli.identifying.faults.claim import (
     may_be_rounding,
     rank_claims,
 )
-from normcli.identifying.faults.open_case import LIKELY, thin_out
 from normcli.identifying.faults.row_search import (
     keep_shortest,
     list_others,

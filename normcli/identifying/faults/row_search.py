@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.identifying.faults.case_sampling import LIKELY, goes_with_x, thin_out
 from normcli.identifying.faults.claim import (
     REST,
     STATISTICS,
     WITHIN_GROUPS,
 )
-from normcli.identifying.faults.open_case import LIKELY, goes_with_x, thin_out
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.dividing import OTHER_EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
