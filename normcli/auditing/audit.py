@@ -13,7 +13,7 @@ from normcli.dtypes import is_half
 from normcli.engine.walk import DEFAULT_EFFORT, Effort, count_processors
 from normcli.errors import DataError, NormError
 from normcli.fitting.workers import can_fork, run_in_processes
-from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.question import Question
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan

@@ -13,8 +13,8 @@ import dask.array
 import numpy as np
 from dask.delayed import delayed
 
+from normcli.cluster.block_comparison import BlockCheck
 from normcli.cluster.blocks import BlockNorm, BlockUse, Whole, choose_block
-from normcli.cluster.checks import BlockCheck
 from normcli.dtypes import require_real
 from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import round_stats, warn

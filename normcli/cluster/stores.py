@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from normcli.checking.check import Checked
     from normcli.checking.tally import Comparison
+    from normcli.cluster.block_comparison import BlockCheck
     from normcli.cluster.blocks import BlockNorm, BlockUse
-    from normcli.cluster.checks import BlockCheck
     from normcli.cluster.session import Session
     from normcli.fitting.fit import Fitted, Policy, Survey, Surveyed
     from normcli.fitting.parts import Box, Part

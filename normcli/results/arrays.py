@@ -17,7 +17,7 @@ import numpy as np
 from normcli.dtypes import LARGEST_EXACT, find_type, is_bfloat16, require_real
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import name_layout
-from normcli.results.foreign_arrays import read_foreign
+from normcli.results.array_reading import read_foreign
 from normcli.tensors.tables.column_choice import list_names
 from normcli.tuples import NamedTuple
 
