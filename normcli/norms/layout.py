@@ -38,9 +38,9 @@ class Layout(NamedTuple):
     letters : str or None
         One letter per axis in upper case, or None if the axes have numbers only.
     channel_last : bool
-        Whether the channel is the last axis where no letter names it; it is axis 1 otherwise.
+        Whether the channel is the last axis if there are no names; otherwise it is axis 1 then.
     words : tuple of str or None
-        The names of the axes if they are words, as in an xarray `DataArray` (`letters` is None then); or None.
+        The names of the axes if they are words, as in an xarray `DataArray` (`letters` is None then), or None.
     """
 
     ndim: int
@@ -134,7 +134,7 @@ class Layout(NamedTuple):
 
 
 def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> Layout:
-    """Return the layout `text` of a tensor of rank `ndim`, or where it is None the default layout of that rank.
+    """Return the layout `text` of a tensor of rank `ndim`; for None, the default layout of the rank.
 
     Parameters
     ----------
@@ -185,7 +185,9 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
 
 
 def name_layout(dimensions: Sequence[str]) -> str | None:
-    """Return names of axes as the text of a layout: letters if all are and one is C, else words; None for none.
+    """Return names of axes as the text of a layout, separated by commas; None without names.
+
+    Without commas if all names are single letters and one is C or c. A single word ends with a comma.
 
     Examples
     --------
