@@ -127,7 +127,7 @@ class Call(NamedTuple):
         return find_convention(framework, norm or self.norm)
 
     def takes_parameters(self, plan: Plan) -> bool:
-        """Whether the call can apply a plan's gamma and beta: they lie along the call's axes, without offset."""
+        """Whether the call can apply a plan's gamma and beta: both lie along its axes, without offset."""
         lies_along = {
             GroupKind.ONE_KEPT: plan.grid.kept,
             GroupKind.ONE_REDUCED: plan.grid.axes,
