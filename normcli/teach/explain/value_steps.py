@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from normcli.norms.grid import ONLY_GROUP
 from normcli.teach.explain.statistic_steps import StatisticSteps
-from normcli.teach.explain.story import BEYOND, NoNumberError, Story, StoryStep, enumerate_words
+from normcli.teach.explain.story import BEYOND, SYMBOLS, NoNumberError, Story, StoryStep, enumerate_words
 from normcli.teach.explain.surrounding_steps import list_activation, name_factor
 from normcli.teach.formulas.definitions import scale_and_shift
 from normcli.teach.formulas.expression import Constant, Difference, Product, Quotient, Symbol
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from normcli.numerics.elements.gate import Gated
     from normcli.teach.explain.measured_group import MeasuredGroup, Outcome
 
-_X_HAT, _Y = Symbol("x̂", r"\hat{x}"), Symbol("y", "y")
+_X_HAT, _Y = SYMBOLS["x̂"], SYMBOLS["y"]
 
 
 def name_group(name: str) -> str:
