@@ -185,27 +185,39 @@ class Norm(NamedTuple):
         divides_alpha : bool
             Whether a window's alpha is divided by the size of the window.
         """
-        numerator = "x" if self.centre is Centre.NOTHING else f"(x − {spell_statistic(self.centre.value)})"
-        if not self.divisor.divides:
-            return numerator.strip("()")
-        root = self.divisor.root.replace("ₚ", format_subscript(self.p))
+        return "".join(self.split_formula(eps_mode, divides_alpha=divides_alpha))
+
+    def split_formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> tuple[str, ...]:
+        """Return `formula` in eight pieces, some of them empty; in four for a norm without its division.
+
+        They are `(`, `x`, ` − `, the centre, `)`, the text up to the measured quantity of the divisor (such as
+        ` / √(`), that quantity (`var`), and the text behind it (` + eps)`).
+        """
+        centre, row = self.centre.statistic, self.divisor
+        numerator = ("x", "", "") if centre is None else ("x", " − ", spell_statistic(centre))
+        if not row.divides:
+            return "", *numerator
+        opening, closing = ("", "") if centre is None else ("(", ")")
+        root = row.root.replace("ₚ", format_subscript(self.p))
+        before, behind = _AROUND[eps_mode or self.eps_mode]
+        quantity = row.square if before.startswith("√") else root
         if not divides_alpha:
-            root = root.replace("/size", "")
-        with_eps = _WITH_EPS[eps_mode or self.eps_mode]
-        return f"{numerator} / {with_eps.format(root=root, square=self.divisor.square)}"
+            quantity = quantity.replace("/size", "")
+        measured = quantity.removeprefix("√")
+        return opening, *numerator, closing, f" / {before}{quantity.removesuffix(measured)}", measured, behind
 
 
 QUARTILES = (25.0, 75.0)
 """The quantiles of the interquartile range, in per cent."""
 
-_WITH_EPS: Mapping[EpsMode | None, str] = {
-    None: "{root}",
-    EpsMode.INSIDE: "√({square} + eps)",
-    EpsMode.OUTSIDE: "({root} + eps)",
-    EpsMode.FLOOR: "max({root}, eps)",
-    EpsMode.SQUARE_FLOOR: "√max({square}, eps)",
+_AROUND: Mapping[EpsMode | None, tuple[str, str]] = {
+    None: ("", ""),
+    EpsMode.INSIDE: ("√(", " + eps)"),
+    EpsMode.OUTSIDE: ("(", " + eps)"),
+    EpsMode.FLOOR: ("max(", ", eps)"),
+    EpsMode.SQUARE_FLOOR: ("√max(", ", eps)"),
 }
-"""The place of eps → the divisor in a formula."""
+"""The place of eps → what stands around the square or, without a root sign there, the root in the divisor."""
 
 
 def format_subscript(p: float | None) -> str:

@@ -192,10 +192,6 @@ class Option(NamedTuple):
         is_infinite = self.kind is OptionKind.NUMBER and value in ("inf", "-inf")
         return self.convert(float(value) if is_infinite else value)
 
-    def _write(self, value: Any) -> str:
-        """Return a value as messages show it."""
-        return self.format(value) if isinstance(value, tuple) else str(value)
-
     def check(self, value: Any) -> None:
         """Raise `UsageError` unless a value of the right kind is one of the choices and in range."""
         if self.choices and value not in self.choices:
@@ -204,7 +200,8 @@ class Option(NamedTuple):
                 listed = f"neither {self.choices[0]!r} nor {self.choices[1]!r}"
             raise UsageError(f"{self.name} {value!r} is {listed}")
         if not self.is_allowed(value):
-            shown = "" if self.kind is OptionKind.VECTOR else f" {self._write(value)}"
+            written = self.format(value) if isinstance(value, tuple) else value
+            shown = "" if self.kind is OptionKind.VECTOR else f" {written}"
             raise UsageError(f"{self.name}{shown} is {self.requirement}")
         if self.kind is OptionKind.DTYPE:
             find_type(value)

@@ -77,9 +77,14 @@ class Plan:
     @property
     def formula(self) -> str:
         """The definition on one line, as this plan applies it."""
+        return "".join(self.formula_pieces)
+
+    @property
+    def formula_pieces(self) -> tuple[str, ...]:
+        """The pieces of `formula`, as `Norm.split_formula` returns them."""
         window = self.spec.window
         divides_alpha = window is None or window.divisor == window.size
-        return self.norm.formula(self.spec.eps_mode, divides_alpha=divides_alpha)
+        return self.norm.split_formula(self.spec.eps_mode, divides_alpha=divides_alpha)
 
     @property
     def follows_from_sums(self) -> bool:
