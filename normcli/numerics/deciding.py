@@ -230,6 +230,9 @@ class Bound(NamedTuple):
         return 2.0**-self.bits
 
 
+U = 2.0**-53
+"""An upper bound of the relative error of a rounding to float64."""
+
 PAIR = Bound(
     99,
     "a sum is within 3 u², a product 7 u², a quotient 15 u², a root 4 u² of itself where pairs do not overlap; "
@@ -260,4 +263,10 @@ GRADIENT_POWER = Bound(
     80,
     "2⁻¹⁰⁰ of a logarithm below 2⁹ beside 2⁻⁹⁷ of the power, sixteen times that for a root, ten operations",
     "LOGARITHM, POWER; test_gradients",
+)
+ACTIVATION = Bound(
+    49,
+    "exp, tanh and erfc of the C library and of NumPy are within 4 u, and ten roundings follow at most; the "
+    "error of t is 8 u · |t|, which e⁻ᵗ has as a part of itself; with an exp within u, a factor of 4 is left",
+    "glibc's manual, Known Maximum Errors in Math Functions; test_activation_in_doubles",
 )

@@ -22,12 +22,10 @@ from normcli.engine.passes import Passes
 from normcli.engine.tiling.blocks import Spread
 from normcli.norms.request import Fill
 from normcli.norms.rules import Centre
-from normcli.numerics.deciding import multiply_bounded
-from normcli.numerics.elements.activation import QUICK
+from normcli.numerics.deciding import U, multiply_bounded
 from normcli.numerics.gradients.coefficients import find_p
 from normcli.numerics.gradients.in_doubles import (
     KnownDoubles,
-    U,
     add_rows,
     count_roundings,
     find_shares_in_doubles,
@@ -172,7 +170,7 @@ class GradientTiles(Passes):
 
         gates = [None if gate is None else gate.map(cut) for gate in (self.gates, self.downstream)]
         if gates[0] is not None:
-            dy, off = round_gate(gates[0])
+            dy, off = gates[0].estimate()
         numbers = self.geometry.number_groups(index)
         gamma, places = (None if each is None else cut(each) for each in (self.gamma, self.places))
         return ReadTile(index, numbers, values, dy, gamma, places, off, *gates)
@@ -283,12 +281,6 @@ class GradientTiles(Passes):
         sums = GradientSums(len(tile.numbers), self.p)
         sums.add(np.arange(len(tile.numbers)), tile.rows)
         return self.solver.solve(sums, tile.numbers)
-
-
-def round_gate(gate: Gated) -> KnownDoubles:
-    """Return a gate's factors, times its `times`, in doubles with bounds of their errors."""
-    value, off = gate.evaluate(QUICK).bound()
-    return KnownDoubles(value.hi, off + U * np.abs(value.hi))
 
 
 def _stand_array(values: Floats) -> Floats:

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.gradients.coefficients import CoefficientSolver
-from normcli.engine.gradients.gradient_tiles import GradientTiles, round_gate, share_by_groups, take_values
+from normcli.engine.gradients.gradient_tiles import GradientTiles, share_by_groups, take_values
 from normcli.engine.gradients.tiles import Band, ParameterSums, choose_shift, keep_small
 from normcli.norms.rules import Centre
-from normcli.numerics.gradients.in_doubles import (
-    differentiate_in_doubles,
-)
+from normcli.numerics.gradients.in_doubles import KnownDoubles, differentiate_in_doubles
 from normcli.numerics.gradients.in_fractions import round_exactly, take_sum
 from normcli.numerics.gradients.rows import multiply_gradient
 from normcli.numerics.gradients.sums import GradientSums
@@ -93,7 +91,7 @@ class GroupBackwardPasses(GradientTiles):
             self.add_parameters(tile, solved)
         else:
             gamma = read.gamma[:, :1] if self.by_groups and read.gamma is not None else None
-            gate = None if read.downstream is None else round_gate(read.downstream)
+            gate = None if read.downstream is None else KnownDoubles(*read.downstream.estimate())
             dx, undecided = differentiate_in_doubles(groups, gamma, place.dtype, gate)
             rows = np.flatnonzero(undecided.any(axis=-1))
             if rows.size:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.deciding import PAIRS
-from normcli.numerics.gradients.in_doubles import SECOND_ORDER, U
+from normcli.numerics.deciding import PAIRS, U
+from normcli.numerics.gradients.in_doubles import SECOND_ORDER
 from normcli.numerics.gradients.sums import take_exactly
 from normcli.numerics.gradients.values import KnownGradients, round_known
 from normcli.numerics.pairs import Pair, map_arrays, two_sum

@@ -58,7 +58,7 @@ _CUBIC = Pair(0.044715, float(Fraction(44715, 10**6) - Fraction(0.044715)))
 QUICK = 24
 """The most bits of results for which GELU is taken from the C library's erfc, not from pairs."""
 
-_complement = np.vectorize(math.erfc, otypes=[np.float64])
+find_complement = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 class Factor(NamedTuple):
@@ -283,7 +283,7 @@ def _find_tanh(z: Floats) -> Factor:
 
 def _find_normal(z: Floats, bits: int) -> Factor:
     """Return Φ(z) of doubles in pairs; by the C library's erfc where digits cancel or few bits are needed."""
-    share = _complement(z * -math.sqrt(0.5)) / 2.0
+    share = find_complement(z * -math.sqrt(0.5)) / 2.0
     error = np.where(share < 1e-290, np.inf, _ERFC_ERROR * (4.0 + z * z))
     error = np.where(z < _FAR_LEFT, 0.0, error)
     known = _widen(share)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.deciding import U
 from normcli.numerics.elements.activation import QUICK, Activation, split_doubles
+from normcli.numerics.elements.activation_in_doubles import estimate
 from normcli.numerics.pairs import Pair
 from normcli.numerics.rounding import widen
 from normcli.tuples import NamedTuple
@@ -57,6 +59,26 @@ class Gated(NamedTuple):
     def columns(self) -> tuple[tuple[Floats, float], tuple[Floats | None, float]]:
         """The gate z and `times` (or None) as float64, each with the number to use for None: 0 and 1."""
         return (widen(self.values), 0.0), (None if self.times is None else widen(self.times), 1.0)
+
+    @np.errstate(all="ignore")
+    def estimate(self) -> tuple[Floats, Floats]:
+        """Return the factors, times `times`, in doubles, and upper bounds of their errors.
+
+        The bounds are 0 where z or `times` is not finite.
+        """
+        given, times = widen(self.values), None if self.times is None else widen(self.times)
+        finite = np.isfinite(given)
+        value, error = estimate(self.activation, np.where(finite, given, 0.0), slope=self.is_slope)
+        if not finite.all():
+            value = np.where(finite, value, self.activation.find_limits(given, slope=self.is_slope))
+            error = np.where(finite, error, 0.0)
+        if times is None:
+            return value, error
+        product, usual = value * times, finite & np.isfinite(times)
+        small = (np.abs(product) < _LEAST) & (value != 0.0) & (times != 0.0)
+        error = error * np.abs(times) + U * np.abs(product) + np.where(small, _LOST, 0.0)
+        # As in pairs, no zero is negative that a finite gate makes.
+        return np.where(usual, product + 0.0, product), np.where(usual, error, 0.0)
 
     def activate(self) -> Floats:
         """Return the gate's factors in doubles: act(z), or act′(z) of a slope, times `times`."""

@@ -101,9 +101,11 @@ def _apply(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp] | None:
     if not raw.size:
         return None
     with np.errstate(all="ignore"):
-        if elements.gate is not None:  # all values are calculated at any magnitude
+        gate, wide, place = elements.gate, _leave_unusual(elements), out
+        if gate is None:
+            wide, place = _widen(wide, out)
+        elif gate.less is not None or not is_short_float(out.dtype):  # all are calculated at any magnitude
             return _calculate_all(elements, out, np.arange(raw.size))
-        wide, place = _widen(_leave_unusual(elements), out)
         if place.ndim and place.shape[-1] >= _LONG_LINE:
             np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
         places = _apply_by_chunks(wide, place)
@@ -167,7 +169,9 @@ def _apply_by_chunks(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp]:
         length, size = out.shape[0] if out.ndim else 1, out.size
         if size <= most or (out.ndim == 1 and length <= 2 * most):
             if (missed := apply_usual(elements, out)) is not None:
-                found.append(np.flatnonzero(missed & ~np.isnan(elements.x)) + start)  # NaN stays what it is
+                if elements.gate is None:
+                    missed = missed & ~np.isnan(elements.x)  # NaN stays what it is
+                found.append(np.flatnonzero(missed) + start)
         elif length == 1 or size // length > most:
             for i in range(length):
                 part = elements.map(functools.partial(_take_line, i))
@@ -229,6 +233,9 @@ _LEAST_FACTOR, _LARGEST_FACTOR = 2.0**-300, 2.0**300
 _OFF = 2.0**-101
 """An upper bound of a mean's third double and of the second's roundings, as a part of its first double."""
 
+_SECOND_ORDER = 1.25
+"""A factor of bounds that makes room for products of errors."""
+
 _LAST_BIT = 2.0**-52
 """An upper bound of the relative error of a rounding to double, which may make a tie between shorter floats."""
 
@@ -257,9 +264,11 @@ def apply_usual(elements: Elements, out: NDArray[Any]) -> Selected | None:
     x, low = widen_exactly(elements.x)
     elements = elements._replace(x=x, low=low)
     value, error = (_divide_doubles if is_short_float(out.dtype) else _divide_pairs)(elements)
+    if elements.gate is not None:
+        value, error = _multiply_doubles(value.hi, error, elements)
     low_end, high_end = (value.hi + (value.lo + end) for end in (-error, error))
     zero = value.hi == 0.0
-    if zero.any():  # with its sign
+    if elements.gate is None and zero.any():  # with its sign
         plain = x if elements.mean is None else x - elements.mean.hi
         for function, other in ((np.multiply, elements.gamma), (np.add, elements.beta)):
             plain = plain if other is None else function(plain, other)
@@ -312,6 +321,22 @@ def _divide_doubles(elements: Elements) -> tuple[Pair, Any]:
     if beta is not None:
         value = value + beta
     return Pair(value, np.zeros(())), error + np.abs(value) * _LAST_BIT
+
+
+def _multiply_doubles(value: Floats, error: Any, elements: Elements) -> tuple[Pair, Any]:
+    """Return values times the factors of the elements' gate, in a pair, and a bound of their errors.
+
+    The bound is NaN for a gate that is not finite, and where a product is 0, but for that of a factor of 0.
+    """
+    assert elements.gate is not None
+    (z, _), _ = elements.gate.columns
+    factor, off = elements.gate.estimate()
+    product, size = value * factor + 0.0, np.abs(factor)
+    error = _SECOND_ORDER * (error * (size + off) + np.abs(value) * off + np.abs(product) * _LAST_BIT)
+    usual = product != 0.0
+    if elements.beta is None:  # with it, a value may be that of a mean, whose sign counts
+        usual = usual | ((size == 0.0) & (off == 0.0) & (value != 0.0) & np.isfinite(value))
+    return Pair(product, np.zeros(())), np.where(usual & np.isfinite(z), error, np.nan)
 
 
 def _find_off(elements: Elements) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from normcli.dtypes import is_short_float
 from normcli.norms.rules import Centre, EpsMode
+from normcli.numerics.deciding import U
 from normcli.numerics.gradients.coefficients import is_within
 from normcli.numerics.rounding import store
 from normcli.numerics.statistics.divisor import find_freedom
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
     from normcli.numerics.gradients.coefficients import Coefficients
-
-U = 2.0**-53
 
 SECOND_ORDER = 1.25
 """A factor of bounds: it makes room for products of up to eight relative errors below 2⁻²⁰, and for the

@@ -1,0 +1,71 @@
+"""Activations of gates in doubles: their errors are within the bounds that are said of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import backward, normalize
+from normcli.numerics.elements.activation import Activation
+from normcli.numerics.elements.activation_in_doubles import estimate
+from normcli.numerics.elements.gate import Gated
+from tests.marks import sampled
+
+SCALES = [1e-300, 1e-8, 0.1, 1.0, 5.0, 30.0, 200.0, 1000.0, 1e5, 1e300]
+
+
+@pytest.mark.parametrize("slope", [False, True], ids=["value", "slope"])
+@pytest.mark.parametrize("activation", list(Activation))
+def test_errors_are_within_half_their_bounds(activation, slope):
+    rng = np.random.default_rng(5)
+    z = np.concatenate([rng.standard_normal(500) * scale for scale in SCALES] + [[0.0, -0.0, 5e-324, -1.278]])
+    with np.errstate(all="ignore"):
+        value, error = estimate(activation, z, slope=slope)
+        known = activation.find_slope(z, 53) if slope else activation.evaluate(z, 53)
+        exact = known.pair
+        off = np.abs((value - exact.hi) - exact.lo)
+    is_known = np.broadcast_to(known.error < 2.0**-70, z.shape)
+    assert is_known.mean() > 0.4
+    assert (2.0 * off <= error)[is_known].all()
+
+
+@pytest.mark.parametrize("activation", list(Activation))
+def test_factors_that_are_not_finite_are_those_of_pairs(activation):
+    z = np.array([np.inf, -np.inf, np.nan, 1.0, -1.0, 0.0])
+    for times in (None, np.array([2.0, -2.0, 1.0, np.inf, np.nan, -0.0])):
+        for is_slope in (False, True):
+            gate = Gated(z, activation, times=times, is_slope=is_slope)
+            with np.errstate(invalid="ignore"):
+                (value, error), (exact, _) = gate.estimate(), gate.evaluate(53).bound()
+            np.testing.assert_allclose(value, exact.hi, rtol=1e-13)
+            special = ~np.isfinite(z) | (False if times is None else ~np.isfinite(times))
+            assert (error[special] == 0.0).all()
+            if times is not None:
+                assert (np.signbit(value) == np.signbit(exact.hi))[value == 0.0].all()
+
+
+@sampled
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("order", ["after", "before"])
+@pytest.mark.parametrize("activation", list(Activation))
+def test_pairs_round_to_the_same_bits(monkeypatch, activation, order, dtype):
+    """Without doubles, every value is asked of pairs: a bound of infinity decides nothing."""
+    rng = np.random.default_rng(6)
+    x, dy, z = (rng.standard_normal((4, 40)).astype(dtype) for _ in range(3))
+    z[0] *= 100.0
+    z[1, :6] = [0.0, -0.0, np.inf, -np.inf, np.nan, -60000.0]
+    options = {"gate": z, "gate_act": str(activation), "gate_order": order}
+
+    def calculate():
+        found = backward(x, dy, "ln", **options).collect()
+        found["y"] = normalize(x, "ln", **options).normalized
+        return {name: np.where(np.isnan(a), 7.0, a).tobytes() for name, a in found.items()}
+
+    found, known = calculate(), Gated.estimate
+
+    def doubt(gate):
+        value, _ = known(gate)
+        return value, np.full_like(value, np.inf)
+
+    monkeypatch.setattr(Gated, "estimate", doubt)
+    assert calculate() == found
