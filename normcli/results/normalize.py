@@ -220,8 +220,8 @@ def normalize(
     asked = read_arguments(x, norm, options)
     place = take_place(out)
     give = asked.give if place is out else asked.give_other  # of a tensor's own memory
-    plan, values, inputs, effort = asked[:4]
-    result = calculate(plan, values, inputs, out=place, effort=effort, may_copy=True, give=give)
+    plan, tensor, inputs, effort = asked[:4]
+    result = calculate(plan, tensor.values, inputs, out=place, effort=effort, may_copy=True, give=give)
     if strict:
         result.require_sound()
     return result

@@ -17,7 +17,7 @@ from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.documents.document import View
 from normcli.errors import DataError, UsageError
 from normcli.library.auditing import audit
-from normcli.library.judging import judge
+from normcli.library.judgement import judge
 from normcli.printable import agree, format_count
 from normcli.results.arguments import read_arguments, read_numbers
 from normcli.results.backward import BackwardProblem, require_derivative
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
-    from normcli.results.arguments import Arguments
+    from normcli.results.arguments import Problem
 
 
 _WIDTH = 76
@@ -135,7 +135,7 @@ def assert_matches(
         if void.size:
             raise AssertionError(describe_void(declared, asked, void))
         tolerate = functools.partial(tolerate_derived, declared.name)
-    judgement = judge(asked, array, tolerate, allowed)
+    judgement = judge(asked, {NORMALIZED: Tensor(array, "actual")}, tolerate, allowed)
     if not judgement:
         _fail(plan, judgement.found.comparisons, judgement.document)
 
@@ -230,7 +230,7 @@ def assert_backward_matches(
     _fail(plan, found.comparisons, report)
 
 
-def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:
+def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Problem:
     require_options(function, options, but=("out",))
     return read_arguments(x, norm, options)
 

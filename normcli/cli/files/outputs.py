@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.cli.parameters.settings import AnswerOptions, RunOptions
-    from normcli.cli.problem import Problem
+    from normcli.results.arguments import Problem
     from normcli.results.result import Result
 
 

@@ -11,7 +11,7 @@ from normcli.cli.files.destination import ARCHIVES, WholeFiles, collect_fields
 from normcli.cli.files.outputs import choose_outputs
 from normcli.cli.files.sources import load_typed, require_one_stream
 from normcli.cli.parameters import answer_options, options
-from normcli.cli.problem import Problem, load_problem, warn_of_input
+from normcli.cli.problem import load_problem, warn_of_input
 from normcli.cli.verb_commands import NamedNorm, Verb
 from normcli.errors import UsageError
 from normcli.writers import FORMATS, GRADIENT_PARTS, GRADIENTS
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from normcli.cli.parameters.settings import Settings
+    from normcli.results.arguments import Problem
     from normcli.tensors.tensor import Tensor
 
 

@@ -10,7 +10,7 @@ from click import option
 from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import Word
-from normcli.cli.problem import Problem, load_problem, warn_of_input
+from normcli.cli.problem import load_problem, warn_of_input
 from normcli.cli.verb_commands import Verb
 from normcli.errors import UsageError
 from normcli.pictures import PLOTS, VALUES, VIEWS
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from normcli.cli.files.destination import Destination
     from normcli.cli.parameters.settings import Settings
+    from normcli.results.arguments import Problem
     from normcli.results.gradient_reach import GradientReach
 
 _PICTURE = (
