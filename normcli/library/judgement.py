@@ -15,7 +15,7 @@ from normcli.checking.check import NORMALIZED, Checked, check
 from normcli.checking.gradient_check import CheckedGradients, check_gradients
 from normcli.documents.document import View
 from normcli.documents.plan_header import name_inputs
-from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.grouped_diagnosis import diagnose_groups
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Identification, Kind

@@ -84,8 +84,8 @@ def differentiate_matrix(
 ) -> NDArray[Any] | None:
     """Return dx of a matrix; None where it has no derivative.
 
-    That is so if two largest singular values are equal, or nearer than doubles tell, or if an estimate of σ
-    is 0.
+    It has none if its two largest singular values are equal, or nearer than doubles tell, or if an estimate of
+    σ is 0.
 
     Parameters
     ----------
@@ -97,6 +97,11 @@ def differentiate_matrix(
         The dtype of dx.
     iteration : Iteration or None
         Power iterations that estimate σ; None for the largest singular value.
+
+    Raises
+    ------
+    DataError
+        If the iteration has no steps, and σ = uᵀWv of its u and v is negative.
     """
     gradient, values = _lay_exactly(dy), _lay_exactly(matrix)
     is_simple = (iteration is None or iteration.steps > 0) and _is_of_rank_1(values)
@@ -180,7 +185,19 @@ def _round_integers(values: list[int], exponent: int, dtype: np.dtype[Any]) -> N
 def find_sigma_gradient(matrix: NDArray[Any], iteration: Iteration | None) -> SigmaGradient | None:
     """Return σ and ∂σ/∂W of a matrix that is finite and not all 0; None where σ has no derivative.
 
-    That is so if two largest singular values are equal, or nearer than doubles tell, or if an estimate is 0.
+    It has none if the two largest singular values are equal, or nearer than doubles tell, or if an estimate of
+    σ is 0.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (rows, columns)
+    iteration : Iteration or None
+        Power iterations that estimate σ; None for the largest singular value.
+
+    Raises
+    ------
+    DataError
+        If the iteration has no steps, and σ = uᵀWv of its u and v is negative.
     """
     if iteration is None:
         return _find_largest(matrix)
