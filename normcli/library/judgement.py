@@ -6,6 +6,7 @@ import io
 import json
 import os
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from normcli.answers.judging.check_verdict import GroupedVerdict, RunningVerdict, Verdict
@@ -174,6 +175,7 @@ def judge_gradients(
     dy: Tensor,
     actual: Mapping[str, Tensor],
     tolerate: Callable[..., Tolerance],
+    allowed: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
 ) -> Judgement[CheckedGradients]:
     """Compare gradients with the exact ones, and find the fault of each that differs.
 
@@ -186,6 +188,8 @@ def judge_gradients(
         The gradients to judge, by name: some of `dx`, `dgamma`, `dbeta` and `dgate`.
     tolerate : callable
         Takes a dtype and `scale`, and returns the tolerance, as for `check_gradients`.
+    allowed : mapping of str to ndarray
+        The difference that is allowed for each value of a gradient, by its name.
 
     Raises
     ------
@@ -196,7 +200,7 @@ def judge_gradients(
     warnings = _find_warnings(problem, problem.calculate(effort, statistics_alone=True))
     asked = BackwardProblem(plan, tensor.values, dy.values, inputs)
     arrays = {name: one.values for name, one in actual.items()}
-    found = check_gradients(asked, arrays, tolerate, effort)
+    found = check_gradients(asked, arrays, tolerate, effort, allowed)
     answer = GradientsVerdict(found, tensor, dy, _name_sources(actual), list(map(str, warnings)))
     return Judgement(found.ok, found, answer, warnings=warnings)
 

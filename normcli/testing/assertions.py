@@ -9,18 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from normcli.answers.judging.gradients_verdict import GradientsVerdict
 from normcli.auditing.record import record
 from normcli.checking.check import NORMALIZED
-from normcli.checking.gradient_check import check_gradients
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.documents.document import View
 from normcli.errors import DataError, UsageError
 from normcli.library.auditing import audit
-from normcli.library.judgement import judge
+from normcli.library.judgement import judge, judge_gradients
 from normcli.printable import agree, format_count
 from normcli.results.arguments import read_arguments, read_numbers
-from normcli.results.backward import BackwardProblem, require_derivative
+from normcli.results.backward import require_derivative
 from normcli.results.normalize import require_options
 from normcli.tensors.tensor import Tensor
 from normcli.testing.declared_algorithm import (
@@ -221,13 +219,10 @@ def assert_backward_matches(
         if void.size:
             raise AssertionError(describe_void(declared, asked, void))
         tolerate = functools.partial(tolerate_derived, declared.name)
-    problem = BackwardProblem(plan, values, dy, asked.inputs)
-    found = check_gradients(problem, arrays, tolerate, asked.effort, allowed)
-    if found.ok:
-        return
-    sources = dict.fromkeys(arrays, "actual")
-    report = GradientsVerdict(found, Tensor(values, "x"), Tensor(dy, "dy"), sources)
-    _fail(plan, found.comparisons, report)
+    actual = {name: Tensor(array, "actual") for name, array in arrays.items()}
+    judgement = judge_gradients(asked, Tensor(dy, "dy"), actual, tolerate, allowed)
+    if not judgement:
+        _fail(plan, judgement.found.comparisons, judgement.document)
 
 
 def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Problem:

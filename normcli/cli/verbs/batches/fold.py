@@ -19,7 +19,6 @@ from normcli.norms.request import Choices
 from normcli.norms.table import NORMS, OF_MATRICES, find_norm
 from normcli.printable import format_count
 from normcli.tensors.written_whole import open_whole
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +34,9 @@ if TYPE_CHECKING:
     from normcli.running.checkpoint_fold import NormedLayer
     from normcli.running.fold import Layer
     from normcli.running.matrix_fold import FoldedMatrix
+
+    Own = Mapping[str, Any]
+    """The own options of `fold` by name: of the layer that a norm is folded into, or of a state dict."""
 
 _NORM = NORMS["bn"]
 _MATRICES = NORMS[OF_MATRICES]
@@ -55,17 +57,6 @@ _LAYER = (
     option("--groups", type=int, metavar="G", help="Of a grouped convolution. [default: 1]"),
     option("--transposed", is_flag=True, help="Of a transposed convolution: (in, out/groups, …)."),
 )
-
-
-class _Source(NamedTuple):
-    """The options for the layer that a norm is folded into, or for the layers of a state dict."""
-
-    conv_weight: str | None
-    conv_bias: str | None
-    checkpoint: str | None
-    transposed: bool
-    pairs: str | None
-    dry_run: bool
 
 
 def _run(settings: Settings, norm: str, **source: Any) -> None:
@@ -101,12 +92,12 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
     if row.name not in _FOLDS:
         raise UsageError(f"{row.name} is no norm that a layer takes up; {' and '.join(_FOLDS)} are")
     Choices(settings.request._replace(norm=row.name, groups=None, like=None))
-    _FOLDS[row.name](settings, _Source(**source))
+    _FOLDS[row.name](settings, source)
 
 
-def _fold_batch(settings: Settings, source: _Source) -> None:
+def _fold_batch(settings: Settings, source: Own) -> None:
     """Fold batch normalization into the layer before it, or every one of a state dict under `--checkpoint`."""
-    if source.checkpoint is not None:
+    if source["checkpoint"] is not None:
         _fold_norms(settings, source)
         return
     settings.refuse("goes with --checkpoint", "--pairs", "--dry-run")
@@ -125,12 +116,12 @@ def _fold_batch(settings: Settings, source: _Source) -> None:
     norm = Affine(running.statistics, eps, **load_affine(settings.parameters), eps_mode=eps_mode)
     folded = fold(arranged, norm)
     proof = prove(arranged, norm, folded)
-    document = Folding(arranged, norm, folded, proof, str(source.conv_weight), eps_from, order)
+    document = Folding(arranged, norm, folded, proof, str(source["conv_weight"]), eps_from, order)
     save_arrays(destination, document.arrays())
     print_document(document, settings.answer)
 
 
-def _fold_norms(settings: Settings, source: _Source) -> None:
+def _fold_norms(settings: Settings, source: Own) -> None:
     """Fold every batch normalization of a state dict into the layer before it."""
     from normcli.answers.batches.folding import CheckpointFolding
     from normcli.auditing.onnx_fold import SUFFIX as ONNX
@@ -140,24 +131,24 @@ def _fold_norms(settings: Settings, source: _Source) -> None:
     settings.refuse("and --checkpoint are two sources of weights: give one", "--conv-weight")
     of_layer = ("--conv-bias", "--transposed", "--groups", *_OF_NORM)
     settings.refuse("goes with --conv-weight, not with --checkpoint", *of_layer)
-    path, output = str(source.checkpoint), settings.answer.output
-    if source.dry_run and output is not None:
+    path, output = str(source["checkpoint"]), settings.answer.output
+    if source["dry_run"] and output is not None:
         raise UsageError("--dry-run writes nothing: leave --output out")
     is_graph = path.lower().endswith(ONNX)
     graph_file = output if is_graph and output is not None and output.lower().endswith(ONNX) else None
     destination = choose_values_file(None if graph_file else output, suffixes=ARCHIVES)
     eps, eps_mode, eps_from = _choose_eps(settings, None)
-    if is_graph and (eps_from is not None or source.pairs is not None):
+    if is_graph and (eps_from is not None or source["pairs"] is not None):
         raise UsageError(f"{path} has its pairs and eps itself: leave --pairs, --eps and --like out")
     with name_subject(f"--checkpoint {path}"):
         model = OpenModel.read(path) if is_graph else None
         if model is None:
-            arrays, pairs, names = _find_norms(path, source.pairs)
+            arrays, pairs, names = _find_norms(path, source["pairs"])
         else:
             (arrays, pairs), names = model.list_layers(), model.norms
-        folded, saved = ([], {}) if source.dry_run else fold_checkpoint(arrays, pairs, eps, eps_mode)
+        folded, saved = ([], {}) if source["dry_run"] else fold_checkpoint(arrays, pairs, eps, eps_mode)
     left = [name for name in names if name not in {pair.norm for pair in pairs}]
-    for note in _describe_pairs(pairs, left, is_given=is_graph or source.pairs is not None):
+    for note in _describe_pairs(pairs, left, is_given=is_graph or source["pairs"] is not None):
         settings.run.note(path, note)
     if eps_from is None and not is_graph:
         settings.run.note(path, f"it keeps no eps: {eps:g} is taken, and --eps says another")
@@ -216,30 +207,30 @@ def _describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_giv
         yield f"{format_count(len(left), 'norm')} left: {_list_names(left)}"
 
 
-def _fold_matrices(settings: Settings, source: _Source) -> None:
+def _fold_matrices(settings: Settings, source: Own) -> None:
     """Fold spectral normalization into a weight, or into every such weight of a state dict."""
     settings.refuse("is of bn, whose layer stands before it", "--pairs", "--dry-run")
     settings.refuse("is of bn; sn has none", *_OF_NORM)
-    suffixes = _SUFFIXES if source.checkpoint is None else ARCHIVES
+    suffixes = _SUFFIXES if source["checkpoint"] is None else ARCHIVES
     destination = choose_values_file(settings.answer.output, suffixes=suffixes)
-    document = (_fold_weight if source.checkpoint is None else _fold_checkpoint)(settings, source)
+    document = (_fold_weight if source["checkpoint"] is None else _fold_checkpoint)(settings, source)
     save_arrays(destination, document.saved)
     print_document(document, settings.answer)
 
 
-def _fold_weight(settings: Settings, source: _Source) -> MatrixFolding:
+def _fold_weight(settings: Settings, source: Own) -> MatrixFolding:
     from normcli.answers.batches.folding import MatrixFolding
     from normcli.running.matrix_fold import fold_matrix
 
     layer, order = _load_layer(settings, source)
-    name = str(source.conv_weight)
+    name = str(source["conv_weight"])
     with name_subject(f"--conv-weight {name}"):
         folded = fold_matrix(layer, settings.request, order, name)
     bias = {} if layer.bias is None else {"bias": layer.bias}
     return MatrixFolding((folded,), {"weight": folded.weight, **bias}, name, settings.request.like)
 
 
-def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
+def _fold_checkpoint(settings: Settings, source: Own) -> MatrixFolding:
     from normcli.answers.batches.folding import MatrixFolding
     from normcli.running.matrix_fold import fold_state
     from normcli.tensors.many import load_all
@@ -251,7 +242,7 @@ def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
     rows = settings.request.rows
     if rows not in (None, "0", "1"):
         raise UsageError("--rows is 0 or 1 with --checkpoint: the axis of the rows where it is open")
-    path = str(source.checkpoint)
+    path = str(source["checkpoint"])
     with name_subject(f"--checkpoint {path}"):
         folded, saved = fold_state(load_all(path), int(rows or 0))
     has_open = [each.name for each in folded if each.has_open_rows]
@@ -300,7 +291,7 @@ def _list_names(names: Sequence[str]) -> str:
     return ", ".join((*names[:_MOST_NAMES], *(("…",) if len(names) > _MOST_NAMES else ())))
 
 
-def _load_layer(settings: Settings, source: _Source) -> tuple[Layer, tuple[str, ...]]:
+def _load_layer(settings: Settings, source: Own) -> tuple[Layer, tuple[str, ...]]:
     """Return the layer, with its weight in the given order of axes, and the names of these axes in order.
 
     Raises
@@ -312,14 +303,14 @@ def _load_layer(settings: Settings, source: _Source) -> tuple[Layer, tuple[str, 
     """
     from normcli.running.fold import Layer, find_order
 
-    if source.conv_weight is None:
+    if source["conv_weight"] is None:
         raise UsageError("fold needs --conv-weight FILE")
-    weight = load_parameter("conv-weight", source.conv_weight)
-    bias = load_optional("conv-bias", source.conv_bias)
+    weight = load_parameter("conv-weight", source["conv_weight"])
+    bias = load_optional("conv-bias", source["conv_bias"])
     if weight.ndim < 1:
         raise DataError("--conv-weight holds a single number; a layer's weight has 2 axes or more")
-    groups, order = settings.request.groups, find_order(settings.request.like, transposed=source.transposed)
-    return Layer(weight, bias, 1 if groups is None else groups, source.transposed), order
+    groups, order = settings.request.groups, find_order(settings.request.like, transposed=source["transposed"])
+    return Layer(weight, bias, 1 if groups is None else groups, source["transposed"]), order
 
 
 def _require_channels(layer: Layer, running: Running, weight: NDArray[Any], order: tuple[str, ...]) -> None:
