@@ -146,6 +146,7 @@ class _Gatherer:
         self._batches, self._leaves = [], 0
 
     def _add_now(self, batch: LeafSums) -> None:
+        """Add the sums of leaves, and deviations of samples that are one leaf each."""
         sums, count = self.sums, batch.leaves.count
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner
@@ -216,7 +217,10 @@ def _find_leaf_deviations(batch: LeafSums) -> Floats:
 
 
 def _add_leaves(total: Fixed, square: Fixed, groups: Integers, batch: LeafSums) -> None:
-    """Add Σx and Σx² of each leaf exactly to its group's sums; `groups` has the group's number per leaf."""
+    """Add Σx and Σx² of each leaf exactly to the sums of its group, in place.
+
+    `groups` has the number of each leaf's group in `total` and `square`.
+    """
     for fixed, terms in ((total, batch.leaves.sums), (square, batch.leaves.squares)):
         fixed.add(groups, np.stack([term for term in terms if term.any()] or terms[:1], axis=-1))
     for row, sums in batch.extremes:

@@ -180,8 +180,8 @@ def normalize(
         The most threads to use; all processors by default. The result is the same to the bit for any number.
     statistics : bool, optional
         Whether statistics are kept as they are for `x` now; if False, they are measured again from `x` when
-        they are asked for. For very short groups (rows of 4), where keeping statistics would take longer than
-        the arithmetic, a copy of `x` is kept instead, from which they are measured when they are asked for.
+        they are read. For very short groups (rows of 4), for which keeping statistics would take longer than
+        the arithmetic, a copy of `x` is kept instead, from which they are measured when they are read.
     strict : bool, optional
         Whether degenerate groups (empty, constant, of one value, or not finite) are an error.
 

@@ -54,11 +54,11 @@ class Check(NamedTuple):
         The least and the largest value over the groups whose statistics are finite; NaN if there is none.
     overall : float
         The quantity of all finite groups of the normalized tensor as one group, with ddof 0; NaN for quantiles,
-        which do not follow from those of the groups.
+        which do not follow from the groups' quantiles.
     largest_error : float
         The largest distance of a group's quantity from the value that its statistics and eps predict.
     tolerance : float
-        The largest error that rounding to the output's dtype explains.
+        The largest error that can come from rounding to the output's dtype.
     """
 
     quantity: str
@@ -185,7 +185,10 @@ def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _combine_moments(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
-    """Return mean, mean square and variance of all finite groups as one, those that were measured, exactly."""
+    """Return mean, mean square and variance of all finite groups as one group, each exact, rounded once.
+
+    Only those are returned that were measured; NaN if no group is finite.
+    """
     names = [name for name in ("mean", "ms", "var") if name in measured]
     totals = dict.fromkeys(names, NOTHING)
     for groups in _iterate_finite(measured):
