@@ -148,13 +148,8 @@ def _open_root(zarr: Any, place: Place) -> Any:
 def list_others(place: Place) -> list[str]:
     """Return the names of the arrays of a Zarr store other than the one at a place and its coordinates.
 
-    For a store that is a single array, these are words if the place has a key, or nothing. For a folder that is
-    no readable store, the names of its files are returned.
-
-    Raises
-    ------
-    MissingExtraError
-        If the library for Zarr is missing.
+    A store that is a single array has words for it if the place has a key, else nothing. A folder that is no
+    readable store has the names of its files. `MissingExtraError` is raised without the library.
     """
     zarr = _import("zarr", "a Zarr store")
     try:
