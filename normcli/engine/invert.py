@@ -81,6 +81,11 @@ def invert(
     -------
     tuple of (ndarray, Loss)
         The restored values, and what they may have lost by rounding.
+
+    Raises
+    ------
+    DataError
+        If the result does not fit into memory, or the file of `values` has changed since it was opened.
     """
     with open_run(plan, values, out) as (place, geometry, source, sink):
         if not values.size:

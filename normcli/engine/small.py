@@ -85,9 +85,9 @@ def run_small(
 ) -> tuple[Any, dict[str, Floats]] | None:
     """Normalize a small tensor and return the result and the statistics, as `run` does; None if it cannot.
 
-    None means that nothing is known of the result, and tiles have to be walked over: the tensor is too large,
+    None means that nothing was calculated, and that tiles have to be walked over: the tensor is too large,
     is not contiguous or in a file, has inputs beside gamma and beta, or the compiled kernel does not serve it
-    or leaves a group. The plan must have groups, and these values.
+    or does not decide a group. There must be a group, and each must have a value.
 
     Parameters
     ----------

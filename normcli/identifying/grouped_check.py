@@ -15,7 +15,7 @@ from normcli.fitting.by_column import RowGroups, find_groups, number_groups_of
 from normcli.fitting.fit import Policy, fit
 from normcli.fitting.statistics import find_few, warn
 from normcli.fitting.use import Use, use_stats
-from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.norms.plan import make_plan
 from normcli.printable import format_count
 from normcli.results.given_inputs import SelectionRequest, fit_inputs

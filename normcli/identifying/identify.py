@@ -19,6 +19,7 @@ from normcli.dtypes import is_half
 from normcli.engine.inputs import Inputs
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
+from normcli.identifying.faults.case_sampling import AskedNorm, goes_with_x
 from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, REQUESTS, SCALERS, keep_first
 from normcli.identifying.faults.fault_search import (
     claims_of_places,
@@ -31,7 +32,6 @@ from normcli.identifying.faults.fault_search import (
     shows_nothing,
 )
 from normcli.identifying.faults.joint_search import choose_case_eps, open_joints
-from normcli.identifying.faults.open_case import AskedNorm, goes_with_x
 from normcli.identifying.faults.variant import REGION_IDS
 from normcli.identifying.models.known_maps import (
     SPECTRAL,
@@ -40,7 +40,7 @@ from normcli.identifying.models.known_maps import (
     name_map,
     read_evaluation,
 )
-from normcli.identifying.models.plain_map import (
+from normcli.identifying.models.map_search import (
     MOST_SAMPLED,
     SampledBlock,
     find_global_map,
@@ -61,8 +61,8 @@ from normcli.identifying.reproduction import hold_against_all, list_candidates, 
 from normcli.identifying.search.affine_step import choose_usual, enumerate_affine_steps
 from normcli.identifying.search.groups import find_orders, put_in_order
 from normcli.identifying.search.match import Scope, rank_matches
+from normcli.identifying.search.norm_search import Search
 from normcli.identifying.search.samples import MOST_VALUES, Samples
-from normcli.identifying.search.search import Search
 from normcli.norms.layout import make_layout
 from normcli.tensors.mapped import fetch, require_unchanged
 from normcli.tensors.pieces import iterate_pieces

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.faults.fault_search import NearNorm
-    from normcli.identifying.faults.open_case import AskedNorm
     from normcli.identifying.models.known_maps import Evaluation
     from normcli.identifying.models.line_fit import PlainMap
     from normcli.identifying.models.matrix_model import Start

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from normcli.engine.walk import Effort
     from normcli.identifying.faults.case import Case
+    from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.faults.claim import Claim
-    from normcli.identifying.faults.open_case import AskedNorm
     from normcli.identifying.question import Question
     from normcli.norms.plan import Plan
     from normcli.quantizing.formats import Quantization

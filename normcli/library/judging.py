@@ -18,7 +18,7 @@ from normcli.documents.document import View
 from normcli.documents.plan_header import name_inputs
 from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
-from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.grouped_check import GroupedTable
 from normcli.identifying.grouped_diagnosis import diagnose_groups
 from normcli.identifying.models.matrix_model import find_start

@@ -139,12 +139,12 @@ def add_eps(square: Fraction, eps: float | None, mode: EpsMode | None, bits: int
 
 
 def round_once(value: Fraction) -> float:
-    """Return the nearest double, ties to even; infinite beyond them."""
+    """Return the double nearest to a value, ties to even; infinite if it is beyond the range of doubles."""
     return divide_once(value.numerator, value.denominator)
 
 
 def divide_once(a: int, b: int) -> float:
-    """Return the double nearest to a / b, ties to even, for b > 0; infinite beyond them."""
+    """Return the double nearest to a / b, ties to even, for b > 0; infinite beyond their range."""
     try:
         return a / b
     except OverflowError:

@@ -95,7 +95,10 @@ class GateSumPasses(GroupBackwardPasses):
     def list_shares(
         self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return what each of some values of a row contributes to the derivative, and a bound of its error."""
+        """Return what each of some values of a row contributes to the derivative, and a bound of its error.
+
+        Arguments and None are as in `GroupBackwardPasses.list_shares`; `name` is not used.
+        """
         if tile.downstream is not None:
             return self.find_dx_exactly(tile, solved, row, columns, bits)
         values, known = take_values(tile.rows, row, columns), solved.recall(row, bits)

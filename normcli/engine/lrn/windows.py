@@ -115,7 +115,10 @@ def _count_along(padded: Selected, length: int) -> Floats:
 
 
 def pad(x: NDArray[Any], before: int, after: int) -> NDArray[Any]:
-    """Return values with zeros put before and after them, along the first axis; at most its length of each."""
+    """Return values with zeros before and behind them along the first axis.
+
+    There are `before` and `after` of them, but no more than the axis is long.
+    """
     n = len(x)
     return np.pad(x, ((min(before, n), min(after, n)), *[(0, 0)] * (x.ndim - 1)))
 
@@ -193,11 +196,12 @@ class WindowFactors(NamedTuple):
     Parameters
     ----------
     value : Scaled
-        Its relative error is at most `KNOWN` where `known` is True; elsewhere, nothing is known.
+        Its relative error is at most `KNOWN` where `known` is True; elsewhere, nothing is known of it.
     known : ndarray of bool
     plain : ndarray
-        It in doubles, which is the result where `ordinary` is False: of 0, infinities and NaN.
+        One over the divisor in doubles, which is the result where `ordinary` is False: 0, infinite or NaN.
     ordinary : ndarray of bool
+        True where the result is neither 0 nor infinite nor NaN, as far as x alone tells.
     """
 
     value: Scaled
@@ -284,7 +288,7 @@ def _find_sign_of_negative(exponent: float) -> float:
 
 
 def _multiply(x: Floats, factor: Scaled) -> Scaled:
-    """Return x times a factor; x itself where it is 0."""
+    """Return x times a factor; where x is 0, x."""
     mantissa, exponent = np.frexp(x)
     product = two_prod(mantissa, factor.value.hi)
     total = quick_two_sum(product.hi, product.lo + mantissa * factor.value.lo)
@@ -322,7 +326,7 @@ def _multiply_exactly(x: float, base: Fraction, window: Window, rounding: Callab
 def _raise(base: Fraction, exponent: float, bits: int) -> tuple[Fraction, Fraction]:
     """Return base^exponent to `bits` bits, and a bound of its error.
 
-    Of a power beyond 2^±`_FURTHEST`, return that power of two instead.
+    A power beyond 2^±`_FURTHEST` is returned as that power of two, with an error of 0.
     """
     if exponent.is_integer() and abs(exponent) <= _LARGEST_WHOLE:
         return base ** int(exponent), Fraction(0)

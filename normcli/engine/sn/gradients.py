@@ -107,8 +107,8 @@ def differentiate_matrix(
 ) -> NDArray[Any] | None:
     """Return dx of a matrix, each value rounded once; None where it has no derivative.
 
-    That is so if two largest singular values are equal, or nearer than doubles tell, or if an estimate of σ
-    is 0.
+    It has none if its two largest singular values are equal, or nearer than doubles tell, or if an estimate of
+    σ is 0.
 
     Parameters
     ----------
@@ -120,6 +120,11 @@ def differentiate_matrix(
         The dtype of dx.
     iteration : Iteration or None
         Power iterations that estimate σ; None for the largest singular value.
+
+    Raises
+    ------
+    DataError
+        If the iteration has no steps, and σ = uᵀWv of its u and v is negative.
     """
     known = find_sigma_gradient(matrix, iteration)
     if known is None:
@@ -195,8 +200,21 @@ def find_sigma_gradient(
 ) -> SigmaGradient | None:
     """Return what ∂σ/∂W follows from, of a matrix that is finite and not all 0; None where there is none.
 
-    That is so if two largest singular values are equal, or nearer than doubles tell, or if an estimate is 0.
-    Vectors that are not exact are known to `bits` bits of their lengths.
+    It has none if the two largest singular values are equal, or nearer than doubles tell, or if an estimate of
+    σ is 0.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (rows, columns)
+    iteration : Iteration or None
+        Power iterations that estimate σ; None for the largest singular value.
+    bits : int
+        The bits of their lengths to which vectors are known that are not exact.
+
+    Raises
+    ------
+    DataError
+        If the iteration has no steps, and σ = uᵀWv of its u and v is negative.
     """
     exact, found = take_exactly(matrix), None
     if iteration is not None:

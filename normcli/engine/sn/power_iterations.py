@@ -194,7 +194,7 @@ def make_column(numbers: tuple[float, ...]) -> ScaledIntegers:
 
 
 def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
-    """Return an upper bound of the largest singular value: √Σw², or a closer one, from √Σ of (WᵀW)⁴."""
+    """Return an upper bound of the largest singular value: √Σw², or if `closely`, ‖(WᵀW)⁴‖^⅛, which is less."""
     values = matrix.astype(np.float64)
     exponent = math.frexp(float(np.max(np.abs(values))))[1]
     values = np.ldexp(values, -exponent)

@@ -146,7 +146,7 @@ def _read_only_number(operator: SymmetricOperator) -> Enclosure:
 
 
 def _enclose_near_identity(matrix: ScaledIntegers, tolerance: int) -> Enclosure:
-    """Enclose the largest eigenvalue of a matrix from its difference to a multiple of the identity."""
+    """Enclose the largest eigenvalue of a matrix to within 2^tolerance, from its difference to c · identity."""
     size = len(matrix.values)
     middle = sum(np.diagonal(matrix.values).tolist()) // size
     rest = ScaledIntegers(matrix.values - middle * np.eye(size, dtype=object), matrix.exponent)
@@ -163,16 +163,16 @@ def _enclose_near_identity(matrix: ScaledIntegers, tolerance: int) -> Enclosure:
 
 
 class _Refined(NamedTuple):
-    """A basis that is good enough.
+    """A basis V of eigenvectors whose enclosure of the largest eigenvalue is narrow enough (letters as above).
 
     Parameters
     ----------
     basis, gram, ritz : ScaledIntegers
         V, VᵀV and VᵀAV.
     rest : Fraction
-        ‖R‖² at most.
+        An upper bound of ‖R‖².
     gap : Fraction
-        θ − c at least.
+        A lower bound of θ − c.
     lost : Fraction
         How far the largest eigenvalue of `ritz` may be from that of A on the span of V, which is not quite
         orthonormal.
@@ -249,7 +249,10 @@ class _Basis:
         return bool(values[0] - values[1] >= 64.0 * (self._error + self._skew * self._largest))
 
     def find_first(self, bits: int) -> tuple[Enclosure, ScaledIntegers] | None:
-        """Return the first eigenvalue and its vector, to 2^−bits in each number; None if it is not found."""
+        """Return an enclosure of the first eigenvalue, and its vector to 2^−bits in each number, or None.
+
+        None if the vector is not found so closely.
+        """
         found = self.refine()
         if found is None or found.rest > found.gap * found.gap * scale(Fraction(1), -2 * bits - 2):
             return None

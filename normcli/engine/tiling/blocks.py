@@ -40,7 +40,7 @@ class Source(Protocol):
     copies: bool
 
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
-        """Return a tile with its runs in an order; what is returned may be the source itself."""
+        """Return a tile, transposed so that its runs are in `order`; it may share memory with the source."""
 
     def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an array for results, in a temporary file if the tensor lies in a file."""
@@ -149,7 +149,7 @@ class Spread:
         self._flat: NDArray[Any] | None = None
 
     def cut(self, tile: Slices, order: tuple[int, ...]) -> NDArray[Any]:
-        """Return the values for a tile, with its runs in an order, to be broadcast against it."""
+        """Return the values that broadcast against a tile, transposed so that its runs are in `order`."""
         result = self._values
         for run, part in enumerate(tile):
             index = self._places.index[run]
@@ -196,7 +196,7 @@ class ArraySource:
         forget(self._view)
 
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
-        """Return a tile with its runs in an order; what is returned may be the source itself."""
+        """Return a tile, transposed so that its runs are in `order`; it may share memory with the source."""
         if self._runs is not None:
             return _shorten_floats(fetch(self._runs[tile])).transpose(order)
         return self._gather(tile, work).transpose(order)
@@ -253,7 +253,7 @@ class CopyingSource(ArraySource):
         self._copy = copy.reshape(geometry.dims)
 
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
-        """Return a tile with its runs in an order, after it was copied."""
+        """Write a tile to the copy, and return it, transposed so that its runs are in `order`."""
         raw = super().read(tile, order, work)
         np.copyto(self._copy[tile].transpose(order), raw)
         return raw
@@ -290,7 +290,7 @@ def _shorten_floats(values: NDArray[Any]) -> NDArray[Any]:
 def open_source(
     values: NDArray[Any], plan: Plan, geometry: Geometry
 ) -> contextlib.AbstractContextManager[Source]:
-    """Open the source of a tensor of the plan's shape: by position if it lies in a file.
+    """Open the source of a tensor of the plan's shape, as a context manager; a file is read by position.
 
     Raises
     ------
@@ -328,13 +328,13 @@ def open_parameter(
 
 
 def open_full(plan: Plan, geometry: Geometry, values: NDArray[Any]) -> Spread:
-    """Return values of the tensor's rank, which broadcast against it, ready to be cut to tiles."""
+    """Return values of the tensor's rank, which broadcast against it, as a `Spread` to cut to tiles."""
     grid = plan.grid
     return Spread(values.reshape(grid.split_shape(values.shape)), grid.view_shape, geometry)
 
 
 def open_sink(out: NDArray[Any], geometry: Geometry) -> contextlib.AbstractContextManager[Sink]:
-    """Open the sink that writes to an array: by position if it lies in a file."""
+    """Open the sink that writes to an array, as a context manager; a file is written by position."""
     if lies_in_file(out):
         return contextlib.closing(FileSink(out, geometry))
     return contextlib.nullcontext(ArraySink(out, geometry))

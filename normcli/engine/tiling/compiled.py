@@ -46,11 +46,12 @@ if TYPE_CHECKING:
 
 
 class CompiledTiles:
-    """The compiled kernel, measuring and normalizing the tiles of a run.
+    """The compiled kernel, which measures and normalizes the tiles of a run.
 
     Parameters
     ----------
     run : Tiles
+        Held weakly.
     kernel : Kernel
     """
 
@@ -269,7 +270,19 @@ def _join(arrays: list[NDArray[Any]], kept: int) -> list[NDArray[Any]] | None:
 
 @functools.lru_cache(maxsize=64)
 def find_shape(shape: Shape, strides: tuple[Shape, ...], kept: int) -> Shape | None:
-    """Return the shape (outer, inner, parts, values) that arrays take without a copy; None if there is none."""
+    """Return the shape (outer, inner, parts, values) that arrays take without a copy; None if there is none.
+
+    The first two axes number groups, the last two the values of each.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of all arrays.
+    strides : tuple of tuple of int
+        The strides of each array.
+    kept : int
+        The number of axes of `shape` that number groups: the first ones.
+    """
     groups: list[Shape] = []
     values: list[Shape] = []
     for axis, (length, *steps) in enumerate(zip(shape, *strides, strict=True)):

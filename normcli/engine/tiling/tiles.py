@@ -89,14 +89,14 @@ class Tiles:
     def _load(
         self, tile: Slices, work: Workspace, order: tuple[int, ...], dtype: np.dtype[Any] | None = None
     ) -> NDArray[Any]:
-        """Return a contiguous tile with its runs in an order, of `dtype`, by default `self.native`.
+        """Return a contiguous tile with its runs in `order`, of `dtype` (None: `self.native`).
 
         It may share memory with the source.
         """
         return self.load(self.source.read(tile, order, work), work, dtype)
 
     def load(self, raw: NDArray[Any], work: Workspace, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
-        """Return values as a contiguous array of `dtype`, by default `self.native`: if it is one, `raw`."""
+        """Return values as a contiguous array of `dtype` (None: `self.native`): `raw` if it is one already."""
         dtype = dtype or self.native
         if raw.flags.c_contiguous and raw.dtype == dtype and raw.flags.aligned:
             return raw
@@ -195,7 +195,10 @@ class Tiles:
         return parts[0] if len(parts) == 1 else join(parts)
 
     def _merge(self, records: LeafRecords, read: Read) -> Any:
-        """Merge records of shape (groups, records) to what `solve` takes; `read` is as in `Method.merge`."""
+        """Merge records of shape (groups, records) to what `solve` takes.
+
+        `read` takes the number of a group and yields its values that count.
+        """
         count = self.geometry.count if self.selection is None else np.add.reduce(records.count, axis=-1)
         return self.method.merge(records, count, read)
 
@@ -216,7 +219,10 @@ class Tiles:
         return self._merge(records, lambda row: _pick(rows, selected, row))
 
     def _keep_solution(self, tile: Slices, solution: Solution, count: Any) -> None:
-        """Keep the statistics of a tile's groups, and with a selection, how many values of each count."""
+        """Keep the statistics of a tile's groups, and with a selection, how many values of each count.
+
+        `count` is an array with one number for each group, or one number for all of them.
+        """
         if self.selection is not None and count is not None:
             counts = np.broadcast_to(count, (self._count_groups(tile),))
             solution.statistics[COUNT] = counts.astype(np.float64)

@@ -1,7 +1,7 @@
 """What a kernel did wrong: each joint of a norm is opened, and what the kernel used is named.
 
 * `fault_search`: the norms that y may be of, and the faults of each
-* `open_case`: a tensor as a case of one norm, thinned out where it is large
+* `case_sampling`: a tensor as a case of one norm, thinned out where it is large
 * `case`: what should be in each group, and what y shows instead
 * `variant`: what a kernel may have used: another mean, divisor, gamma or result
 * `tables`: the rows that yield variants, a table for each part of a norm

@@ -7,6 +7,6 @@
 * `window_model`: windows of neighbouring channels
 * `matrix_model`: singular values of matrices
 * `line_fit`: a and b of y = a · x + b, fitted and judged
-* `plain_map`: the map of fewest numbers, also where some values are wrong
+* `map_search`: the map of fewest numbers, also where some values are wrong
 * `known_maps`: maps that people use: bytes to 1, ImageNet, stored statistics
 """

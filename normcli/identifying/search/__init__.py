@@ -8,5 +8,5 @@
 * `match_names`: the norms and frameworks that a hypothesis is
 * `affine_fit`: a gamma and beta fitted to values
 * `affine_estimate`: the hypotheses whose gamma and beta nobody gave
-* `search`: all hypotheses, windows and matrices among them
+* `norm_search`: all hypotheses, windows and matrices among them
 """

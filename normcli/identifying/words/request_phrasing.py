@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from normcli.checking.check import Checked
     from normcli.checking.tally import Comparison
-    from normcli.identifying.faults.open_case import AskedNorm
+    from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.question import Identification
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan

@@ -104,7 +104,10 @@ class Activation(enum.StrEnum):
     NONE = "none"
 
     def evaluate(self, z: Floats, bits: int) -> Factor:
-        """Return act(z) of finite doubles in pairs, with a bound; `bits` is the precision of later results."""
+        """Return act(z) of finite doubles in pairs, with a bound of the relative error.
+
+        `bits` is the precision of the results that are multiplied by act(z).
+        """
         match self:
             case Activation.NONE:
                 return split_doubles(z)
@@ -242,7 +245,7 @@ def split_doubles(z: Floats) -> Factor:
 
 
 def _add(a: Pair, b: Pair, error: Any) -> Factor:
-    """Return the sum of two pairs of such relative errors, which may cancel, with a bound of its error."""
+    """Return a + b, which may cancel, with a bound of its error; a and b have relative errors of `error`."""
     total = pair_add(a, b)
     sizes = (np.abs(a.hi) + np.abs(b.hi)) * (error + _PAIR_ERROR)
     return Factor(*take_exponents(total), np.where(total.hi == 0.0, np.inf, sizes / np.abs(total.hi)))

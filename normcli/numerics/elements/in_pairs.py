@@ -73,7 +73,7 @@ class Elements(NamedTuple):
 
 
 class Results(NamedTuple):
-    """Results as float64, to be rounded to a dtype, and where they are undecided; None if they are nowhere."""
+    """Results as float64, to be rounded to a dtype, and where they are undecided; None if all are decided."""
 
     values: Floats
     undecided: Selected | None

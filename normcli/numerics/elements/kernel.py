@@ -96,7 +96,7 @@ def apply_affine(values: NDArray[Any], out: NDArray[Any], parameters: Parameters
 
 
 def _apply(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp] | None:
-    """Write results, and return the flat places of those that are not decided; None if there are none."""
+    """Write results, and return the flat indices of those that are not decided; None if there are none."""
     raw = elements.x
     if not raw.size:
         return None
@@ -112,7 +112,7 @@ def _apply(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp] | None:
 
 
 def _calculate_all(elements: Elements, out: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.intp] | None:
-    """Calculate values at some flat places, and return those that are not decided; None if there are none."""
+    """Calculate values at some flat indices, and return those that are not decided; None if there are none."""
     undecided = [
         calculate_again(elements, out, places[start : start + _TOGETHER])
         for start in range(0, len(places), _TOGETHER)
@@ -126,9 +126,17 @@ def calculate_again(
     out: NDArray[Any],
     places: NDArray[np.intp],
 ) -> NDArray[np.intp] | None:
-    """Calculate values at some flat places in pairs, and write them to `out`.
+    """Calculate values at some flat indices in pairs, and write them to `out`.
 
-    Return the places of those that are not decided; None if there are none.
+    Return the indices of those that are not decided; None if there are none.
+
+    Parameters
+    ----------
+    elements : Elements
+    out : ndarray
+        An array of the shape of `elements.x`.
+    places : ndarray of int
+        Flat indices into it.
     """
     shape = elements.x.shape
     index = np.unravel_index(places, shape)
@@ -226,7 +234,7 @@ _LAST_BIT = 2.0**-52
 
 
 def _leave_unusual(elements: Elements) -> Elements:
-    """Return elements with NaN in place of divisors and gammas that usual values cannot have."""
+    """Return elements with NaN in place of divisors and gammas for which doubles have no bound of the error."""
     mean, divisor, gamma = elements.mean, elements.divisor, elements.gamma
     if divisor is not None:
         usable = (divisor.hi >= _LEAST_FACTOR) & (divisor.hi <= _LARGEST_FACTOR)

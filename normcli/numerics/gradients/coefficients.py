@@ -195,7 +195,7 @@ def _mark(coefficients: Coefficients, divisor: Pair, unclear: Selected, unknown:
 
 
 def is_within(values: Floats, least: float, largest: float) -> Selected:
-    """Return which magnitudes lie between two numbers, or are 0."""
+    """Return an array that is True where the magnitude of a value lies between two numbers, or is 0."""
     sizes = np.abs(values)
     return np.asarray(((sizes > least) & (sizes < largest)) | (sizes == 0.0))
 
@@ -214,7 +214,17 @@ class _DivisorAndSteepness(NamedTuple):
 
 
 def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Floats) -> _DivisorAndSteepness:
-    """Return divisor and steepness; `power` and `product` are Σ|x − μ|ᵖ and Σg · (x − μ), times `times`."""
+    """Return divisor and steepness of groups.
+
+    Parameters
+    ----------
+    plan : Plan
+    sums : GradientSums
+    power, product : Pair
+        Σ|x − μ|ᵖ and Σ g · (x − μ), times `times`.
+    times : ndarray
+        The number of values of each group for a norm with a mean; else 1.
+    """
     if sums.p != 2.0:
         return _solve_length(plan, sums, power, product)
     freedom = np.broadcast_to(np.asarray(find_freedom(plan, sums.count), np.float64), times.shape)
@@ -253,7 +263,7 @@ def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) ->
 
 
 def _find_flat(plan: Plan, root: Pair) -> tuple[Selected, Selected]:
-    """Return where the divisor does not depend on the values, and where pairs do not tell."""
+    """Return where the divisor does not depend on the values, and where pairs do not decide that."""
     flat, eps = root.hi == 0.0, plan.spec.eps
     if not eps or plan.spec.eps_mode not in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR):
         return flat, np.zeros(flat.shape, np.bool_)

@@ -141,7 +141,7 @@ _LOST_BITS = 6
 
 
 class GatedSums(NamedTuple):
-    """A and Σ g · (x − μ) of a group whose dy a gate multiplies, and upper bounds of their errors."""
+    """A and Σ g · (x − μ) of a group, where a gate multiplies dy, and upper bounds of their errors."""
 
     mean: Fraction
     product: Fraction

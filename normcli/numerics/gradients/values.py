@@ -37,7 +37,7 @@ class KnownGradients(NamedTuple):
     unclear: Selected
 
     def keep(self, chosen: Selected | None, otherwise: Any = 0.0) -> KnownGradients:
-        """Return the gradients with `otherwise`, exactly, where `chosen` is False; themselves for None."""
+        """Return the gradients with `otherwise`, exactly, where `chosen` is False; for None, all of them."""
         if chosen is None:
             return self
         value = Pair(np.where(chosen, self.value.hi, otherwise), np.where(chosen, self.value.lo, 0.0))
@@ -154,7 +154,20 @@ def _judge(
     plain: Floats,
     endless: Selected | bool = False,
 ) -> KnownGradients:
-    """Return gradients with `plain` where a number is not finite or 1/D is 0, and extreme groups unclear."""
+    """Return gradients with `plain` where a number is not finite or 1/D is 0, and extreme groups unclear.
+
+    Parameters
+    ----------
+    found : KnownGradients
+    known : Coefficients
+        The coefficients of each row's group, in arrays of shape (rows, 1).
+    factors : iterable of ndarray
+        The numbers that the gradients are made of.
+    plain : ndarray
+        The gradients in doubles.
+    endless : ndarray of bool or bool
+        True where a group has a dy that is not finite.
+    """
     inverse = known.inverse.hi
     special = (~np.isfinite(inverse) | (inverse == 0.0) | np.isnan(known.steepness.hi)) & ~known.extreme
     special = special | endless

@@ -96,8 +96,8 @@ class Lengths:
     error : float or ndarray
         An upper bound of the relative errors of the lengths; 0 where they are exact, 1 where nothing is known.
     recall : callable or None
-        Takes the number of a group and a number of bits; returns its length to so many bits. None if all are
-        exact.
+        Takes the number of a group and a number of bits; returns the group's length to that many bits. None if
+        all lengths are exact.
     """
 
     count: Any
@@ -155,7 +155,10 @@ def has_powers(p: float) -> bool:
 
 
 def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None = None, *, p: float) -> Powers:
-    """Return the sums of powers of leaves, shape (leaves, n)."""
+    """Return the sums of powers of leaves, shape (leaves, n).
+
+    `selected`, of the shape of `x`, is True where a value counts; the others have to be 0. None if all count.
+    """
     sizes = find_magnitudes(x)
     result = Powers.empty(x.shape[:-1])
     result.count[...] = count_values(x, selected)

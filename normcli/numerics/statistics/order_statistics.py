@@ -293,7 +293,7 @@ def _solve(plan: Plan, totals: dict[str, Total]) -> Solution:
 
 
 def _take(found: RoundedStatistics, centre: int, spread: int) -> tuple[Solution, Selected]:
-    """Return the solution of the statistics at two places, centre and spread, and where it is not decided."""
+    """Return the solution by the statistics at two places, centre and spread, and where it is undecided."""
     hi, mid, lo = (part[centre] for part in found.value)
     divisor = Pair(*(part[spread] for part in found.value[:2]))
     undecided = (found.undecided[centre] | found.undecided[spread]) & found.finite[[centre, spread]].all(axis=0)

@@ -209,13 +209,15 @@ def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:
 
 
 def leave_out(plan: Plan, solution: Solution) -> Solution:
-    """Return a solution without the steps that a plan leaves out; its statistics are those of the plan's norm.
+    """Return a solution without the centring or division that the plan's norm lacks: mean 0, divisor 1.
+
+    Statistics that the plan's norm does not have are left out.
 
     Parameters
     ----------
     plan : Plan
     solution : Solution
-        The solution of the whole norm, in arrays of one axis.
+        The solution of the norm with both steps, in arrays of one axis (one number for each group).
     """
     centres, divides, ask = plan.norm.centre is not Centre.NOTHING, plan.norm.divisor.divides, solution.ask
     from fractions import Fraction

@@ -39,7 +39,7 @@ _DOUBLE = 52
 """Sums that stay under 2⁵² units are exact in a double, in any order."""
 
 _ENDLESS = 1024
-"""2 to the power of it is no double."""
+"""The least power of 2 that is beyond the range of doubles."""
 
 _FEW = 8
 """So few values a row are added column by column, as NumPy takes longer to begin a row than to add it."""
@@ -213,7 +213,7 @@ class Fixed:
         return negative, size
 
     def round(self) -> Floats:
-        """Return the number of each group in doubles, off by a few roundings; else infinite or NaN."""
+        """Return the number of each group in doubles, off by a few roundings; infinite beyond their range."""
         negative, size = self._split_sign()
         with np.errstate(all="ignore"):
             about = np.zeros(size.digits.shape[1])

@@ -111,7 +111,7 @@ class Leaves(LeafRecords):
 
 
 def make_leaves(sums: Sequence[Floats], squares: Sequence[Floats], extreme: Selected, count: Floats) -> Leaves:
-    """Return records of copies of these sums and squares, which leave nothing."""
+    """Return records of exact sums and sums of squares, which are copied; `…_left` is 0."""
     s0, s1, s2 = (np.array(a) for a in sums)
     q0, q1, q2, q3 = (np.array(a) for a in squares)
     left, square_left = np.zeros(s0.shape), np.zeros(s0.shape)
@@ -130,12 +130,12 @@ _HIGHEST, _LOWEST = 450, -300
 
 
 def are_extreme(sizes: Floats) -> Selected:
-    """Return which leaves' largest magnitudes are such that squares may over- or underflow."""
+    """Return, from the largest magnitude of each leaf, whether its squares may over- or underflow."""
     return np.asarray(~((sizes < 2.0**_HIGHEST) & ((sizes > 2.0**_LOWEST) | (sizes == 0.0))))
 
 
 def set_not_finite(leaves: Leaves, x: NDArray[Any], size: Floats) -> Leaves:
-    """Return leaves with NaN and infinities as in plain sums, and with 0 for others that are extreme.
+    """Return leaves whose sums are NaN or infinite where values are, and 0 where leaves are extreme otherwise.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ def cut_rows(rows: int, n: int, chunk: int = CHUNK) -> list[slice]:
 
 @contextlib.contextmanager
 def small_buffers(n: int) -> Iterator[None]:
-    """Open a block in which NumPy's buffers are small, if rows have n ≥ 256 values.
+    """Keep NumPy's buffers small inside this context manager, if rows have n ≥ 256 values.
 
     With its usual buffers, NumPy copies operands that are broadcast along rows, which takes longer than to add
     them. All operands in the block should be of one dtype: others are converted through these buffers, a few
