@@ -12,10 +12,10 @@ import numpy as np
 from normcli.engine.sn.gradients import find_sigma_gradient
 from normcli.engine.sn.passes import lay_matrix
 from normcli.norms.options import list_own_options
-from normcli.teach.explain.gradient_steps import SYMBOLS, WORDS, BackwardSteps
+from normcli.teach.explain.gradient_steps import WORDS, BackwardSteps
 from normcli.teach.explain.iteration_steps import format_vector
 from normcli.teach.explain.measured_group import Outcome, get_number
-from normcli.teach.explain.story import NoNumberError, StoryStep
+from normcli.teach.explain.story import SYMBOLS, NoNumberError, StoryStep
 from normcli.teach.formulas.chain_rule import Chain, Link, name_slope
 from normcli.teach.formulas.exact_numbers import Numbers
 from normcli.teach.formulas.expression import Constant, Difference, Sum
