@@ -238,17 +238,6 @@ _ROOT_ERROR = 2.0**-98
 """An upper bound of the relative error of a quotient of pairs and its root."""
 
 
-def make_exact(total: Fixed, square: Fixed, count: Integers) -> list[ExactSums]:
-    """Return Σx and Σx² of each group as integers with a common exponent."""
-    totals, t = total.integers()
-    squares, s = square.integers()
-    exponent = min(t, s // 2)
-    return [
-        ExactSums(n, a << (t - exponent), b << (s - 2 * exponent), exponent)
-        for a, b, n in zip(totals, squares, count.tolist(), strict=True)
-    ]
-
-
 def require_no_nan(sums: Sums, name: str) -> None:
     """Raise `DataError`, with the number of NaN, if any value of the tensor called `name` was NaN."""
     count = int(sums.nan.sum())
@@ -292,7 +281,6 @@ def _make_moments(total: Fixed, square: Fixed, count: Floats, *, centred: bool) 
     leaves.sum_left, leaves.square_left = sums.left, squares.left
 
     def recall(group: int) -> ExactSums:
-        own, squares = (Fixed(each.digits[:, group : group + 1], each.low) for each in (total, square))
-        return make_exact(own, squares, count[group : group + 1].astype(np.int64))[0]
+        return ExactSums(int(count[group]), total.recall(group), square.recall(group))
 
     return find_moments(leaves, count, recall, centred=centred)
