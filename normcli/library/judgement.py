@@ -29,7 +29,7 @@ from normcli.results.backward import BackwardProblem
 from normcli.results.framework_departures import find_all_degeneracies
 from normcli.writers import GRADIENTS
 from normcli.writers.structured import write_json
-from normcli.writers.table import write, write_html
+from normcli.writers.table import format_text, write_html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -89,9 +89,7 @@ class Judgement(Generic[Found]):
         return f"<Judgement: {'ok' if self.ok else 'not ok'}{said}>"
 
     def __str__(self) -> str:
-        text = io.StringIO()
-        write(self.document, text, View())
-        return text.getvalue().rstrip("\n")
+        return format_text(self.document, View())
 
     def _repr_html_(self) -> str:
         return write_html(self.document, View())

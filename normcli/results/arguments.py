@@ -93,6 +93,8 @@ def make_problem(
     tensor: Tensor,
     read_inputs: Callable[[Plan], GivenInputs],
     around: Surroundings | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+    gives: tuple[Give, Give] = (give_back_as_is, give_back_as_is),
 ) -> Problem:
     """Plan a norm for a tensor, and fit the arrays beside it to the plan.
 
@@ -105,6 +107,9 @@ def make_problem(
         Takes the plan, before gamma and beta have changed it, and returns the arrays beside the tensor.
     around : Surroundings or None
         The bounds and the gate around the norm; None without any.
+    effort : Effort
+    gives : pair of callable
+        The `give` and `give_other` of `Problem`.
 
     Raises
     ------
@@ -119,11 +124,12 @@ def make_problem(
         tensor = tensor._replace(values=values)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
     parameters, running, selection = read_inputs(plan)
-    plan = plan.adopt_parameters(parameters)
+    if parameters:
+        plan = plan.adopt_parameters(parameters)
     inputs = fit_inputs(plan, tensor.values, parameters, running, selection)
     if around is not None:
         inputs = around.surround(inputs, plan, given)
-    return Problem(plan, tensor, inputs)
+    return Problem(plan, tensor, inputs, effort, *gives)
 
 
 def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Problem:
@@ -156,10 +162,9 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Probl
         running = pair_running(given("running_mean"), given("running_var"))
         return arrays, running, _read_selection(taken, options)
 
-    around = _read_surroundings(taken, options)
-    problem = make_problem(request.adopt_layout(taken.layout), tensor, read_inputs, around)
+    around, gives = _read_surroundings(taken, options), (taken.give, taken.give_other)
     effort = _read_effort(given("threads"), given("statistics"))
-    return problem._replace(effort=effort, give=taken.give, give_other=taken.give_other)
+    return make_problem(request.adopt_layout(taken.layout), tensor, read_inputs, around, effort, gives)
 
 
 def read_given(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import io
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +27,7 @@ from normcli.testing.declared_algorithm import (
     read_declared,
     tolerate_derived,
 )
-from normcli.writers.table import write
+from normcli.writers.table import format_text
 
 if TYPE_CHECKING:
     import os
@@ -265,9 +264,8 @@ def _fail(plan: Plan, comparisons: Mapping[str, Comparison], report: Document) -
         for name, found in comparisons.items()
         if not found.ok
     ]
-    text = io.StringIO()
-    write(report, text, View(width=_WIDTH))
-    raise AssertionError(f"{plan.norm.name}: {'; '.join(wrong)}\n\n{text.getvalue()}")
+    text = format_text(report, View(width=_WIDTH))
+    raise AssertionError(f"{plan.norm.name}: {'; '.join(wrong)}\n\n{text}\n")
 
 
 def assert_model_matches(

@@ -108,7 +108,11 @@ def use_on_cluster(
     from normcli.cluster.stores import open_source, run_each
     from normcli.fitting.subject import require_order
 
-    stores = [pair for pair in pairs if _are_stores(*pair)]
+    stores = [
+        (one, destination)
+        for one, destination in pairs
+        if find_place(one.name) is not None and destination.format_name == STORE
+    ]
     files = [
         (one, destination._replace(path=locate(str(destination.path))))
         for one, destination in pairs
@@ -139,10 +143,6 @@ def _use_pair(use: Use, use_one: UseOne, inverts: bool, pair: Pair) -> list[str]
     from normcli.cluster.blocks import ALONE
 
     return use_one(*pair, use, ALONE, inverts=inverts)
-
-
-def _are_stores(one: Named, destination: Destination) -> bool:
-    return find_place(one.name) is not None and destination.format_name == STORE
 
 
 def normalize_on_cluster(settings: Settings) -> None:
