@@ -84,6 +84,13 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     ]
 
 
+class _Refusal(NamedTuple):
+    """Options that a kind of check does not take, and the error, in which `{}` is the option that is given."""
+
+    names: tuple[str, ...]
+    message: str
+
+
 class _Kind(NamedTuple):
     """A kind of check.
 
@@ -93,13 +100,13 @@ class _Kind(NamedTuple):
         The options of which one shows that this kind is wanted; empty: it is wanted if no other kind is.
     judge : callable
         Takes the settings and the own options of `check` by name, and returns the judgement.
-    refused : sequence of (tuple of str, str)
-        Options that do not go with this kind → the error, in which `{}` is the option that is given.
+    refused : sequence of _Refusal
+        In the order in which options are looked for.
     """
 
     shown_by: tuple[str, ...]
     judge: Callable[[Settings, dict[str, Any]], Judgement[Any]]
-    refused: Sequence[tuple[tuple[str, ...], str]] = ()
+    refused: Sequence[_Refusal]
 
 
 _FORWARD = (
@@ -109,13 +116,12 @@ _FORWARD = (
 _BACKWARD = ("--backward", "--dy", "--dy-seed", *(f"--actual-{name}" for name in GRADIENTS))
 _OF_RUNNING = ("--actual-running-mean", "--actual-running-var")
 _DECLARED = ("--accumulate", "--algorithm", "--cast")
-_ALONE = (("--by",), check_kinds.ONLY_ROWS)
-_NO_BOUNDS = (
+
+_ALONE = _Refusal(("--by",), check_kinds.ONLY_ROWS)
+_NO_BOUNDS = _Refusal(
     ("--clip-output",),
     "--clip-output is checked of codes: give --quantize, or check the norm without bounds",
 )
-_IN_BLOCKS = "--scheduler and --workers check normalized stores"
-_OF_FORWARD = "{} is of the forward pass; check it without --backward and --actual-dx"
 
 _KINDS = (
     _Kind(
@@ -123,11 +129,13 @@ _KINDS = (
         check_kinds.check_codes,
         (
             _ALONE,
-            (
+            _Refusal(
                 (*_FORWARD[1:], *_BACKWARD, *_OF_RUNNING, "--rtol", "--atol", "--accumulate"),
                 "{} is of a result that is not quantized",
             ),
-            (CLUSTER, f"--quantize is of one machine; {_IN_BLOCKS}"),
+            _Refusal(
+                CLUSTER, "--quantize is of one machine; --scheduler and --workers check normalized stores"
+            ),
         ),
     ),
     _Kind(
@@ -135,11 +143,11 @@ _KINDS = (
         check_kinds.check_running,
         (
             _NO_BOUNDS,
-            (
+            _Refusal(
                 ("--accumulate", "--gate", *_FORWARD, *_BACKWARD),
                 "{} is of one batch; check it without --actual-running-mean and -var",
             ),
-            (
+            _Refusal(
                 ("--eval", "--state"),
                 "the state before is --running-mean and --running-var; leave --eval and --state out",
             ),
@@ -151,10 +159,14 @@ _KINDS = (
         (
             _ALONE,
             _NO_BOUNDS,
-            (("--clip",), _OF_FORWARD),
-            (CLUSTER, f"--backward is of one machine; {_IN_BLOCKS}"),
-            (_DECLARED, "--accumulate is of the forward pass; check gradients by --rtol and --atol"),
-            (_FORWARD, _OF_FORWARD),
+            _Refusal(
+                ("--clip", *_FORWARD),
+                "{} is of the forward pass; check it without --backward and --actual-dx",
+            ),
+            _Refusal(
+                CLUSTER, "--backward is of one machine; --scheduler and --workers check normalized stores"
+            ),
+            _Refusal(_DECLARED, "--accumulate is of the forward pass; check gradients by --rtol and --atol"),
         ),
     ),
     _Kind(
@@ -162,11 +174,11 @@ _KINDS = (
         check_kinds.check_blocks,
         (
             _NO_BOUNDS,
-            (_DECLARED, check_kinds.OF_ONE_TENSOR),
-            (AROUND, "{} is of one machine; --scheduler and --workers check without it"),
+            _Refusal(_DECLARED, check_kinds.OF_ONE_TENSOR),
+            _Refusal(AROUND, "{} is of one machine; --scheduler and --workers check without it"),
         ),
     ),
-    _Kind(("--by",), check_kinds.check_rows, (_NO_BOUNDS, (_DECLARED, check_kinds.ONLY_ROWS))),
+    _Kind(("--by",), check_kinds.check_rows, (_NO_BOUNDS, _Refusal(_DECLARED, check_kinds.ONLY_ROWS))),
     _Kind((), check_kinds.check_tensor, (_NO_BOUNDS,)),
 )
 """The kinds of checks, by their options: the first that is wanted is done."""
