@@ -42,7 +42,7 @@ class Selection(NamedTuple):
     omits_nan : bool
         Whether NaN does not count.
     fill : Fill
-        What is written in place of values that do not count.
+        The numbers that are written as results of values that do not count.
     """
 
     mask: NDArray[np.bool_] | None = None
@@ -93,7 +93,7 @@ class Selection(NamedTuple):
         Returns
         -------
         ndarray of bool
-            Of the shape of each array of `places`.
+            An array of the shape of each of `places`.
         """
         excused = ~self.select(values, places)
         if self.fill is not Fill.NAN:
@@ -163,7 +163,7 @@ class TileSelection:
     selection : Selection
     plan : Plan
     geometry : Geometry
-        How the tiles lie in the plan's view.
+        The geometry of the plan's view.
     """
 
     def __init__(self, selection: Selection, plan: Plan, geometry: Geometry) -> None:

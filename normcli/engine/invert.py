@@ -151,6 +151,7 @@ class _InversePasses(Passes):
         return functools.reduce(Loss.add, losses)
 
     def _restore(self, tile: Slices, solution: Solution, work: Workspace) -> Loss:
+        """Restore the values of a tile and write them; return what they may have lost by rounding."""
         assert self.sink is not None
         runs = self.geometry.runs
         y, low = widen_exactly(np.ascontiguousarray(self.source.read(tile, runs, work)))

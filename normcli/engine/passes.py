@@ -246,7 +246,7 @@ class TileBackwardPasses(Passes):
         order : tuple of int
             The order of runs in which `differentiate_values` takes the tile.
         gradients : Source
-            What dy is read from.
+            The source of dy.
         work : Workspace
         """
         assert self.sink is not None

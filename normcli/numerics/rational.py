@@ -34,7 +34,7 @@ class ExactSums:
     Parameters
     ----------
     count : int
-        How many values there are.
+        The number of values.
     total, square : int
         Their sum, times 2^−exponent, and the sum of their squares, times 2^(−2 · exponent).
     exponent : int

@@ -55,7 +55,11 @@ _KNOBS = ("x", "gamma", "beta", "eps")
 
 
 def write(document: Document, stream: TextIO, view: View) -> None:
-    """Write one page, without network: results of norms that can be explored, a list, or an answer as it is."""
+    """Write a document as one HTML page that loads nothing.
+
+    If the document has a method `page`, the page shows results of norms, which a script lets readers explore;
+    if it has a method `listing`, a list whose entries open; else its sections.
+    """
     make_page = getattr(document, "page", None)
     if make_page is not None:
         stream.write(_put_together(make_page(), view))

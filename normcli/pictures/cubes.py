@@ -205,6 +205,7 @@ class Cubes:
         return lines
 
     def _draw_labels(self) -> list[Shape]:
+        """Return the labels of axes, and the numbers of positions along them."""
         right, depth, down = self.edges
         shapes: list[Shape] = []
 

@@ -46,7 +46,7 @@ class Likeness(enum.StrEnum):
 
 
 class Equality(NamedTuple):
-    """Two norms that give equal x̂, or would with one more option equal.
+    """Two norms that have equal x̂, or would with one more option equal.
 
     Parameters
     ----------
@@ -119,6 +119,7 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
 
 
 def _compare(a: Member, b: Member) -> Equality | None:
+    """Return the equality of two norms on their tensor, or their similarity; None if they have neither."""
     apart, windowed = _measure(a.result.standardized, b.result.standardized), a.plan.grid.reach is not None
     if a.is_same(b) and apart.rounding:
         kind, reason = Likeness.IDENTICAL, explain_sameness(a, b)
@@ -142,7 +143,8 @@ class _Distance(NamedTuple):
     max_abs : float
         The largest difference; infinite where one is NaN and the other is not.
     rounding : bool
-        Whether rounding explains every difference.
+        Whether every difference is at most `_ROUNDINGS` machine epsilons (1 for short floats) of the larger
+        value.
     equal : bool
         Whether all values are equal; in float64, equal up to rounding.
     """
@@ -153,6 +155,7 @@ class _Distance(NamedTuple):
 
 
 def _measure(a: NDArray[Any], b: NDArray[Any]) -> _Distance:
+    """Return the distance of two tensors of one shape and dtype."""
     short = is_short_float(a.dtype)
     most = get_eps(a.dtype) * (1 if short else _ROUNDINGS)
     largest, rounding = 0.0, True
@@ -169,7 +172,7 @@ def _measure(a: NDArray[Any], b: NDArray[Any]) -> _Distance:
 
 
 def explain_sameness(a: Member, b: Member) -> str:
-    """Return the reason, in words, why two norms give equal x̂ for every tensor."""
+    """Return the reason, in words, why two norms have equal x̂ for every tensor."""
     if a.evaluates:
         return "both are evaluated with the same running statistics, and measure nothing"
     return _explain_groups(a.plan, b.plan)
@@ -234,7 +237,7 @@ def _format_eps(plan: Plan) -> str:
 
 
 def explain_coincidence(a: Member, b: Member) -> str:
-    """Return the reason, in words, why two different norms give equal x̂ on one tensor."""
+    """Return the reason, in words, why two different norms have equal x̂ on one tensor."""
     if _is_zero(a.result.input):
         return "whose values are all 0"
     if a.evaluates is not b.evaluates:

@@ -223,6 +223,7 @@ class BatchSizeAnswer(_SimulationAnswer):
 
 
 def _list_movements(norm: MovedNorm) -> Table:
+    """Return the table of a norm's changes: a row for each batch size, with quartiles over batches."""
     centre, spread = norm.plan.norm.centre.statistic, norm.plan.norm.divisor.spread
     of = f", of the {spread}" if spread else ""
     every: dict[str, list[Quartiles | None]] = {

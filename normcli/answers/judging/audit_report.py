@@ -114,9 +114,10 @@ def _build_entry(verdict: LayerVerdict, view: View) -> Entry:
 
 
 def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
-    """Yield the findings on a layer: facts, a problem if any, the report of `check` if kept, lines for tensors.
+    """Yield sections on a layer: facts, its problem if any, the report of `check`, and a line per tensor.
 
-    With the report, only the tensors that it leaves out get a line: the running statistics after the batch.
+    The report stands there if the verdict has a `detail`; then only running statistics after the batch have
+    lines.
     """
     shape = "×".join(map(str, verdict.shape))
     kind = verdict.settings.kind
@@ -133,7 +134,7 @@ def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
 
 
 def build_detail(detail: Detail) -> Verdict:
-    """Return the report of `check` on a layer, from what was kept of its comparison."""
+    """Return the report of `check` on a layer, from the `detail` of its verdict."""
     gradients = None
     if detail.gradients is not None and detail.dy is not None:
         sources = {name: f"grad of {name.removeprefix('d')}" for name in detail.gradients.comparisons}

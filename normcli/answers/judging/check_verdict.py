@@ -198,6 +198,7 @@ class Verdict(RecordDocument):
         return build_header(title, self.plan, list_facts(self.tensor), view, self.parameters, more)
 
     def _build_groups(self, comparison: Comparison, view: View) -> Table:
+        """Return the table of the groups with the largest distances; of many, a few unless the view is full."""
         assert comparison.groups is not None
         every, count = self._count_groups(), comparison.count_groups()
         most = count if view.full else min(count, MOST_GROUPS // 3)

@@ -37,9 +37,9 @@ class QuantizedVerdict(RecordDocument):
     parts : sequence of QuantizedPart
         The comparisons of codes and of scales.
     also : sequence of Quantized or None
-        The equally good other norms, for `identify`; None for `check`, whose norm is given.
+        For `identify`, the other norms that reproduce as many codes and scales; None for `check`.
     is_near : bool
-        Whether the norm explains at least half of the codes or of the scales.
+        Whether the norm reproduces at least half of the codes or of the scales.
     """
 
     found: Quantized

@@ -117,11 +117,14 @@ class RunReport:
             yield (one["name"], one["norm"], *ulp, "; ".join(one["differences"]), one["nearer"], *cause)
 
     def _choose(self, pair: LayerPair) -> tuple[str, LayerVerdict]:
-        """Return the name of the run that is further from the exact norm (or the second), and its verdict."""
+        """Return the name and verdict of the run that is further from the exact norm, else of the second."""
         return ("first", pair.first) if pair.nearer == "second" else ("second", pair.second)
 
     def _tell_causes(self, pair: LayerPair) -> Iterator[tuple[str, str]]:
-        """Yield, by run, the fault in a layer, and the algorithm that gives its bits if the runs' differ."""
+        """Yield (run, text) pairs on a layer: the fault of each run that differs from the exact norm.
+
+        If other algorithms reproduce the bits of the two runs, a pair for each names the algorithm.
+        """
         both = zip(_RUNS, (pair.first, pair.second), strict=True)
         wrong = {run: tell(one) for run, one in both if one.ok is False}
         if len(wrong) > len({*wrong.values()}):
@@ -139,6 +142,7 @@ class RunReport:
         return TableRow(tuple(map(make_printable, cells)))
 
     def _build_summary(self) -> Line:
+        """Return a line with the verdict on both runs: where they part, or that they agree."""
         found, parting = self.found, self.found.parting
         details = [("only in", f"the {run}: {_join(names)}") for run, names in found.alone.items() if names]
         if found.ok:

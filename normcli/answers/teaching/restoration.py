@@ -111,6 +111,7 @@ class RestorationAnswer:
         yield build_slices("tensors", coloured, result.plan.grid, view)
 
     def _build_verdict(self) -> Line:
+        """Return a line on how many values are recovered, and on the largest difference."""
         attempt = self.restoration
         closeness = attempt.closeness
         of = f" = {ATOL:g} × the largest |x|" if attempt.scaled else ""

@@ -41,7 +41,7 @@ class GateSumPasses(GroupBackwardPasses):
         Parameters
         ----------
         gradients : Source
-            What dy is read from.
+            The source of dy.
         values : ndarray
             The norm's input.
         slope : Gated

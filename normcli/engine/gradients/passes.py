@@ -54,7 +54,7 @@ class GroupBackwardPasses(GradientTiles):
         Parameters
         ----------
         gradients : Source
-            What dy is read from.
+            The source of dy.
         values : ndarray
             The tensor.
         """

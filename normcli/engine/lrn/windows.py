@@ -353,6 +353,7 @@ class WindowPasses(Passes):
         return self.statistics
 
     def _compute(self, tile: Slices, work: Workspace) -> None:
+        """Normalize a tile, keep its statistics, and write the result if there is a sink."""
         window, runs, reduced = self.plan.spec.window, self.geometry.runs, self.geometry.reduced_runs
         assert window is not None  # of every norm that has such passes
         raw = self._load(tile, work, runs)

@@ -176,8 +176,8 @@ class _Refined(NamedTuple):
     gap : Fraction
         A lower bound of θ − c.
     lost : Fraction
-        How far the largest eigenvalue of `ritz` may be from that of A on the span of V, which is not quite
-        orthonormal.
+        The largest distance of the largest eigenvalue of `ritz` from that of A on the span of V, which is not
+        quite orthonormal.
     """
 
     basis: ExactMatrix
@@ -287,7 +287,17 @@ class _Basis:
     def _bound(
         self, residual: ExactMatrix, ritz: ExactMatrix, gram: ExactMatrix, skew: Fraction, moved: float
     ) -> tuple[Fraction, Fraction, Fraction]:
-        """Return bounds of ‖R‖², θ − c and what is lost as the basis is not quite orthonormal."""
+        """Return bounds of ‖R‖², θ − c and what is lost as the basis V is not quite orthonormal.
+
+        Parameters
+        ----------
+        residual, ritz, gram : ExactMatrix
+            R, VᵀAV and VᵀV.
+        skew : Fraction
+            An upper bound of ‖VᵀV − 1‖.
+        moved : float
+            An upper bound of the distance of V from LAPACK's eigenvectors.
+        """
         beside = self._error + self._largest * 2 * (moved * moved + self._skew)
         most = (float(self._values[self.count]) + beside) + abs(beside) * 2.0**-20
         gap = _divide_first(ritz, gram) - scale(Fraction(most), self._exponent)

@@ -183,7 +183,17 @@ def solve_given(plan: Plan, var: Floats, centre: Floats) -> Coefficients:
 
 
 def _mark(coefficients: Coefficients, divisor: Pair, unclear: Selected, unknown: Selected) -> Coefficients:
-    """Mark groups with unclear or very large or small numbers as extreme; write NaN for 1/D of unknown ones."""
+    """Mark groups with unclear or very large or small numbers as extreme; return the coefficients.
+
+    They are changed in place: 1/D of unknown groups becomes NaN.
+
+    Parameters
+    ----------
+    coefficients : Coefficients
+    divisor : Pair
+    unclear, unknown : ndarray of bool
+        True for groups whose numbers pairs do not decide, and for groups whose gradients are NaN.
+    """
     for known in (coefficients.centre, coefficients.mean, coefficients.steepness, divisor, coefficients.share):
         unclear = unclear | (~is_within(known.hi, _LEAST, _LARGEST) & np.isfinite(known.hi))
     inverse = coefficients.inverse
@@ -237,7 +247,7 @@ def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Fl
 
 
 def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) -> _DivisorAndSteepness:
-    """Return divisor and steepness of ℓp lengths other than ℓ2."""
+    """Return divisor and steepness of ℓp lengths other than ℓ2; arguments are as in `_solve`."""
     zero, decimals = np.zeros_like(power.hi), needs_decimals(sums.p)
     rough = np.zeros(power.hi.shape, np.bool_)
     length, ties = (power, zero + 1.0)

@@ -260,7 +260,21 @@ def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | Non
 def _solve_length(
     plan: Plan, sums: GradientSums, group: int, power: Fraction | None, product: Fraction, bits: int
 ) -> ExactCoefficients:
-    """Return the coefficients of a group of an ℓp length other than ℓ2."""
+    """Return the coefficients of a group of an ℓp length other than ℓ2.
+
+    Parameters
+    ----------
+    plan : Plan
+    sums : GradientSums
+    group : int
+        The place of the group in the sums.
+    power : Fraction or None
+        Σ|x|ᵖ; None if it is infinite. It is not used for p = ±∞.
+    product : Fraction
+        Σ g · x.
+    bits : int
+        The bits that roots and powers are taken to.
+    """
     zero, peak, ties, eps = Fraction(0), None, 1, Fraction(plan.spec.eps or 0.0)
     length = power or zero
     if math.isinf(sums.p):

@@ -22,7 +22,7 @@ class Upstream(NamedTuple):
     Parameters
     ----------
     low : ndarray
-        What is added to the rounded product.
+        The number added to the rounded product.
     error : ndarray
         An upper bound of the error of their sum.
     gate : Gated

@@ -53,7 +53,7 @@ class GradientSums:
     Attributes
     ----------
     count : ndarray of int64
-        How many values of each group count.
+        The number of values of each group that count.
     totals, powers : Fixed
         Σd and, for p = 0, 1 and 2, Σ|d|ᵖ of the values that count.
     gradients, products : Fixed

@@ -212,7 +212,7 @@ def find_flat(plan: Plan, statistics: Mapping[str, Floats], count: Any) -> Selec
     statistics : mapping of str to ndarray
         The statistics of groups, by name.
     count : int or ndarray
-        How many values of a group count: one number for all groups, or one for each.
+        The number of values of a group that count: one number for all groups, or one for each.
 
     Notes
     -----

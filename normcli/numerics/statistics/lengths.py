@@ -75,7 +75,7 @@ class Powers(LeafRecords):
     extreme : ndarray of bool
         For p = 1, whether a pair does not hold the sum; else False.
     count : ndarray
-        How many values count.
+        The number of values that count.
     """
 
     unit: Floats

@@ -43,7 +43,7 @@ class Moments:
     Parameters
     ----------
     count : int or ndarray
-        How many values count: one number for all groups, or one for each.
+        The number of values that count: one number for all groups, or one for each.
     mean : Triple
         Zeros for norms that do not centre.
     square : Pair
@@ -105,7 +105,7 @@ def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool) -
     leaves : Leaves
         One record for each group.
     count : int or ndarray
-        How many values count: one number for all groups, or one for each.
+        The number of values that count: one number for all groups, or one for each.
     recall : callable
         Takes the number of a group; returns its exact sums. It is called where the leaves do not decide.
     centred : bool

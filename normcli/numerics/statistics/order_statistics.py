@@ -42,7 +42,7 @@ class Total(NamedTuple):
     times : ndarray of int, shape (terms, groups)
     values : ndarray, shape (terms, groups)
     of : int
-        What the sum is divided by.
+        The divisor of the sum.
     """
 
     times: Integers
@@ -71,11 +71,11 @@ class Extremes(LeafRecords):
     low, high : ndarray
         The least and the largest value as doubles; ∞ and −∞ where there are no values.
     low_rest, high_rest : ndarray
-        What is added to these where integers have more bits than a double.
+        The numbers added to these where integers have more bits than a double.
     extreme : ndarray of bool
         False everywhere, as comparisons neither over- nor underflow.
     count : ndarray
-        How many values count.
+        The number of values that count.
     """
 
     low: Floats
@@ -163,7 +163,7 @@ class Quantiles(NamedTuple):
     Parameters
     ----------
     count : int or ndarray
-        How many values count: one number for all groups, or one for each.
+        The number of values that count: one number for all groups, or one for each.
     values : Pair of ndarray, shape (groups, 6)
         a and b of each quantile in turn: the value below, and that above.
     parts : ndarray of int, shape (groups, 3)

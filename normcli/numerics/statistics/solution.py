@@ -58,8 +58,8 @@ def solve(plan: Plan, measured: Measured | Solution) -> Solution:
     ----------
     plan : Plan
     measured : Measured or Solution
-        What the norm's `Divisor.measurement` names; for a length of p = 2, moments about 0. A solution is
-        returned as it is.
+        The measurements that the norm's `Divisor.measurement` names; for a length of p = 2, moments
+        about 0. A solution is returned as it is.
     """
     if isinstance(measured, Solution):
         return measured

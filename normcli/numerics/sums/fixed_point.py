@@ -223,7 +223,7 @@ class Fixed:
         Parameters
         ----------
         size : int
-            How many doubles a number becomes.
+            The number of doubles that each number becomes.
         exponents : range
             The exponents of 2 of the digits that are taken.
         """

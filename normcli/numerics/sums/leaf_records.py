@@ -75,7 +75,7 @@ class Leaves(LeafRecords):
         Whether the values differ so much in magnitude that these doubles cannot hold the sums, or their
         squares may over- or underflow: then they have to be summed in another way.
     count : ndarray
-        How many values count.
+        The number of values that count.
     """
 
     sum_0: Floats

@@ -200,8 +200,9 @@ def _cut(
 ) -> int:
     """Cut x into parts, from the highest bits on, until nothing is left; return how many parts were made.
 
-    `rest` gets what the parts leave of x. What float64 leaves of integers is less than a quarter of the first
-    part's last bit: the rest after that part has room for it, and the second part for both.
+    `parts` are the buffers that parts are written to, one for each of `sigmas`; `rest` gets what the parts
+    leave of x. What float64 leaves of integers is less than a quarter of the first part's last bit: the rest
+    after that part has room for it, and the second part for both.
     """
     source, low = x
     with small_buffers(source.shape[-1]):

@@ -49,6 +49,11 @@ def explain(
         Show every value of the group; otherwise, of more than `MOST_TERMS`, the first and the last.
     effort : Effort
 
+    Raises
+    ------
+    DataError
+        If the tensor's file has changed since it was opened, or σ of a given u and v is negative.
+
     Examples
     --------
     >>> import numpy as np

@@ -161,7 +161,10 @@ class BackwardSteps(StepList):
     # -- back from the divisor
 
     def _go_back(self) -> None:
-        """Add the derivative with respect to each name that the values share, from the divisor to the mean."""
+        """Add the derivatives with respect to the names that the values share, from the divisor to the mean.
+
+        They are kept in `self.links`, and their numbers in `self.numbers`.
+        """
         self.links = self.chain.link_shared(self.numbers.work_out)
         needed = self.chain.find_needed(self.links, self.numbers.work_out)
         for link in self.links:
@@ -251,7 +254,7 @@ class BackwardSteps(StepList):
     # -- numbers
 
     def _add_link(self, step: StoryStep, link: Link, own: Mapping[str, Constant] | None = None) -> Constant:
-        """Add a step, completed with a link's derivative as formula and numbers; return the exact value.
+        """Add a step with the derivative of the loss with respect to a name; return its exact value.
 
         If a number is beyond float64, the step says so instead, and `NoNumberError` is raised.
 
@@ -260,7 +263,7 @@ class BackwardSteps(StepList):
         step : StoryStep
             The step without formula.
         link : Link
-            A link whose formula is not None.
+            The derivative; its formula is not None.
         own : mapping of str to Constant, optional
             The numbers of one value by name; without it, the derivative is one that all values share.
         """

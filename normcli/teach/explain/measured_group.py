@@ -239,7 +239,20 @@ def _pick_parameter(plan: Plan, parameter: NDArray[Any], index: tuple[int, ...])
 def _find_degeneracies(
     plan: Plan, members: NDArray[Any], number: int, single: SingleGroup, inputs: Inputs
 ) -> tuple[Degeneracy, ...]:
-    """Return the degeneracies of a group, found as if it were a whole tensor."""
+    """Return the degeneracies of a group, found as if it were a whole tensor.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan of the whole tensor.
+    members : ndarray
+        The values of the group.
+    number : int
+        The group's number.
+    single : SingleGroup
+        The group's statistics and results.
+    inputs : Inputs
+    """
     held = members
     if (
         plan.grid.reach is not None

@@ -185,7 +185,10 @@ class StatisticSteps(MatrixSteps):
     def _add_squares(
         self, known: Expression, names: SquareSymbols, centre: Constant | None = None
     ) -> Constant | None:
-        """Add the sum of squared deviations from a centre (None: from 0)."""
+        """Add the sum of squared deviations from a centre (None: from 0); return None if it exceeds float64.
+
+        `known` is the sum as it follows from the statistics, for groups too long to add up.
+        """
         step = StoryStep("squares", names.sentence, names.squares)
         if centre is None:
             return self._add_sum(step, _square, known)
@@ -196,6 +199,7 @@ class StatisticSteps(MatrixSteps):
         return self._add_sum(step, lambda x: _square(Difference(x, centre)), known, value)
 
     def _find_length(self) -> Constant:
+        """Add the steps to an ℓp length and to the divisor, and return the divisor."""
         p, length = self.spec.p, self.group.statistics["norm"]
         assert p is not None
         symbol, known = name_length(p), Constant(length)

@@ -113,7 +113,20 @@ class StepList(StatisticSteps):
             self._multiply(outcome, outcome.gate, y)
 
     def _round_before(self, outcome: Outcome, number: Constant, symbol: Symbol, what: str) -> Constant:
-        """Return a number, rounded to the output's dtype (with a step) if the convention rounds it."""
+        """Return a number, rounded to the output's dtype if the convention rounds before gamma and the gate.
+
+        Rounding adds a step to the story; it raises `NoNumberError` if the rounded number is not finite.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            The value that the step is about.
+        number : Constant
+        symbol : Symbol
+            The number's symbol: x̂ or y.
+        what : str
+            What comes next, for the step's sentence: `gamma` or `the gate`.
+        """
         if not self.spec.rounds_before_gamma:
             return number
         dtype = self.group.dtype
