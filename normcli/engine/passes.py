@@ -174,7 +174,7 @@ class Passes(Tiles):
     # -- two passes
 
     def _measure_in_passes(self) -> None:
-        """Measure all leaves, merge them, and write."""
+        """Measure the part of each group in each tile, merge the parts, and normalize in a second walk."""
         geometry = self.geometry
         compiled = self.compiled if self.compiled is not None and self.compiled.measures else None
         collected = Totals(geometry, self.method.fold, self.method.records)

@@ -189,9 +189,9 @@ def _draw_groups(result: Result, options: Options, plans: Sequence[Plan]) -> tup
 
 
 def _arrange(parts: list[Panel], *, alone: bool) -> list[Panel]:
-    """Return blocks, legend and matrices as one or more panels, side by side where there is room.
+    """Return blocks, legend and matrices as panels to be set below each other.
 
-    The parts are meant to stand below each other.
+    Where there is room, some are joined side by side into one panel.
     """
     if len(parts) == 3:
         blocks, legend, matrices = parts

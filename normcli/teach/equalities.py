@@ -97,7 +97,10 @@ def find_equalities(members: Sequence[Member], layout: str | None = None) -> tup
 
 
 def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> Iterator[Equality]:
-    """Yield the equalities of norms with norms that were not named; of equal norms, for the first alone."""
+    """Yield the equalities of norms with norms that were not named.
+
+    If several of the named norms are equal, the first of them stands for all.
+    """
     for number, member in enumerate(members):
         if member.evaluates or any(member.is_same(earlier) for earlier in members[:number]):
             continue
@@ -299,7 +302,9 @@ def _describe_parameters(plan: Plan) -> tuple[tuple[str, str], ...]:
 
 
 def format_parameters(plan: Plan) -> str:
-    """Return the shape of gamma and beta by the letters of its axes: `(C, H, W)`, or `none`.
+    """Return the shape of gamma and beta by the letters of its axes: `(C, H, W)`; without letters by its lengths.
+
+    It is `none` for a norm without gamma and beta, and `(G)` for one with a gamma for each channel group.
 
     Examples
     --------

@@ -137,7 +137,7 @@ class BatchSizeAnswer(_SimulationAnswer):
             yield Line((self._tell_why_not(),))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         found = self.found
         return {
             "schema": SCHEMA,
@@ -267,7 +267,7 @@ class TrainingAnswer(_SimulationAnswer):
         yield Line((self._sentence,))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         found = self.found
         return {
             **describe_plan(found.plan, {"input": describe_tensor(self.tensor)}),

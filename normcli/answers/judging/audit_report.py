@@ -76,7 +76,7 @@ class AuditReport(RecordDocument):
         return Listing(f"audit · {make_printable(self.source)}", build_summary(self.audit), entries)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one object."""
+        """Return the verdicts as one JSON object."""
         first = self.audit.first
         return {
             "schema": SCHEMA,

@@ -98,7 +98,7 @@ class ExaminationAnswer:
         return Table(None, columns, (False, False, *(True,) * 4), rows)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the examination as one object."""
+        """Return the examination as one JSON object."""
         found, grid = self.found, self.found.plan.grid
         cheapest = found.cheapest
         return {

@@ -100,7 +100,7 @@ class IdentificationAnswer:
         yield build_verdict(self.diagnosis, self.diagnosis.verdict == Kind.NORM)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the identification as one object."""
+        """Return the identification as one JSON object."""
         return {
             "schema": SCHEMA,
             "input": describe_tensor(self.source),

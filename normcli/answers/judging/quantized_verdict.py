@@ -91,7 +91,7 @@ class QuantizedVerdict(RecordDocument):
         return told
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one object."""
+        """Return the verdicts as one JSON object."""
         asked = self.found.asked
         return {
             **describe_plan(self.found.exact.plan, {"input": describe_tensor(self.tensor)}),

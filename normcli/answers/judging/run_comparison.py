@@ -77,7 +77,7 @@ class RunReport:
         return Listing(title, self._build_summary(), entries)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the comparison as one object."""
+        """Return the comparison as one JSON object."""
         parting = self.found.parting
         return {
             "schema": SCHEMA,

@@ -53,7 +53,7 @@ class RestorationAnswer:
         yield Line((self.restoration.why,))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         result, closeness = self.restoration.result, self.restoration.closeness
         return {
             **describe_plan(result.plan, {"input": describe_tensor(self.tensor)}),

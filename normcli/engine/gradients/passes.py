@@ -206,7 +206,7 @@ class GroupBackwardPasses(GradientTiles):
         return found
 
     def _add_betas(self, wanted: Selected) -> None:
-        """Add up exactly the dy of the values to which some betas are added: those where `wanted` is True."""
+        """Add up dy exactly for the betas whose entry in `wanted` is True, over the values that use them."""
         assert self.places is not None
         places = self.places
 

@@ -302,7 +302,7 @@ _PRODUCT_ERROR = 2.0**-76
 
 
 def _round(number: Scaled, precision: Precision) -> tuple[Floats, Selected]:
-    """Return numbers rounded to a precision, and where errors of `_PRODUCT_ERROR` leave that undecided."""
+    """Return numbers rounded to a precision, and an array that is True where that is not decided."""
     total, own = take_exponents(number.value)
     exponent = np.clip(own + number.exponent, -_FURTHEST, _FURTHEST)
     decided = is_decided(total, exponent, np.abs(total.hi) * _PRODUCT_ERROR, precision)

@@ -118,7 +118,10 @@ def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
 
 
 def _find_eigenvector(operator: SymmetricOperator, bits: int) -> tuple[Enclosure, ExactMatrix] | None:
-    """Return the largest eigenvalue and its vector, nearly of length 1; None where others are too near."""
+    """Return the largest eigenvalue and its vector, nearly of length 1.
+
+    None where the next eigenvalue is so near that doubles do not tell them apart.
+    """
     if operator.size == 1:
         return _read_only_number(operator), ExactMatrix(np.array([[1]], dtype=object), 0)
     exponent = operator.approximate().exponent
@@ -236,7 +239,7 @@ class _Basis:
         return float(np.linalg.norm(vectors.T @ vectors - np.eye(size))) * _SLACK + rounding
 
     def _count_cluster(self) -> int:
-        """Return how many of the largest eigenvalues come before the first gap; all if there is none."""
+        """Return how many of the largest eigenvalues doubles do not tell apart; all if there is no gap."""
         values = self._values
         least = max((values[0] - values[-1]) / (2 * len(values)), _LEAST_GAP * self._largest)
         least = max(least, 16.0 * (self._error + self._skew * self._largest))
@@ -260,7 +263,7 @@ class _Basis:
         return found.enclose_one(), found.basis
 
     def refine(self) -> _Refined | None:
-        """Return a basis whose enclosure is narrow enough; None if none is found."""
+        """Return a basis that encloses the largest eigenvalue closely enough; None if none is found."""
         gap = float(self._values[self.count - 1] - self._values[self.count])
         size = len(self._vectors).bit_length() + math.frexp(self._largest)[1]
         precision = size + 8 + (-self._tolerance - math.frexp(gap)[1]) // 2
@@ -306,7 +309,7 @@ class _Basis:
         return rest, gap, size * skew / (1 - skew)
 
     def _correct(self, basis: ExactMatrix, residual: ExactMatrix) -> ExactMatrix:
-        """Return the basis less its parts along the other eigenvectors, as far as doubles tell them."""
+        """Return the basis less its parts along the other eigenvectors, estimated in doubles from R."""
         top = residual.find_top()
         others = self._vectors[:, self.count :]
         apart = self._values[: self.count] - self._values[self.count :, None]

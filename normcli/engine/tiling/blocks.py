@@ -315,7 +315,7 @@ def _open_map(values: np.memmap[Any, Any], plan: Plan, geometry: Geometry) -> It
 def open_parameter(
     plan: Plan, geometry: Geometry, values: NDArray[Any] | None, offset: int = 0
 ) -> Spread | None:
-    """Return gamma or beta, of `ParameterShapes.shape`, plus an offset, to be cut to tiles; None for None."""
+    """Return gamma or beta, plus an offset, as a `Spread` to cut to tiles; None if it is not given."""
     if values is None:
         return None
     values = np.asarray(values)

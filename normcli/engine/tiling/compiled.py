@@ -141,7 +141,7 @@ class CompiledTiles:
         self._normalize_left(left, groups, solution.take(lambda a: a[:, None]))
 
     def _normalize_left(self, left: Integers, groups: Groups, solution: Solution) -> None:
-        """Normalize by NumPy, from their solution, the groups that the kernel left, given by their numbers."""
+        """Normalize by NumPy the groups with the numbers `left`, which the kernel has not decided."""
         x, out, *parameters = groups
         if out is None:
             return
@@ -328,8 +328,8 @@ def find_shape(shape: Shape, strides: tuple[Shape, ...], kept: int) -> Shape | N
 def open_compiled(run: Tiles) -> CompiledTiles | None:
     """Return the compiled kernel for a run's tiles; None if NumPy has to work on them.
 
-    That is so without a kernel, with dtypes that it does not read or write, with a gate or bounds (`clip`),
-    with gamma or beta in a file, and where x̂ is rounded before gamma or beta.
+    NumPy works on them if there is no kernel, for dtypes that it does not read or write, with a gate or bounds
+    (`clip`), with gamma or beta in a file, and where x̂ is rounded before gamma or beta.
     """
     kernel = find_kernel()
     parameters = [values for values in (run.gamma, run.beta) if values is not None]

@@ -315,7 +315,7 @@ def _divide_doubles(elements: Elements) -> tuple[Pair, Any]:
 
 
 def _find_off(elements: Elements) -> Any:
-    """Return an upper bound of the errors of results that come from the mean's error."""
+    """Return an upper bound of the part of results' errors that the error of the mean causes."""
     _, mean, divisor, gamma, _, low, *_ = elements
     if mean is None:
         return 0.0
@@ -326,7 +326,7 @@ def _find_off(elements: Elements) -> Any:
 
 
 def _leave_far(values: Floats, quotients: Floats) -> Floats:
-    """Return quotients, with NaN for those too small or too large, except a 0 that comes of a value of 0."""
+    """Return quotients with NaN for those beyond 2^±600, except where a value and its quotient are 0."""
     sizes = np.abs(quotients)
     if np.max(sizes, initial=0.0) <= _LARGEST and not (sizes < _LEAST).any():
         return quotients

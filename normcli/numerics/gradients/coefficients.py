@@ -214,7 +214,7 @@ def _bound(quotient: RoundedNumbers) -> tuple[Pair, Floats]:
 
 
 class _DivisorAndSteepness(NamedTuple):
-    """The divisor D, B, and an array that is True where both have to be calculated exactly."""
+    """The divisor D and B of groups, and an array that is True where both have to be calculated exactly."""
 
     divisor: Pair
     steepness: Pair
@@ -284,7 +284,7 @@ def _put_where(chosen: Selected, value: float, values: Pair) -> Pair:
 
 
 def _replace_nothing(plan: Plan, divisor: Pair, steepness: Pair, unclear: Selected) -> _DivisorAndSteepness:
-    """Return divisor and steepness, replaced by the plan's zero rule where the divisor is 0."""
+    """Return D and B (steepness), replaced by what the plan's zero rule says where D is 0."""
     nothing = divisor.hi == 0.0
     return _DivisorAndSteepness(
         _put_where(nothing, _find_divisor_of_nothing(plan), divisor),

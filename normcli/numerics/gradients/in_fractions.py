@@ -72,7 +72,7 @@ class ExactCoefficients(NamedTuple):
     product_error: Fraction = Fraction(0)
 
     def weigh(self, deviation: Fraction) -> Fraction:
-        """Return w of a value, given as its deviation from the shift."""
+        """Return w, which B is multiplied by in dx, of a value given as x less the shift."""
         if self.p == 2.0:
             return deviation - self.centre
         sign = Fraction((deviation > 0) - (deviation < 0))
@@ -241,7 +241,10 @@ def _solve_nothing(plan: Plan, known: ExactCoefficients) -> ExactCoefficients:
 
 
 def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | None:
-    """Return D · R, as in `coefficients`; None where the divisor does not depend on the values."""
+    """Return D · R of a group with a variance or mean square, with roots to `bits` bits.
+
+    D and R are those of the module `coefficients`. None where the divisor does not depend on the values.
+    """
     eps, mode = Fraction(plan.spec.eps or 0.0), plan.spec.eps_mode
     if (
         not square

@@ -65,7 +65,7 @@ class GradientRows(NamedTuple):
 
     @property
     def gradients(self) -> Pair:
-        """The derivative of the loss with respect to x̂, without a gamma that is one for the whole group."""
+        """The derivative of the loss with respect to x̂; a gamma that a whole group shares is left out."""
         dy = self.gated
         if self.gamma is None:
             return dy

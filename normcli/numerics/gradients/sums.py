@@ -159,7 +159,17 @@ class GradientSums:
         self._raise_peak(groups, peak, ties)
 
     def _raise_peak(self, groups: Integers, new: Pair, ties: Integers) -> None:
-        """Replace peaks by new ones that are beyond them, and add the ties of equal ones."""
+        """Update the peak |d| of groups by new ones that are beyond it, and how many values have it.
+
+        Parameters
+        ----------
+        groups : ndarray of int
+            The numbers of the groups.
+        new : Pair
+            The peak of other values of each group.
+        ties : ndarray of int
+            How many of these values have it.
+        """
         find = find_largest if self.p > 0 else find_least
         old = self.peak.map(lambda a: a[groups])
         best = find(Pair(*(np.stack(parts, axis=-1) for parts in zip(old, new, strict=True))))
@@ -266,7 +276,7 @@ _QUOTIENT_BITS, _MOST_BITS, _FURTHEST = 160, 900, 700
 
 
 class RoundedNumbers(NamedTuple):
-    """Pairs, an array that is True where one is not exact, and one that is True where it is unknown."""
+    """Numbers as pairs; `inexact` is True where a pair is off, `lost` where it is 0 for want of range."""
 
     value: Pair
     inexact: Selected

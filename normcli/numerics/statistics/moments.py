@@ -159,7 +159,7 @@ _LEAST = 2.0**-1000
 
 
 def _find_mean(leaves: Leaves, count: Any) -> tuple[Triple, Selected]:
-    """Return Σx/n as three doubles, and where the double nearest to it is not decided."""
+    """Return Σx/n as three doubles, and an array that is True where its nearest double is not decided."""
     left = leaves.sum_left
     known = not left.any()
     (hi, mid, lo), endless = divide_triple(Triple(*leaves.sums), count)

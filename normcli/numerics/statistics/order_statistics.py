@@ -193,7 +193,10 @@ class Quantiles(NamedTuple):
 
 
 def _make_total(times: Integers, values: Pair, of: int) -> Total:
-    """Return the total of pairs, whose parts together have the shape of `times`, (terms, groups)."""
+    """Return the total Σ times · value / of, where values are pairs of doubles.
+
+    `times` has the shape (terms, groups), and the arrays of values as many numbers.
+    """
     hi, lo = (part.reshape(times.shape) for part in values)
     if not lo.any():
         return Total(times, hi, of)
@@ -228,7 +231,7 @@ _THIRD = 2.0**-105
 
 
 def _add_up(totals: list[Total]) -> RoundedStatistics:
-    """Return the statistics of some totals, in arrays of shape (totals, groups)."""
+    """Return the statistics that totals stand for, in arrays of shape (totals, groups)."""
     shape = (max(len(total.values) for total in totals), len(totals), totals[0].values.shape[1])
     times, values = np.zeros(shape, np.int64), np.zeros(shape)
     for i, total in enumerate(totals):

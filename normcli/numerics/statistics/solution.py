@@ -168,7 +168,7 @@ def resolve(
 
 
 def _is_root(square: Pair, root: Pair) -> Selected:
-    """Return where a root is exact."""
+    """Return an array that is True where the square of `root` is exactly `square`."""
     exact = np.zeros(root.hi.shape, np.bool_)
     short = np.flatnonzero(root.lo == root.lo.astype(np.float32))  # others have too many bits to be ties
     if short.size:

@@ -88,7 +88,7 @@ class BackwardSteps(StepList):
     _by_product: dict[str, Constant]  # the derivative with respect to the product of a gate and a value
 
     def build(self) -> tuple[StoryStep, ...]:
-        """Return all steps."""
+        """Return the steps of the whole group, then those of each value that the story shows."""
         self._introduce()
         self._by_product = {}
         ready, outcomes = False, self.group.outcomes
@@ -286,7 +286,7 @@ class BackwardSteps(StepList):
     def _find_between(self, own: Mapping[str, Constant], name: str = "x") -> dict[str, Constant]:
         """Return the numbers of a value's names between x and y, and of derivatives with respect to them.
 
-        With a name among these, only the derivatives with respect to later names are returned.
+        If `name` is one of these names, only the derivatives with respect to later ones are returned.
         """
         found: dict[str, Constant] = {}
         for each in reversed(self.chain.between):

@@ -50,7 +50,7 @@ class StepList(StatisticSteps):
     """The steps from a group's values to its normalized ones."""
 
     def build(self) -> tuple[StoryStep, ...]:
-        """Return all steps."""
+        """Return the steps of the whole group, then those of each value that the story shows."""
         self._introduce()
         found = None
         with contextlib.suppress(NoNumberError):

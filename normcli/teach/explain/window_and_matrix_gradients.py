@@ -64,7 +64,7 @@ class WindowBackwardSteps(BackwardSteps):
         return owners
 
     def build(self) -> tuple[StoryStep, ...]:
-        """Return all steps."""
+        """Return the steps through each window to dx; those between are left out if a number is not finite."""
         self._introduce()
         with contextlib.suppress(NoNumberError):
             self._require_finite_windows()
