@@ -26,7 +26,7 @@ _MOST_COLOURS = 4
 """The greatest length of a last axis that may be colours, if it is the shortest axis of a sample."""
 
 _KINDS = {3: "tokens", 4: "images", 5: "volumes"}
-"""Rank → what tensors whose channel is the last axis hold."""
+"""Rank → the contents of tensors whose channel is the last axis, in words."""
 
 
 def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ...]:

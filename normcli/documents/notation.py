@@ -215,7 +215,7 @@ def _evaluate_printed(expression: Expression, digits: int | None) -> Value:
 
 
 def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
-    """Whether every number of an expression is exact, and printed in full."""
+    """Whether every number of an expression is exact, and printed in full with `digits` digits."""
     match expression:
         case Constant():
             value = read_decimals(expression)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Places = tuple[NDArray[np.intp], ...]
 
 COUNT = "count"
-"""The key, among statistics by name, of how many values of each group count."""
+"""The key, in a dict of statistics, of the number of values of each group that count."""
 
 
 class Selection(NamedTuple):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 1 << 14
-"""Values in a tile: undoing it makes some forty float64 arrays of its size, for which memory is used again."""
+"""The most values in a tile: some forty float64 arrays of its size are made, whose memory is used again."""
 
 
 @dataclass(frozen=True)

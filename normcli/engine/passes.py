@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 
 BUFFER = 1 << 20
-"""Bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache while it works."""
+"""The most bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache while it works."""
 
 Found = TypeVar("Found")
 
 _READ_AGAIN = 1 << 16
-"""Values of a group that are read again at once: exact sums make some twelve arrays of that size."""
+"""The most values of a group that are read again at once: exact sums make some twelve arrays of that size."""
 
 _FEW = 16
 """Groups of fewer values are read in one piece, however far apart their values lie."""

@@ -302,9 +302,10 @@ def _describe_parameters(plan: Plan) -> tuple[tuple[str, str], ...]:
 
 
 def format_parameters(plan: Plan) -> str:
-    """Return the shape of gamma and beta by the letters of its axes: `(C, H, W)`; without letters by its lengths.
+    """Return the shape of gamma and beta by the letters of its axes, `(C, H, W)`, or by their lengths.
 
-    It is `none` for a norm without gamma and beta, and `(G)` for one with a gamma for each channel group.
+    Lengths stand for axes without letters. It is `none` for a norm without gamma and beta, and `(G)` for one
+    with a gamma for each channel group.
 
     Examples
     --------

@@ -81,7 +81,7 @@ class QuantizedVerdict(RecordDocument):
 
     @property
     def _others(self) -> list[str]:
-        """The other norms in words, each with its eps; of several eps with the least and the largest."""
+        """The names of the other norms, each with its eps, or the least and the largest if several fit."""
         plans = [one.exact.plan for one in self.also or ()]
         told = []
         for name in dict.fromkeys(plan.norm.name for plan in plans):

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 
 MOST_WHOLE = 1 << 16
-"""Values in a group that is read only once."""
+"""The most values in a group that is read only once."""
 
 
 class GradientTiles(Passes):

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 MOST_IN_TILE = 1 << 14
-"""Values in a tile: twenty to forty float64 arrays of its size are made."""
+"""The most values in a tile: twenty to forty float64 arrays of its size are made."""
 
 MOST_GROUPS = 1 << 12
-"""Groups in a band: some fifty float64 arrays are made of their number."""
+"""The most groups in a band: some fifty float64 arrays of that many numbers are made."""
 
 
 class GroupBackwardPasses(GradientTiles):

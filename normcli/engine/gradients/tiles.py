@@ -184,7 +184,7 @@ def keep_small(means: Floats) -> Floats:
 
 
 _PIECE = 1 << 14
-"""Parameters that are rounded at once: some thirty float64 arrays are made of their size."""
+"""The most gammas or betas that are rounded at once: some thirty float64 arrays of their size are made."""
 
 
 class ParameterSums:

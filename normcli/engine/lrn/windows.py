@@ -63,7 +63,7 @@ Squares of float32 add up to pairs without rounding if, times the window's lengt
 `_EXACT_RATIO` of the least."""
 
 _FURTHEST, _LARGEST_WHOLE = 5000, 64
-"""A value times 2 to more than the first is infinite, to less than minus that 0, whatever the value.
+"""A value times 2^e is infinite for e above the first, and 0 for e below minus the first.
 
 Whole exponents β up to the second are raised as fractions; larger ones make them too long."""
 
@@ -340,7 +340,7 @@ def _raise(base: Fraction, exponent: float, bits: int) -> tuple[Fraction, Fracti
 
 
 MOST_VALUES = 1 << 14
-"""Values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
+"""The most values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
 
 
 class WindowPasses(Passes):

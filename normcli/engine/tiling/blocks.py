@@ -127,7 +127,7 @@ class _Places:
 
 _place_again = functools.lru_cache(maxsize=16)(_Places)
 _find_rows_again = functools.lru_cache(maxsize=16)(_Places.find_rows)
-"""For small tensors, where finding it out takes longer than the arithmetic."""
+"""Cached forms for small tensors, where finding places takes longer than the arithmetic."""
 
 
 class Spread:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 CHUNK = 1 << 15
-"""Values that one call works on: of fewer, the calls take too long."""
+"""The most values that one call works on: with fewer, calls take longer than the arithmetic."""
 
 
 class Parameters(NamedTuple):
@@ -155,7 +155,7 @@ _LONG_LINE = 256
 """In lines of this length and more, NumPy's buffer is made small: it copies broadcast operands otherwise."""
 
 _TOGETHER = 1 << 12
-"""Values that are calculated again in one call: some thirty float64 arrays of so many."""
+"""Values that are calculated again in one call: some thirty float64 arrays of that many are made."""
 
 
 def _apply_by_chunks(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp]:

@@ -59,7 +59,7 @@ LEAST_VALUE, LARGEST_VALUE = 2.0**-250, 2.0**250
 """Values and gradients not between these, nor 0, are calculated exactly: products of others stay in range."""
 
 _ROOM = 1.25
-"""What bounds are multiplied by, for the roundings of their sums."""
+"""The factor by which bounds are multiplied, for the roundings of their sums."""
 
 _NEAR = 2.0**-40
 """A root this near to a floor is compared with it exactly."""

@@ -171,11 +171,11 @@ def solve_exactly(
     group : int
         The place of the group in the sums.
     powers : Fraction or None
-        Σ|x|ᵖ to `bits` bits, if p needs decimals; None if the sum is infinite, or for other p.
+        Σ|x|ᵖ to `bits` bits, for a p other than 0, 1, 2 and ±∞; None if it is infinite, or for these p.
     bits : int
         The bits that roots and powers are taken to.
     gated : GatedSums or None
-        The sums with gradients, used in place of those in `sums` where a gate multiplies dy; or None.
+        Sums with gradients that take the place of those in `sums` if a gate multiplies dy; None without one.
     """
     if gated is not None and (gated.mean_error or gated.product_error):
         worst = solve_exactly(plan, sums, group, powers, bits, GatedSums(Fraction(0), gated.product_error))

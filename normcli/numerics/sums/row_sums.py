@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ONES = np.ones((1, MAX_LEAF))
 
 CHUNK = 1 << 16
-"""Values that one call works on: a few float64 buffers of it lie in a core's caches."""
+"""The most values that one call works on: a few float64 buffers of it lie in a core's caches."""
 
 _PART = 256
 

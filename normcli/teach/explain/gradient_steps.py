@@ -190,7 +190,7 @@ class BackwardSteps(StepList):
         return ", as eps is the larger" if floored else ""
 
     def _lead_to_norm(self, outcome: Outcome) -> None:
-        """Add the derivatives with respect to a value's names between x and y: the result before a gate, x̂."""
+        """Add the derivatives with respect to x̂ and the result before a gate, after the gate's own steps."""
         if outcome.gate is not None:
             self.steps += list_activation(outcome.gate, outcome)
         for name in reversed(self.chain.between):

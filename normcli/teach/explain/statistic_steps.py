@@ -295,7 +295,10 @@ class StatisticSteps(MatrixSteps):
         return join_eps(self.spec.eps_mode, size, Constant(self.spec.eps or 0.0))
 
     def replace_zero(self, divisor: Constant) -> Constant:
-        """Return the divisor; where it is 0, or a convention takes it for 0, add a step and return 1."""
+        """Return the divisor; 1 if it is 0, or a convention takes it for 0, after a step that says so.
+
+        If values over it are NaN or infinite, the step says that, and `NoNumberError` is raised.
+        """
         small = None if self.running else self._find_how_small()
         if divisor.value != 0 and small is None:
             return divisor

@@ -245,7 +245,15 @@ class StepWriter:
         return None
 
     def _make_terms(self, make: MakeTerm, known: Expression) -> tuple[Sequence[Expression], Constant | None]:
-        """Return the terms of a sum over the group, and its total if there are too many to add up."""
+        """Return the terms of a sum over the group, and its total, which is None if they can be added up.
+
+        Parameters
+        ----------
+        make : callable
+            Returns the term of a value.
+        known : Expression
+            The sum as it follows from the statistics, whose value is the total of more than `MOST_TERMS` terms.
+        """
         terms = self._list_terms(make)
         if len(terms) <= MOST_TERMS:
             return tuple(terms), None

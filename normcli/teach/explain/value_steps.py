@@ -139,7 +139,10 @@ class StepList(StatisticSteps):
         return self._add_value(step, rounded, exact=True)
 
     def _scale(self, outcome: Outcome, x_hat: Constant) -> Constant:
-        """Add the step from x̂ to gamma · x̂ + beta; return its number."""
+        """Add the step from x̂ to gamma · x̂ + beta; return its number.
+
+        If gamma or beta is not finite, `NoNumberError` is raised without a step.
+        """
         if not all(map(math.isfinite, outcome.parameters.values())):
             raise NoNumberError
         dtype, offset = self.group.dtype, self.spec.gamma_offset
