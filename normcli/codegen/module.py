@@ -252,7 +252,7 @@ def write_line(code: str, note: str = "", depth: int = 1) -> list[str]:
 
 
 def write_constant(name: str, text: str) -> list[str]:
-    """Return the lines that define a constant; if one is too short, wrapped, with a comment for formatters."""
+    """Return the lines that define a constant: one, or if that is too long, several with `# fmt: skip`."""
     code = f"{name} = {text}"
     if len(code) <= WIDTH:
         return [code]

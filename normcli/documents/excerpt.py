@@ -209,7 +209,7 @@ def _count_groups(plan: Plan, shown: list[Positions]) -> int:
 
 
 def narrow(positions: Positions, length: int, most: int) -> Positions:
-    """Return positions of an axis of `length`; if there are more than `most`, as many from both ends."""
+    """Return positions of an axis of `length`; if there are more than `most`, that many, from both ends."""
     if positions.size <= most:
         return positions
     head = positions.size if positions.gap is None else positions.gap

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 BUFFER = 1 << 20
-"""The most bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache while it works."""
+"""The most bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache."""
 
 Found = TypeVar("Found")
 

@@ -117,13 +117,14 @@ class RunReport:
             yield (one["name"], one["norm"], *ulp, "; ".join(one["differences"]), one["nearer"], *cause)
 
     def _choose(self, pair: LayerPair) -> tuple[str, LayerVerdict]:
-        """Return the name and verdict of the run that is further from the exact norm, else of the second."""
+        """Return (name, verdict) of the run further from the exact norm; of the second if neither is."""
         return ("first", pair.first) if pair.nearer == "second" else ("second", pair.second)
 
     def _tell_causes(self, pair: LayerPair) -> Iterator[tuple[str, str]]:
         """Yield (run, text) pairs on a layer: the fault of each run that differs from the exact norm.
 
-        If other algorithms reproduce the bits of the two runs, a pair for each names the algorithm.
+        If the bits of the runs are not of one algorithm, a further pair names the algorithm of each run, if
+        known.
         """
         both = zip(_RUNS, (pair.first, pair.second), strict=True)
         wrong = {run: tell(one) for run, one in both if one.ok is False}

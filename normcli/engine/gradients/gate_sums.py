@@ -67,7 +67,7 @@ class GateSumPasses(GroupBackwardPasses):
     def prepare(self, read: ReadTile) -> Tile:
         """Return a tile for exact sums, with beta for a gate behind the norm.
 
-        For a gate before the norm, values that do not count are kept: they contribute to the derivative, too.
+        For a gate before the norm, its `used` is None, as values that do not count contribute their dx, too.
         """
         tile, raw = super().prepare(read), read.values.raw
         if self.downstream is not None:

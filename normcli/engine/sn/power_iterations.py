@@ -49,7 +49,7 @@ _UNIT_BITS = 80
 """Bits to which vectors are known that are shown in doubles."""
 
 _MARGIN = 2.0**-12
-"""The part of themselves by which bounds in doubles are enlarged: ample for matrices of 2¹⁶ rows and columns."""
+"""The part by which bounds in doubles are enlarged: ample for matrices of 2¹⁶ rows and columns."""
 
 
 class FixedColumn(NamedTuple):

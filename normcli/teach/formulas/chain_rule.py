@@ -176,7 +176,7 @@ class Chain:
         return Link(name, add(terms), tuple(through))
 
     def find_needed(self, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> set[str]:
-        """Return the names through which a value changes the loss, y among them; given statistics are left out.
+        """Return the names through which a value changes the loss; given statistics are not among them.
 
         Arguments are as in `link_value`.
         """
