@@ -79,7 +79,7 @@ NOTHING = ExactSums(0, 0, 0, 0)
 
 
 def sum_exactly(values: NDArray[Any]) -> ExactSums:
-    """Return the sums of finite values of any shape and real dtype."""
+    """Return the sum and the sum of squares of finite values of any shape and real dtype, exactly."""
     if is_long_integer(values.dtype):
         whole = values.reshape(-1).tolist()
         return ExactSums(len(whole), sum(whole), sum(value * value for value in whole), 0)

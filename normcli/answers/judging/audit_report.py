@@ -92,7 +92,7 @@ class AuditReport(RecordDocument):
 
 
 def describe_layer(verdict: LayerVerdict) -> dict[str, Any]:
-    """Return the verdict on one layer as the members of a JSON object."""
+    """Return the verdict on one layer as a dict for JSON, with the verdict on each of its tensors."""
     telling = verdict.telling
     found = (None,) * 3 if telling is None else (telling.cause, telling.fault, telling.remedy)
     return {

@@ -144,7 +144,7 @@ class SingularValues:
     values: Sequence[SingularValue]
 
     def solve(self, plan: Plan) -> Solution:
-        """Return the divisors and statistics of groups."""
+        """Return the solution of groups: no mean, σ or its estimate as the divisor, and σ as statistic."""
         row, values = plan.norm.divisor, self.values
         nothing = np.zeros(len(values))
         sizes = np.array([1.0 if value.known is None else value.known for value in values])

@@ -177,7 +177,7 @@ class Spread:
 
 
 class ArraySource:
-    """An array in memory (or mapped), of any strides; floats longer than float64 are read as float64."""
+    """The source of an array's tiles, in memory or mapped, of any strides; long doubles become float64."""
 
     copies = False
 
@@ -260,7 +260,7 @@ class CopyingSource(ArraySource):
 
 
 class ArraySink:
-    """A C-contiguous array in memory."""
+    """The sink that writes tiles to a C-contiguous array in memory."""
 
     def __init__(self, values: NDArray[Any], geometry: Geometry) -> None:
         self.dtype = values.dtype

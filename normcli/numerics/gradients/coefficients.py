@@ -132,7 +132,7 @@ def find_p(plan: Plan) -> float:
 
 
 def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
-    """Return the coefficients of groups from their exact sums."""
+    """Return the coefficients of groups (A, B, 1/D and their bounds) from their exact sums."""
     zero = np.zeros(sums.count.shape)
     totals, powers, gradients, products = map(
         take_exactly, (sums.totals, sums.powers, sums.gradients, sums.products)

@@ -299,7 +299,7 @@ class BackwardSteps(StepList):
 
     @functools.cached_property
     def _symbols(self) -> Mapping[str, Symbol]:
-        """The symbols of all names, and of the derivatives with respect to them, in formulas."""
+        """Name → its symbol in formulas, for all names and for the derivatives with respect to them."""
         symbols = dict(SYMBOLS)
         if self.spec.p is not None:
             symbols |= dict.fromkeys(("‖x‖", "norm"), name_length(self.spec.p))

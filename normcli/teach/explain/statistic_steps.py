@@ -254,7 +254,7 @@ class StatisticSteps(MatrixSteps):
     # -- eps and the root
 
     def _add_root(self, square: Constant | None, names: SquareSymbols, root: float) -> Constant:
-        """Add eps and the root, in their order.
+        """Add eps and the root, in the order of the norm, and return the divisor.
 
         Parameters
         ----------
