@@ -235,7 +235,8 @@ def judge_layer(
 ) -> LayerVerdict:
     """Return the verdict on one layer; a `NormError` while it is judged becomes the verdict's `problem`.
 
-    `known` has the norms found on earlier layers: a layer without a named norm is held against these first.
+    `known` has the norms found on earlier layers, or None: a layer for which no norm is named is first compared
+    with them, and a norm found on it is added.
     """
     try:
         return _judge(layer, tolerate, effort, known or KnownNorms())
@@ -244,6 +245,7 @@ def judge_layer(
 
 
 def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: KnownNorms) -> LayerVerdict:
+    """Return the verdict on one layer, with its `detail`; pass on any `NormError`."""
     settings = layer.settings
     if settings.problem:
         return LayerVerdict(settings, problem=settings.problem)
@@ -292,6 +294,7 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
 
 
 def _find_surroundings(layer: RecordedLayer) -> Surroundings:
+    """Return the gate around a layer's norm; raise `DataError` if it was not recorded."""
     gate, settings = layer.load("gate"), layer.settings
     if gate is None:
         if settings.gate_act:
@@ -317,7 +320,7 @@ def _judge_running(
 ) -> Iterator[JudgedTensor]:
     """Yield the verdicts on running statistics after a training step, by the framework's rule for momentum.
 
-    Nothing is yielded if those before or after the step are missing.
+    Nothing is yielded if running statistics before or after the step were not recorded.
     """
     after = _pair(layer, plan, ("running_mean_after", "running_var_after"))
     if before is None or after is None:

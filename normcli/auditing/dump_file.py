@@ -129,7 +129,7 @@ _PIECE = 1 << 24
 
 
 class DumpWriter:
-    """A dump whose tensors are written as they come, behind room for a header.
+    """A dump whose tensors are written as they come, behind room for a header, which `finish` writes.
 
     Parameters
     ----------
@@ -146,7 +146,17 @@ class DumpWriter:
         stream.seek(self._room)
 
     def add(self, name: str, dtype: str, shape: Sequence[int], data: NDArray[np.uint8]) -> None:
-        """Write one tensor: its values as bytes, its dtype by the format's name, as `BF16`."""
+        """Write one tensor.
+
+        Parameters
+        ----------
+        name : str
+        dtype : str
+            The dtype by the format's name, as `BF16`.
+        shape : sequence of int
+        data : ndarray of uint8
+            The bytes of the values, in C order.
+        """
         size = data.nbytes
         self._stream.write(data.data)
         offsets = [self._end, self._end + size]
@@ -241,6 +251,7 @@ def _refuse_constant(text: str) -> None:
 
 
 def _read_layer(members: Any) -> LayerSettings:
+    """Return the settings of one layer; raise `DataError` if a member has a wrong type or value."""
     if not isinstance(members, dict) or not isinstance(members.get("name"), str):
         raise DataError(f"{shorten(json.dumps(members))} is no layer with a name")
     given = {name: value for name, value in members.items() if name in _KINDS and value is not None}

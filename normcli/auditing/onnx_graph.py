@@ -152,6 +152,7 @@ _SUM_OF_SKIP = 3
 
 
 def _read_node(node: Any) -> GraphNorm:
+    """Return the norm that a node of a kind in `_NODES` is."""
     rule, given = _NODES[node.op_type], read_attributes(node)
     options = {option: given[name] for name, option in rule.options.items() if name in given}
     options = {name: _shorten(value) for name, value in {**rule.defaults, **options}.items()}
@@ -254,6 +255,7 @@ def _find_quotient(graph: Graph, root: str) -> Any:
 
 
 def _read_axes(graph: Graph, mean: Any) -> tuple[int, ...] | None:
+    """Return the axes of a reducing node, from its attribute or its constant input; None without any."""
     given = read_attributes(mean).get("axes")
     if given is None and len(mean.input) > 1:
         given = graph.read(mean.input[1])

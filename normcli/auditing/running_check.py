@@ -55,6 +55,7 @@ def check_running(
 
 
 def _enter(before: State, batches: Sequence[Result], rule: RunningRule) -> tuple[NDArray[Any], ...]:
+    """Return the running mean and variance after all batches have entered, by a rule."""
     state = before
     for batch in batches:
         state = update(state, batch, rule).after

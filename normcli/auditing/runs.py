@@ -134,6 +134,8 @@ def compare_runs(
 ) -> RunComparison:
     """Compare two runs layer by layer, and each with the exact norms.
 
+    Only the first pair at which the runs part has the details of its layers, and `algorithms`.
+
     Raises
     ------
     DataError
@@ -173,6 +175,18 @@ def _pair(
     one: RecordedLayer, other: RecordedLayer, run: Sequence[RecordedLayer],
     tolerate: Tolerate, effort: Effort, known: KnownNorms,
 ) -> LayerPair:  # fmt: skip
+    """Return one layer of two runs compared.
+
+    Parameters
+    ----------
+    one, other : RecordedLayer
+        The layer in the first and in the second run.
+    run : sequence of RecordedLayer
+        The whole first run, in which the owner of another weight is sought.
+    tolerate : callable
+    effort : Effort
+    known : KnownNorms
+    """
     verdicts = judge_layer(one, tolerate, effort, known), judge_layer(other, tolerate, effort, known)
     taken, given = (_compare(one, other, role, tolerate) for role in (INPUT, OUTPUT))
     return LayerPair(*verdicts, taken, given, tuple(_list_differences(one, other, run, tolerate)))

@@ -55,8 +55,9 @@ def gather(
 ) -> Sums:
     """Return the sums of a tensor's groups.
 
-    Where a sample has several values of a group, no leaf holds values of two samples: the deviation that is
-    kept for a sample depends neither on other samples nor on the file.
+    Groups are cut into leaves, short rows that are summed at once. Where a sample has several values of a
+    group, no leaf holds values of two samples: the deviation that is kept for a sample depends neither on other
+    samples nor on the file.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ def gather(
         True for a block that holds only a part of each of its samples: the plan keeps the batch axis, so that
         each sample has groups of its own, and deviations of samples are left for later.
     shared : SharedSums or None
-        The sums to which groups are added; None: a new one for each group.
+        Sums to which the groups are added in place, and which are returned; None: new sums, one for each group.
     """
     sums = Sums.zeros(plan.grid.group_count) if shared is None else shared.sums
     if values.size == 0:
@@ -89,7 +90,24 @@ _LEAVES = 1 << 14
 
 
 class _Gatherer:
-    """Adds the leaves of a survey to sums, exactly: the order of leaves does not matter."""
+    """Adds measured leaves, the short rows that groups are cut into, to exact sums, in any order.
+
+    `finish` has to be called after the last `add`.
+
+    Parameters
+    ----------
+    plan : Plan
+    geometry : Geometry
+        The layout of the leaves.
+    sums : Sums
+        The sums, which are changed in place.
+    numbers : ndarray of int or None
+        For each group, the number of its sum; None if they are the same.
+    by_sample : bool
+        Whether each sample has leaves of its own.
+    images : bool
+        Whether deviations of samples are added, too.
+    """
 
     def __init__(
         self,
@@ -115,7 +133,7 @@ class _Gatherer:
             self._inner = math.prod(plan.grid.view_shape[a] for a in behind if a not in plan.grid.view_axes)
 
     def add(self, batch: LeafSums) -> None:
-        """Add leaves, at once or later together with others; `finish` adds the last."""
+        """Add the sums of some leaves, now or together with those of later calls."""
         self._batches.append(batch)
         self._leaves += len(batch.groups)
         if self._leaves >= max(_LEAVES, len(self.sums.count)):
@@ -148,7 +166,7 @@ class _Gatherer:
             self._add_samples(groups, batch)
 
     def _add_samples(self, groups: Integers, batch: LeafSums) -> None:
-        """Add the deviations of samples that have several leaves, each when all of its leaves are there."""
+        """Add deviations of samples that have several leaves; each sample waits for the last of its leaves."""
         numbers, first, place = np.unique(batch.groups, return_index=True, return_inverse=True)
         total, square = Fixed.zeros(len(numbers)), Fixed.zeros(len(numbers))
         _add_leaves(total, square, place, batch)

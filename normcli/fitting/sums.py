@@ -65,7 +65,7 @@ class Sums:
     nan, above, below : ndarray of int64
         The numbers of values that are NaN, inf and -inf.
     low, high : Pair of ndarray
-        The least and the largest value that is not NaN; inf and -inf in groups without such a value.
+        The least and the largest value that is not NaN. Without one, `low` is inf and `high` -inf.
     deviation : Fixed
         The sum of the deviations (ddof 0) of samples; 0 if samples have no deviations of their own.
     images : ndarray of int64
@@ -131,7 +131,10 @@ class Sums:
         raise_at(self.high, groups, other.high)
 
     def fold(self, shape: tuple[int, ...], axis: int) -> Sums:
-        """Return the sums added up along an axis, for groups numbered in C order of a shape."""
+        """Return the sums added up along an axis, which then has the length 1.
+
+        The groups are numbered in C order of `shape`, before and after.
+        """
         kept = tuple(1 if at == axis else length for at, length in enumerate(shape))
         sums = {name: getattr(self, name).fold(shape, axis) for name in _EXACT}
         counts = {name: np.add.reduce(getattr(self, name).reshape(shape), axis=axis) for name in _COUNTED}
@@ -218,7 +221,8 @@ def find_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:
 def round_deviations(moments: Moments, count: Floats) -> Floats:
     """Return the deviation √(Σ(x − mean)² / n) of each group from its moments, rounded once.
 
-    `count` has the number of values of each group; where it is 0, the result is 0, and the moments have 1.
+    `count` has the number of values of each group. Where it is 0, the result is 0, and the moments must have
+    been calculated with a count of 1.
     """
     some, n = count > 0, np.maximum(count, 1.0)
     root = pair_root(pair_divide(moments.square, two_prod(n, n)))
@@ -246,7 +250,7 @@ def make_exact(total: Fixed, square: Fixed, count: Integers) -> list[ExactSums]:
 
 
 def require_no_nan(sums: Sums, name: str) -> None:
-    """Raise `DataError` if any value was NaN."""
+    """Raise `DataError`, with the number of NaN, if any value of the tensor called `name` was NaN."""
     count = int(sums.nan.sum())
     if count:
         raise DataError(

@@ -125,9 +125,9 @@ def _iterate_groups(statistics: Mapping[str, Floats]) -> Iterator[dict[str, Floa
 
 
 def _compare(measured: Floats, predictions: Iterator[Floats]) -> tuple[float, float, float]:
-    """Return the lowest and highest statistic of groups with a finite prediction, and the largest error.
+    """Return the least and the largest measured statistic, and the largest error; all NaN without such a group.
 
-    All three are NaN if there is no such group.
+    Only groups with a finite prediction count. An error of NaN counts as infinite.
     """
     lowest, highest, worst = math.inf, -math.inf, -math.inf
     for mine, predicted in zip(iterate_pieces(measured), predictions, strict=True):
@@ -209,6 +209,7 @@ def _combine_moments(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, fl
 
 
 def _iterate_finite(measured: Mapping[str, Floats]) -> Iterator[dict[str, Floats]]:
+    """Yield statistics by name, some groups at a time, of groups whose statistics are all finite."""
     for groups in _iterate_groups(measured):
         finite = np.logical_and.reduce([np.isfinite(array) for array in groups.values()])
         if finite.any():

@@ -136,7 +136,7 @@ def fold(layer: Layer, norm: Affine) -> Layer:
 
     Notes
     -----
-    As torch 2.13's `fuse_conv_bn_eval` and `fuse_linear_bn_eval`, and Ioffe & Szegedy 2015, section 3.1.
+    The same as torch 2.13's `fuse_conv_bn_eval` and `fuse_linear_bn_eval`; Ioffe & Szegedy 2015, section 3.1.
     """
     require_layer(layer)
     channels = layer.channels
@@ -228,7 +228,10 @@ def _solve(norm: Affine, channels: int) -> Solution:
 
 
 def _scale(layer: Layer, dtype: np.dtype[Any], solution: Solution, gamma: Floats) -> NDArray[Any]:
-    """Return the layer's weight times gamma / divisor of each output channel, rounded once to `dtype`."""
+    """Return the layer's weight times gamma / divisor of each output channel, rounded once to `dtype`.
+
+    `gamma` has the shape (output channels), as the solution's mean and divisor have.
+    """
     weight = layer.weight
     along = (-1, *(1,) * (weight.ndim - 1))
     if layer.transposed:
@@ -311,7 +314,7 @@ _ROUNDINGS = 64.0
 
 
 def is_rounding(folded: Layer, proof: tuple[float, float]) -> bool:
-    """Whether the difference in a proof, (largest difference, largest output), is within rounding."""
+    """Whether the difference in what `prove` returned, (difference, largest output), is within rounding."""
     largest, size = proof
     summands = folded.weight.size / max(1, folded.channels)
     rounding = get_eps(folded.weight.dtype) * max(size, 1.0) * math.sqrt(max(1.0, summands))

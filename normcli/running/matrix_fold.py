@@ -143,10 +143,18 @@ def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: st
 
 
 class Kept(NamedTuple):
-    """The names in a state dict for one spectrally normalized weight, and for the arrays kept with it.
+    """The names in a state dict for one spectrally normalized weight.
 
-    u and v are "" for a weight of one axis, which `torch.nn.utils.parametrizations.spectral_norm` divides by
-    its length (nn/utils/parametrizations.py:494).
+    Parameters
+    ----------
+    name : str
+        The weight's name in the module without the norm.
+    weight : str
+        The name of the stored weight, which is not divided.
+    u, v : str
+        The names of the vectors of the power iteration; "" for a weight of one axis, which
+        `torch.nn.utils.parametrizations.spectral_norm` divides by its length
+        (nn/utils/parametrizations.py:494).
     """
 
     name: str
@@ -169,7 +177,7 @@ def find_kept(names: Collection[str], vectors: Collection[str] = ()) -> Iterator
     `torch.nn.utils.spectral_norm` keeps `weight_orig`, `weight_u` and `weight_v`, and
     `torch.nn.utils.parametrizations.spectral_norm` keeps `parametrizations.weight.original`,
     `parametrizations.weight.0._u` and `parametrizations.weight.0._v`; for a weight of one axis only the first
-    of these. Without the norm both are called `weight`.
+    of these. In a module without the norm, the weight is called `weight` in both cases.
 
     Parameters
     ----------
@@ -294,6 +302,7 @@ def fold_state(
 
 
 def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> FoldedMatrix:
+    """Return a weight of a state dict without its norm; raise `DataError` if it cannot be folded."""
     weight = arrays[kept.weight]
     matrix = weight[:, np.newaxis] if weight.ndim == 1 else weight
     require_layer(Layer(matrix))

@@ -161,6 +161,7 @@ class Mapped(np.memmap[Any, Any]):
             some[...] = np.ndarray(some.shape, np.uint8, piece.data, strides=(stride, 1))
 
     def _read_into(self, missing: memoryview, place: int) -> None:
+        """Fill a buffer with the bytes from a file offset on; raise `DataError` if the file ends before."""
         assert self.descriptor is not None
         while missing:
             count = read_at(self.descriptor, missing, place)
@@ -262,7 +263,7 @@ class Region(NamedTuple):
             raise DataError(f"{name} has the shape {self.shape}, which NumPy cannot hold") from error
 
     def require_exact(self, name: str, available: int) -> None:
-        """Raise `DataError` unless `available` is the number of bytes of the values."""
+        """Raise `DataError` unless `available` is the values' size in bytes; also for a dtype of objects."""
         if self.dtype.kind == "O":
             require_real(self.dtype, name)
         if available < self.byte_count:

@@ -231,6 +231,7 @@ def assert_backward_matches(
 
 
 def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:
+    """Return the arguments; raise `NormError` for one that is not valid or that `function` does not take."""
     require_options(function, options, but=("out",))
     return read_arguments(x, norm, options)
 
@@ -326,6 +327,7 @@ def assert_runs_match(first: str | os.PathLike[str], second: str | os.PathLike[s
 
 
 def _require(judgement: Any) -> None:
+    """Raise `AssertionError`, with the last line of the report first, if a judgement is false."""
     __tracebackhide__ = True
     if not judgement:
         lines = str(judgement).splitlines()

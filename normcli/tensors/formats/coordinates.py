@@ -25,7 +25,9 @@ def read_names(array: Any) -> list[Any]:
 
 
 def list_coordinates(name: str, arrays: Mapping[str, Any]) -> list[str]:
-    """Return the names of the arrays that an array names as its coordinates, and of those that they name.
+    """Return the names of an array's coordinates in a store: arrays that it names, directly or through others.
+
+    An array names others by its axes and by the attributes in `REFERRING`.
 
     Parameters
     ----------

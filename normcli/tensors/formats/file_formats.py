@@ -63,9 +63,10 @@ class Saved(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the tensor's columns; None unless it has two axes and its columns have names.
+        """The names of the columns under which the tensor is written; None if it is written without names.
 
-        In a table that has other columns and no names, the name of a column is its number from 0.
+        They are `columns` for a tensor of two axes. In a table that has other columns and no names, they are
+        the columns' numbers in the table, from 0, as texts.
         """
         if self.columns is None and self.table is not None and self.table.has_others:
             return tuple(map(str, self.table.chosen))
@@ -151,6 +152,7 @@ def _make_delimited(delimiter: str) -> FileFormat:
 def _read_json(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions
 ) -> tuple[NDArray[Any] | FileTable, str | None]:
+    """Read JSON: an array of objects as a table unless there is a key, anything else as nested lists."""
     if key is None and records.starts_like_records(stream.read(SNIFFED_BYTES)):
         return records.read_records(stream, name, options, is_lines=False)
     stream.seek(0)
@@ -286,7 +288,13 @@ def find_format(path: str, option: str) -> FileFormat:
 
 
 def recognize_format(head: bytes, name: str) -> str:
-    """Return the suffix of a file's format, such as `.npy`, given its first bytes; `DataError` for none."""
+    """Return the suffix of a file's format, such as `.npy`, given its first bytes.
+
+    Raises
+    ------
+    DataError
+        If the bytes are those of no known format.
+    """
     if head.startswith(npy.MAGIC):
         return ".npy"
     if head.startswith(npz.MAGICS):

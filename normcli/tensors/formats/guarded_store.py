@@ -1,4 +1,4 @@
-"""Zarr's store of a folder, of which only regular files are read, and links out of it only if followed."""
+"""Zarr's store of a folder that reads regular files only, and links out of it only if the rules allow it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ _NO_VALUE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only where it is installed
-    """A store whose files are opened by `open_regular`."""
+    """A Zarr store in a folder, whose files are opened by `open_regular`.
+
+    A pipe or a device raises `NoFileError`; a link out of the folder `DataError`, unless
+    `Stores.rules.follows_links` is set.
+    """
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
         """Return the bytes of a file, or a part of them; None if there is no such file."""

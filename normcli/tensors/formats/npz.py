@@ -68,18 +68,16 @@ def find_arrays(archive: zipfile.ZipFile) -> dict[str, str]:
 def read_npz(stream: BinaryIO, name: str, key: str | None, *, takes_any: bool = False) -> NDArray[Any]:
     """Return one array of an archive: the one called `key`, or if that is None the only one.
 
-    With `takes_any` it may hold complex numbers, which are not calculated with.
-
     A large array is a read-only memory map: of the archive if the array is uncompressed in a file, otherwise of
-    a temporary file.
+    a temporary file. With `takes_any`, an array of complex numbers is returned, too.
 
     Raises
     ------
     UsageError
         If there are several arrays and no key, or no array called `key`.
     DataError
-        If the archive is damaged or empty, or the array has not the length that its header says, or no real
-        numbers.
+        If the archive is damaged or empty, or the array has not the length that its header says, or is of a
+        dtype that is not read.
     """
     try:
         with zipfile.ZipFile(stream) as archive:
@@ -186,7 +184,8 @@ def load_members(path: str, kind: FileKind) -> dict[str, NDArray[Any]]:
 def _read_members(stream: BinaryIO) -> dict[str, NDArray[Any]]:
     """Return all arrays of an archive by name; raise an exception of any type if it is damaged.
 
-    They must hold numbers or text, and must not unpack to far more than such files hold.
+    `ValueError` is raised if an array holds neither numbers nor text, or if all together unpack to more than
+    64 MiB and more than the archive's own size.
     """
     size = stream.seek(0, io.SEEK_END)
     archive = zipfile.ZipFile(stream)

@@ -112,6 +112,7 @@ def limit_threads(count: int) -> None:
 
 
 def _open_zarr(place: Place, source: str) -> Stored:
+    """Open an array of a Zarr store, as `open_store` does."""
     zarr = _import("zarr", "a Zarr store")
     root = _open_root(zarr, place)
     if isinstance(root, zarr.Array):
@@ -167,6 +168,7 @@ def list_others(place: Place) -> list[str]:
 
 
 def _open_hdf5(place: Place, source: str) -> Stored:
+    """Open an array of an HDF5 file, as `open_store` does."""
     h5py = _import("h5py", "an HDF5 file")
     with open_regular(place.path) as stream:
         version = Opened.describe(stream, source, Path(place.path))
@@ -189,9 +191,9 @@ def _open_hdf5(place: Place, source: str) -> Stored:
 
 
 def _require_whole(array: Any, source: str) -> None:
-    """Raise `DataError` if a dataset has no shape, is damaged, or lies in other files without leave to follow.
+    """Raise `DataError` if a dataset has no shape, is damaged, or lies in files that must not be followed.
 
-    Where they are followed, those of the other files that exist must be regular files.
+    If `Stores.rules.follows_links` is set, the other files, where they exist, must be regular files.
     """
     if array.shape is None:
         raise DataError(f"{source} is a dataset without a shape, which holds nothing")
@@ -326,6 +328,8 @@ def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Store
     values : ndarray
     like : Stored or None
         The array from which format, chunks, compression and attributes are taken; None for the defaults.
+
+    The exceptions are those of `create_array`.
     """
     array = create_array(folder, key, values.shape, values.dtype, like)
     written = Stored(str(folder), array, tuple(array.shards or array.chunks), StoreVersion.describe("", None))

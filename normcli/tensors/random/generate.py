@@ -141,6 +141,7 @@ def draw_affine(
 
 
 def _draw(recipe: Recipe, count: int) -> NDArray[Any]:
+    """Draw `count` values of a recipe, in the stream's dtype, after the values that it skips."""
     if recipe.dist == "arange":
         return np.arange(count) + ((recipe.bounds[0] or 0) + recipe.skip)
     stream = make_stream(recipe.rng, recipe.seed)
@@ -159,6 +160,7 @@ def _draw(recipe: Recipe, count: int) -> NDArray[Any]:
 
 
 def _draw_from(stream: NumpyStream | TorchStream, recipe: Recipe, count: int) -> NDArray[Any]:
+    """Draw the next `count` values of a recipe's distribution from a stream."""
     low, high = recipe.bounds
     if low is None or high is None:
         return stream.normal(count, recipe.dtype)

@@ -54,7 +54,15 @@ class Lines:
     """The rows of a delimited text file, as `tables.TextRows`.
 
     A record is a line, or several lines if a quoted cell contains line ends. Blank lines are skipped, unless
-    the table has one column: there a blank line is an empty cell, except at the end of the file.
+    the table has one column: there a blank line is an empty cell, except at the end of the file. If the options
+    have no delimiter, `usual` is tried first.
+
+    Raises
+    ------
+    DataError
+        If the file is empty or no text table.
+    UsageError
+        If decimal point and separator of thousands are the same.
     """
 
     is_picked = False

@@ -49,7 +49,7 @@ class Numerals(NamedTuple):
     thousands: str | None = None
 
     def simplify(self, cell: str) -> str:
-        """Return the text of a cell in Python's notation of numbers; a text that is no number is no guide."""
+        """Return the text of a cell in Python's notation of numbers; other texts may be changed, too."""
         text = cell.strip()
         if self.is_grouped(text):
             text = re.sub(SEPARATORS[str(self.thousands)], "", text)
