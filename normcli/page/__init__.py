@@ -55,10 +55,10 @@ _KNOBS = ("x", "gamma", "beta", "eps")
 
 
 def write(document: Document, stream: TextIO, view: View) -> None:
-    """Write a document as one HTML page that loads nothing.
+    """Write one page, without network: results of norms that can be explored, a list, or an answer as it is.
 
-    If the document has a method `page`, the page shows results of norms, which a script lets readers explore;
-    if it has a method `listing`, a list whose entries open; else its sections.
+    A document with a method `page` is shown as results, which a script lets readers explore; one with a method
+    `listing` as a list whose entries open; any other as its sections. The first line is a help text.
     """
     make_page = getattr(document, "page", None)
     if make_page is not None:
