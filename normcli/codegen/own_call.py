@@ -144,7 +144,6 @@ def _fill_places(
     places: dict[str, object] = {
         "eps": spec.eps or 0.0,
         "axes": write_axes(axes),
-        "axis": write_axes(axes),
         "axis_list": list(axes),
         "first": axes[0] if axes else 0,
         "lengths": lengths,
@@ -168,8 +167,7 @@ def _fill_places(
             f"has_{name}": f"{name} is not None" if name in own else False,
         }
     if window is not None:
-        alpha = window.alpha / window.divisor * (window.size if call.convention.divides_alpha else 1)
-        if window.divisor == window.size and call.convention.divides_alpha:
-            alpha = window.alpha
+        divisor = window.size if call.convention.divides_alpha else 1
+        alpha = window.alpha if divisor == window.divisor else window.alpha / window.divisor * divisor
         places |= {**window._asdict(), "alpha": alpha, "radius": window.size // 2}
     return places

@@ -207,8 +207,7 @@ def format_further(page: Page, view: View) -> str:
     if page.further is None:
         return ""
     parts = [] if page.picture is None else [_format_picture(page.picture)]
-    for section in translate_sections(page.further(view)):
-        parts += format_section(section)
+    parts += _format_sections(page.further(view))
     return f'<section id="further" aria-label="{translate("Step by step")}">{"".join(parts)}</section>'
 
 

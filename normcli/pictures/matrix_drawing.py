@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from normcli.documents.excerpt import Positions
+from normcli.documents.matrix_blocks import caption_matrices
 from normcli.documents.scene import (
     ASCENT,
     Panel,
@@ -105,9 +106,7 @@ class MatrixDrawing:
         if self._drawers:
             drawers = ", in it one for each ".join(self._names[:-1])
             return f"a drawer for each {drawers}; {self._names[-1]} to the right"
-        rows = f"rows {self._names[-2]}, columns {self._names[-1]}"
-        outer = " ".join(self._names[:-2])
-        return f"{rows}, a matrix for each {outer}" if outer else rows
+        return caption_matrices(self._names)
 
     def _nest(self, place: tuple[int, ...], *, heads: bool = True) -> Panel:
         """Return the drawing of all cells at a place along the first axes: frames or drawers, or one matrix.

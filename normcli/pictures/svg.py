@@ -61,11 +61,6 @@ def write(scene: Scene, stream: BinaryIO) -> None:
         stream.write(f"{piece}\n".encode())
 
 
-def format_light(scene: Scene) -> str:
-    """Return a scene as the text of an SVG for light backgrounds, without a theme for dark ones."""
-    return "\n".join(_format_scene(scene, themed=False))
-
-
 def format_shapes(shapes: Sequence[Shape]) -> Iterator[str]:
     """Yield shapes as elements of an SVG; their colours come from its style, by class."""
     for shape in shapes:
@@ -223,7 +218,7 @@ def write_png(scene: Scene, stream: BinaryIO) -> None:
 
     import resvg_py
 
-    svg = format_light(scene)
+    svg = "\n".join(_format_scene(scene, themed=False))
     others = find_chinese_fonts() if holds_chinese(svg) else None
     if others is not None:
         svg = _choose_family(svg, others.family)

@@ -207,7 +207,6 @@ def _format_name(request: Request, row: Norm) -> str:
     parts = [row.name]
     for option in sorted(OPTIONS, key=lambda option: option.name == "layout"):
         value = getattr(request, option.name)
-        default = getattr(row, option.name, None) if option.is_of else None
-        if value not in (None, option.default if default is None else default):
+        if value not in (None, option.find_default(row)):
             parts.append(f"{option.word}={option.format(value)}")
     return ":".join(parts)

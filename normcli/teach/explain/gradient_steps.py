@@ -15,13 +15,12 @@ from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.rounding import widen
 from normcli.teach.explain.story import (
-    ABOUT_MEAN,
-    ABOUT_ZERO,
+    BEYOND,
     SIGMA,
+    SYMBOLS,
     LazyTerms,
     NoNumberError,
     StoryStep,
-    X,
     enumerate_words,
     name_length,
 )
@@ -59,20 +58,6 @@ WORDS = {
     "x̂": "x̂", "y": "y", "norm(x)": "the norm's result", "x": "the product",
 }  # fmt: skip
 """Name in a definition → its words in sentences."""
-
-SYMBOLS = {
-    "mean": Symbol("μ", r"\mu"), "var": ABOUT_MEAN.square, "√var": ABOUT_MEAN.root, "std": ABOUT_MEAN.root,
-    "ms": ABOUT_ZERO.square, "√ms": ABOUT_ZERO.root, "rms": ABOUT_ZERO.root, "Σx²": ABOUT_ZERO.squares,
-    "divisor": Symbol("d", "d"), "base": Symbol("base", r"\mathrm{base}"),
-    "x": X, "x̂": Symbol("x̂", r"\hat{x}"), "y": Symbol("y", "y"),
-    "dy": Symbol("dy", "dy", "dy"), "gamma": Symbol("γ", r"\gamma", "gamma"),
-    "beta": Symbol("β", r"\beta", "beta"), "n": Symbol("n", "n"), "eps": Symbol("ε", r"\varepsilon"),
-    "k": Symbol("k", "k"), "u": Symbol("u", "u"), "v": Symbol("v", "v"),
-    "alpha": Symbol("α", r"\alpha"), "exponent": Symbol("exponent", r"\mathrm{exponent}"),
-    "norm(x)": Symbol("norm(x)", r"\mathrm{norm}(x)"), "x₀": Symbol("x₀", "x_0", "x0"),
-    "size": Symbol("size", r"\mathrm{size}"), "share": Symbol("share", r"\mathrm{share}", "share"),
-}  # fmt: skip
-"""Name in a definition or of a statistic → its symbol in formulas."""
 
 _DX = Symbol("dx", "dx")
 _SLOPE = Symbol("act′(z)")
@@ -172,9 +157,9 @@ class BackwardSteps(StepList):
                 continue
             words = WORDS[link.name]
             if link.formula is None:
-                self.steps.append(
-                    StoryStep("slope", f"The loss does not change with {words}{self._say_why(link)}.")
-                )
+                floored = any(isinstance(each.formula, Maximum) for each in self.chain.shared)
+                why = ", as eps is the larger" if floored and self.spec.eps else ""
+                self.steps.append(StoryStep("slope", f"The loss does not change with {words}{why}."))
                 continue
             through = enumerate_words(
                 ["every value" if n in {"y", *self.chain.between} else WORDS[n] for n in link.through]
@@ -183,11 +168,6 @@ class BackwardSteps(StepList):
                 StoryStep("slope", f"How the loss changes with {words}: through {through}."), link
             )
             self.numbers.shared[name_slope(link.name)] = found
-
-    def _say_why(self, link: Link) -> str:
-        """Return the reason why the loss does not change with a name, to end a sentence; "" if unknown."""
-        floored = any(isinstance(each.formula, Maximum) for each in self.chain.shared) and self.spec.eps
-        return ", as eps is the larger" if floored else ""
 
     def _lead_to_norm(self, outcome: Outcome) -> None:
         """Add the derivatives with respect to x̂ and the result before a gate, after the gate's own steps."""
@@ -276,7 +256,7 @@ class BackwardSteps(StepList):
             shown = self._show(link.formula, own)
             worked = self._work(shown)
         except ArithmeticError:
-            self._stop(step._replace(sentence=f"{step.sentence} It is beyond float64."))
+            self._stop(step._replace(sentence=f"{step.sentence} {BEYOND}"))
         formula = rename(link.formula, self._symbols)
         symbol = step.symbol or self._symbols[name_slope(link.name)]
         chain = [shown, *([] if worked == shown else [worked])]

@@ -99,33 +99,21 @@ MOST_WHOLE = 2**50
 
 BEYOND = "It is beyond float64."
 
-X = Symbol("x", "x", "x")
+X, SIGMA, RMS = Symbol("x", "x", "x"), Symbol("σ", r"\sigma"), Symbol("rms", r"\mathrm{rms}")
 
-
-SIGMA = Symbol("σ", r"\sigma")
-
-
-class SquareSymbols(NamedTuple):
-    """Symbols of a mean square, its root and its sum of squares, and a sentence on the sum."""
-
-    square: Symbol
-    root: Symbol
-    squares: Symbol
-    sentence: str
-
-
-ABOUT_ZERO = SquareSymbols(
-    Symbol("ms", r"\mathrm{ms}"),
-    Symbol("rms", r"\mathrm{rms}"),
-    Symbol("Σx²", r"\sum x^2"),
-    "The squares, and their sum.",
-)
-ABOUT_MEAN = SquareSymbols(
-    Symbol("σ²", r"\sigma^2"),
-    Symbol("σ", r"\sigma"),
-    Symbol("Σ(x − μ)²", r"\sum (x - \mu)^2"),
-    "The squared deviations from the mean, and their sum.",
-)
+SYMBOLS = {
+    "mean": Symbol("μ", r"\mu"), "var": Symbol("σ²", r"\sigma^2"), "√var": SIGMA, "std": SIGMA,
+    "ms": Symbol("ms", r"\mathrm{ms}"), "√ms": RMS, "rms": RMS, "Σx²": Symbol("Σx²", r"\sum x^2"),
+    "divisor": Symbol("d", "d"), "base": Symbol("base", r"\mathrm{base}"),
+    "x": X, "x̂": Symbol("x̂", r"\hat{x}"), "y": Symbol("y", "y"),
+    "dy": Symbol("dy", "dy", "dy"), "gamma": Symbol("γ", r"\gamma", "gamma"),
+    "beta": Symbol("β", r"\beta", "beta"), "n": Symbol("n", "n"), "eps": Symbol("ε", r"\varepsilon"),
+    "k": Symbol("k", "k"), "u": Symbol("u", "u"), "v": Symbol("v", "v"),
+    "alpha": Symbol("α", r"\alpha"), "exponent": Symbol("exponent", r"\mathrm{exponent}"),
+    "norm(x)": Symbol("norm(x)", r"\mathrm{norm}(x)"), "x₀": Symbol("x₀", "x_0", "x0"),
+    "size": Symbol("size", r"\mathrm{size}"), "share": Symbol("share", r"\mathrm{share}", "share"),
+}  # fmt: skip
+"""Name in a definition or of a statistic → its symbol in formulas."""
 
 
 def name_length(p: float) -> Symbol:

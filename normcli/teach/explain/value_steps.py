@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from normcli.norms.grid import ONLY_GROUP
 from normcli.teach.explain.statistic_steps import StatisticSteps
-from normcli.teach.explain.story import BEYOND, NoNumberError, Story, StoryStep, enumerate_words
+from normcli.teach.explain.story import BEYOND, SYMBOLS, NoNumberError, StoryStep, enumerate_words
 from normcli.teach.explain.surrounding_steps import list_activation, name_factor
 from normcli.teach.formulas.definitions import scale_and_shift
 from normcli.teach.formulas.expression import Constant, Difference, Product, Quotient, Symbol
@@ -16,34 +16,14 @@ from normcli.teach.value_index import format_index
 
 if TYPE_CHECKING:
     from normcli.numerics.elements.gate import Gated
-    from normcli.teach.explain.measured_group import MeasuredGroup, Outcome
+    from normcli.teach.explain.measured_group import Outcome
 
-_X_HAT, _Y = Symbol("x̂", r"\hat{x}"), Symbol("y", "y")
+_X_HAT, _Y = SYMBOLS["x̂"], SYMBOLS["y"]
 
 
 def name_group(name: str) -> str:
     """Return the words for a group at the beginning of a sentence: `The group c=1`, `The only group`."""
     return "The only group" if name == ONLY_GROUP else f"The group {name}"
-
-
-def build_story(group: MeasuredGroup, at: tuple[int, ...] | None = None, *, running: bool = False) -> Story:
-    """Return the steps that lead from a group's values to its normalized ones.
-
-    Parameters
-    ----------
-    group : MeasuredGroup
-        The group, with the values to show.
-    at : tuple of int or None
-        The index of the value to explain; None to explain the whole group.
-    running : bool
-        Whether the statistics are running statistics, not the group's own.
-
-    Notes
-    -----
-    Statistics are taken from the group's result. Sums are exact fractions; in a group of more than
-    `MOST_TERMS` values they are calculated from the statistics.
-    """
-    return Story(group.plan, group, at, StepList(group, running=running).build(), running)
 
 
 class StepList(StatisticSteps):
