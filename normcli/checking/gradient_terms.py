@@ -182,7 +182,7 @@ MOVED_EPS: Mapping[EpsMode | None, EpsMode] = {EpsMode.INSIDE: EpsMode.OUTSIDE, 
 
 @np.errstate(all="ignore")
 def add_eps(square: Floats, eps: float | Floats, mode: EpsMode | None) -> Floats:
-    """Return the divisor for a variance or mean square and an eps, at the place of eps that `mode` says.
+    """Return the divisor for a variance or mean square and an eps, whose place in the divisor is `mode`.
 
     It is √(square + eps), √square + eps or √max(square, eps); for any other mode, and None, max(√square, eps).
     """

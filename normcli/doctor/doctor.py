@@ -189,6 +189,7 @@ class _Ward(Passes):
         return gamma, beta
 
     def _examine_rows(self, here: Examination, numbers: Integers, rows: Values, affine: Affine) -> None:
+        """Add to `here` the errors and lost variances of all computations for rows of the groups `numbers`."""
         differs = (rows != rows[:, :1]).any(axis=1) if self.formula.centres else (rows != 0).any(axis=1)
         measured = []
         for accumulation in self.accumulations:
@@ -292,7 +293,7 @@ def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tupl
 
 
 def compare_rows(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
-    """Return the distances of rows from the exact ones, with `limits` as the tolerance.
+    """Return the distances of rows from the exact rows, with `limits` as the tolerance.
 
     `numbers` has the number of each row's group.
     """

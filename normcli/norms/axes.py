@@ -65,6 +65,7 @@ _PLACES = {
 
 
 def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes that a rule reduces, of all axes `every`; raise `UsageError` if they cannot be known."""
     if rule in _PLACES:
         return every[_PLACES[rule]]
     if rule in (AxesRule.CHANNEL, AxesRule.CHANNEL_WINDOW):

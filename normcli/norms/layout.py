@@ -38,7 +38,7 @@ class Layout(NamedTuple):
     letters : str or None
         One letter per axis in upper case, or None if the axes have numbers only.
     channel_last : bool
-        Whether the channel is the last axis if there are no names; otherwise it is axis 1 then.
+        Whether the channel of a tensor without names of axes is the last axis; otherwise it is axis 1.
     words : tuple of str or None
         The names of the axes if they are words, as in an xarray `DataArray` (`letters` is None then), or None.
     """
