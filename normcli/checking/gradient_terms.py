@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 class GradientTerms(NamedTuple):
     """The terms of a norm's gradients, as arrays that broadcast to the plan's view of x.
 
+    The gradient is dx = (g − A − w · B) / D, with A = mean(g) and the divisor D.
+
     Parameters
     ----------
     dy, gamma : ndarray
@@ -42,7 +44,7 @@ class GradientTerms(NamedTuple):
     w : ndarray
         x − mean.
     divisor : ndarray
-        D.
+        The divisor D of each group.
     slope : ndarray
         w · B / Σ g · w, the factor of the sum Σ g · w in w · B; 0 if the divisor does not depend on x.
     skew : ndarray or float

@@ -49,7 +49,8 @@ TOGETHER, MOST_VALUES = 64, 1 << 22
 def require_summed_statistics(plan: Plan) -> None:
     """Raise `UsageError` unless a norm's statistics are sums of values or squares over whole groups.
 
-    It is raised for norms by order of values, without a step, of matrices, windows, and with p other than 2.
+    It is raised for norms that go by the order of values, that leave out centring or division, of matrices or
+    windows, and with p other than 2.
     """
     norm, spec = plan.norm, plan.spec
     if norm.is_by_order:

@@ -196,7 +196,7 @@ def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
 
 
 def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
-    """Yield a candidate with eps inside the root, and with eps outside, without its own place of eps.
+    """Yield a candidate with eps inside the root, and with eps outside, except for its own place of eps.
 
     Nothing for norms without eps.
     """

@@ -198,7 +198,7 @@ def name_layout(dimensions: Sequence[str]) -> str | None:
 
 
 def find_layout(dimensions: Sequence[str] | None) -> str | None:
-    """Return the layout text for a file's names of axes; None without names, or if they are no valid layout."""
+    """Return the layout text for a file's names of axes; None without names, or if the names are no layout."""
     text = None if dimensions is None else name_layout(dimensions)
     try:
         make_layout(text, len(dimensions or ()))

@@ -168,9 +168,9 @@ def recover(case: Case) -> tuple[Claim, ...]:
 
 
 def _try_beta(case: Case) -> Iterator[Found]:
-    """Yield the findings with another beta of which all of y is the result, for an x with constant groups.
+    """Yield the findings that all of y is right with another beta, for an x whose groups have equal values.
 
-    Nothing without beta, and if y has no more values than beta.
+    Nothing if no beta was given, or if y has no more values than beta.
     """
     if case.has_beta and case.y.size > case.beta.size:
         found = [one for one in try_all(case, PARAMETERS) if one.share == 1.0]

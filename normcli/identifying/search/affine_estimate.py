@@ -186,7 +186,10 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
 
 
 def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
-    """Whether gamma and beta fit with some likely eps: no finite y is off by more than `most`."""
+    """Whether gamma and beta fit with some likely eps: no finite y is off by more than `most`.
+
+    `plain` is the hypothesis without gamma and beta.
+    """
     least = float(np.square(plain.sample.standard.size.min(initial=math.inf)))
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
     counted = np.isfinite(target.y)

@@ -245,7 +245,7 @@ class Samples:
         return placed.allow(actual, self.scope.dtype, level)
 
     def tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
-        """Return the bound on the error of each sampled value of y at a level, with the model's lowest eps."""
+        """Return the bound on the error of each sampled y, with the precision of a level and the lowest eps."""
         sample, eps = hypothesis.sample, hypothesis.model.low
         placed, noise = sample.place(hypothesis.affine), measure_noise(sample.standard, level)
         with np.errstate(all="ignore"):
