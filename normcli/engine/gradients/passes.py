@@ -21,7 +21,7 @@ from normcli.norms.rules import Centre
 from normcli.numerics.gradients.in_doubles import (
     differentiate_in_doubles,
 )
-from normcli.numerics.gradients.in_fractions import round_exactly, take_sum
+from normcli.numerics.gradients.in_fractions import round_exactly
 from normcli.numerics.gradients.rows import multiply_gradient
 from normcli.numerics.gradients.sums import GradientSums
 
@@ -234,7 +234,7 @@ class GroupBackwardPasses(GradientTiles):
 
     def _take_exactly(self, chosen: list[int], bits: int) -> list[Bounded]:
         """Return the derivatives with respect to some betas, from their exact sums; `bits` is not used."""
-        return [(take_sum(self.exact_sums.beta, place), Fraction(0)) for place in chosen]
+        return [(self.exact_sums.beta.recall(place), Fraction(0)) for place in chosen]
 
     def _locate_groups(self, band: Band) -> Integers:
         """Return the index of the gamma of each group of a band."""

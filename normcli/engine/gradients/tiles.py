@@ -9,7 +9,6 @@ import numpy as np
 
 from normcli.numerics.deciding import PAIRS
 from normcli.numerics.gradients.in_doubles import SECOND_ORDER, U
-from normcli.numerics.gradients.sums import take_exactly
 from normcli.numerics.gradients.values import KnownGradients, round_known
 from normcli.numerics.pairs import Pair, map_arrays, two_sum
 from normcli.numerics.sums.fixed_point import Fixed
@@ -242,7 +241,7 @@ class ParameterSums:
         found, undecided = np.empty(len(special), dtype), np.zeros(len(special), np.bool_)
         for start in range(0, len(special), _PIECE):
             part = slice(start, start + _PIECE)
-            value, inexact, lost = take_exactly(Fixed(fixed.digits[:, part], fixed.low)).round()
+            value, inexact, lost = fixed.take(part).integers().round()
             error = np.where(inexact, PAIRS.error * np.abs(value.hi), 0.0) + self.errors[name][part]
             if name == "gamma":
                 lost = lost | self.unclear[part]

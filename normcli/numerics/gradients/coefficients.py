@@ -32,7 +32,7 @@ import numpy as np
 
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.deciding import GRADIENT_POWER, PAIR
-from normcli.numerics.gradients.sums import is_moderate, needs_decimals, take_exactly
+from normcli.numerics.gradients.sums import is_moderate, needs_decimals
 from normcli.numerics.pairs import (
     Pair,
     invert_pair,
@@ -45,12 +45,14 @@ from normcli.numerics.pairs import (
 )
 from normcli.numerics.powers import take_root
 from normcli.numerics.statistics.divisor import add_eps, find_freedom
+from normcli.numerics.sums.scaled_integers import ScaledIntegers
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
-    from normcli.numerics.gradients.sums import GradientSums, RoundedNumbers
+    from normcli.numerics.gradients.sums import GradientSums
+    from normcli.numerics.sums.scaled_integers import RoundedNumbers
 
 _LEAST, _LARGEST = 2.0**-400, 2.0**400
 """Groups with a coefficient that is not between these, nor 0, are calculated exactly."""
@@ -134,9 +136,8 @@ def find_p(plan: Plan) -> float:
 def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
     """Return the coefficients of groups from their exact sums."""
     zero = np.zeros(sums.count.shape)
-    totals, powers, gradients, products = map(
-        take_exactly, (sums.totals, sums.powers, sums.gradients, sums.products)
-    )
+    every = sums.totals, sums.powers, sums.gradients, sums.products
+    totals, powers, gradients, products = (fixed.integers() for fixed in every)
     times = np.ones_like(sums.count)
     centre, centre_error, mean, mean_error = Pair(zero, zero), zero, Pair(zero.copy(), zero), zero
     extreme = np.zeros(zero.shape, np.bool_)
@@ -144,8 +145,9 @@ def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
         times, quotients = sums.count, (totals.divide(sums.count), gradients.divide(sums.count))
         (centre, centre_error), (mean, mean_error) = map(_bound, quotients)
         extreme = quotients[0].lost | quotients[1].lost
-        powers = powers.subtract_product(sums.count, totals, totals)
-        products = products.subtract_product(sums.count, totals, gradients)
+        count = ScaledIntegers(sums.count.astype(object), 0)
+        powers = powers.multiply(count).subtract(totals.multiply(totals))
+        products = products.multiply(count).subtract(totals.multiply(gradients))
     power, product, parts = powers.round(), products.round(), products.divide(times)
     extreme = extreme | power.lost | product.lost | parts.lost
     found, share = _solve(plan, sums, power.value, product.value, times.astype(np.float64)), parts.value

@@ -20,7 +20,6 @@ from normcli.numerics.powers import raise_exactly
 from normcli.numerics.rational import ROOT_BITS, add_eps, find_root, scale
 from normcli.numerics.rounding import store
 from normcli.numerics.statistics.divisor import find_freedom
-from normcli.numerics.sums.fixed_point import Fixed
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -185,7 +184,7 @@ def solve_exactly(
             mean_error=gated.mean_error, product_error=gated.product_error, steepness_error=steep
         )
     total, power, gradient, product = (
-        take_sum(fixed, group) for fixed in (sums.totals, sums.powers, sums.gradients, sums.products)
+        fixed.recall(group) for fixed in (sums.totals, sums.powers, sums.gradients, sums.products)
     )
     count, zero = int(sums.count[group]), Fraction(0)
     if plan.norm.centre is not Centre.MEAN:
@@ -285,12 +284,6 @@ def sum_powers(sizes: Sequence[Fraction], p: float, bits: int = ROOT_BITS) -> Fr
     if p < 0.0 and not all(sizes):
         return None
     return sum((raise_exactly(size, p, bits) for size in sizes if size), Fraction(0))
-
-
-def take_sum(fixed: Fixed, group: int) -> Fraction:
-    """Return the exact sum of one group."""
-    (integer,), exponent = Fixed(fixed.digits[:, group : group + 1], fixed.low).integers()
-    return scale(Fraction(integer), exponent)
 
 
 def round_fractions(values: Sequence[Fraction | None], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -87,7 +87,7 @@ class Moments:
                 return sums.mean(), None
             if plan.norm.divisor.about_mean:
                 return sums.mean(), sums.scatter() / freedom
-            return Fraction(0), sums.sum_squares() / freedom
+            return Fraction(0), sums.square / freedom
 
         faint = (np.abs(self.mean.hi) < FAINT) & (self.mean.hi != 0.0) & np.isfinite(square.hi)
         return resolve(plan, self.mean, square, error, self.undecided | faint, ask, plan.spec.zero_rule)

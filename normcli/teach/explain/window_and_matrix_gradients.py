@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.sn.gradients import CANCELLED, find_sigma_gradient
+from normcli.engine.sn.gradients import find_sigma_gradient
 from normcli.engine.sn.passes import lay_matrix
 from normcli.norms.options import list_own_options
 from normcli.teach.explain.gradient_steps import WORDS, BackwardSteps
@@ -140,7 +140,7 @@ class MatrixBackwardSteps(BackwardSteps):
         if by_sigma is None:
             sentence = "Two of the singular values are equally large: there is no derivative."
             self._stop(StoryStep("no derivative", sentence))
-        u, v = by_sigma.list_vectors()
+        u, v = by_sigma.list_vectors(iteration)
         if iteration is None:
             left, right = (format_vector(np.array(vector, np.float64)) for vector in (u, v))
             sentence = f"The singular vectors of σ have the length 1: u = {left} and v = {right}."
@@ -150,6 +150,10 @@ class MatrixBackwardSteps(BackwardSteps):
         places = lay_matrix(self.plan, np.arange(self.group.count))
         known = {**known, "sigma": by_sigma.sigma, "divisor": by_sigma.sigma}
         return _MatrixNumbers(self.chain, arrays, known, (places, u, v))
+
+
+_CANCELLED = 140
+"""Bits by which a sum is smaller than its terms where nothing but the rounding of u and v is left of it."""
 
 
 class _MatrixNumbers(Numbers):
@@ -184,5 +188,5 @@ class _MatrixNumbers(Numbers):
         found = super().work_out(expression, own)
         if own and isinstance(expression, Sum | Difference):
             largest = max(abs(super(_MatrixNumbers, self).work_out(part, own)) for part in expression.parts)
-            return found if abs(found) * 2**CANCELLED > largest else Fraction(0)
+            return found if abs(found) * 2**_CANCELLED > largest else Fraction(0)
         return found
