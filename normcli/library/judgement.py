@@ -69,8 +69,8 @@ class Judgement(Generic[Found]):
     document : Document
         The report, for any writer.
     diagnosis : Diagnosis or None
-        What made the tensor: `verdict`, `cause`, `evidence`, `alternatives`, `remedy`, `next_step` and `fault`.
-        None for an audit, and for a check that has nothing to say.
+        The findings on what made the tensor: `verdict`, `cause`, `evidence`, `alternatives`, `remedy`,
+        `next_step` and `fault`. None for an audit, and for a check that has nothing to say.
     warnings : sequence of Degeneracy or str
         The kinds of degenerate groups that the input of a check has; each as text is a line.
     """
