@@ -325,8 +325,7 @@ class _VerbOfNorms(CommandGroup):
             ("NORM …", "norm") if verb.find_folder is None else ("NORM|DIR …", "norm or folder")
         )
         super().__init__(verb.name, subcommand_metavar=metavar, no_args_is_help=False, **settings)
-        self._make_norm_command, self._find_folder = cache(verb.make_norm_command), verb.find_folder
-        self._without_norm = verb.without_norm
+        self._make_norm_command, self._verb = cache(verb.make_norm_command), verb
         self.others = ()
         self.params.append(LANGUAGE)
 
@@ -338,8 +337,8 @@ class _VerbOfNorms(CommandGroup):
             )
         known = {*ctx.help_option_names, *(name for param in self.params for name in param.opts)}
         if args and args[0].startswith("-") and args[0].partition("=")[0] not in known:
-            if self._without_norm:
-                return super().parse_args(ctx, [self._without_norm, *args])
+            if self._verb.without_norm:
+                return super().parse_args(ctx, [self._verb.without_norm, *args])
             raise click.UsageError(
                 f"{ctx.info_name} needs a norm first: normcli {ctx.info_name} NORM {args[0]} …; the norms are "
                 f"{', '.join(NORMS)}",
@@ -351,15 +350,15 @@ class _VerbOfNorms(CommandGroup):
         """Return the command of a norm (name, alias or preset), of `without_norm` or of a folder; else None."""
         if cmd_name.lower() in BY_ANY_NAME:
             return self._make_norm_command(cmd_name)
-        if cmd_name == self._without_norm:
+        if cmd_name == self._verb.without_norm:
             return cast("click.Group", ctx.find_root().command).get_command(ctx.find_root(), cmd_name)
-        return None if self._find_folder is None else self._find_folder(cmd_name)
+        return None if self._verb.find_folder is None else self._verb.find_folder(cmd_name)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """Return the norms that begin with a text, and folders if the verb takes them."""
         from click.shell_completion import CompletionItem
 
-        folders = [] if self._find_folder is None else [CompletionItem(incomplete, type="dir")]
+        folders = [] if self._verb.find_folder is None else [CompletionItem(incomplete, type="dir")]
         return [*super().shell_complete(ctx, incomplete), *folders]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

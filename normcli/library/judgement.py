@@ -19,7 +19,8 @@ from normcli.documents.plan_header import name_inputs
 from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.grouped_diagnosis import diagnose_groups
 from normcli.identifying.identify import identify
-from normcli.identifying.question import Identification, Kind
+from normcli.identifying.models.matrix_model import find_start
+from normcli.identifying.question import Identification, Kind, Question
 from normcli.identifying.usual_norm import identify_gated
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document
     from normcli.golden.golden import Golden
     from normcli.identifying.grouped_check import GroupedTable
-    from normcli.identifying.question import Diagnosis, Question
+    from normcli.identifying.question import Diagnosis
     from normcli.norms.conventions import RunningRule
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
@@ -254,6 +255,31 @@ def judge_running(
     found = [*check_running(before, list(results), rule, actual, tolerate)]
     answer = RunningVerdict(results[0].plan.norm.name, names, found)
     return Judgement(answer.ok, found, answer)
+
+
+def ask(
+    tensors: tuple[Tensor, Tensor], affine: Mapping[str, NDArray[Any] | None], request: Request
+) -> Question:
+    """Return the question which norm made a tensor of another one.
+
+    Parameters
+    ----------
+    tensors : pair of Tensor
+        The input, and the tensor that is identified.
+    affine : mapping of str to ndarray or None
+        Gamma and beta; None, or missing, for one that is not known.
+    request : Request
+        The layout, and `u` or `v`, from which power iterations may have started.
+
+    Raises
+    ------
+    NormError
+        If the layout is of other axes, or an array does not fit.
+    """
+    x, y = (tensor.values for tensor in tensors)
+    make_layout(request.layout, x.ndim)  # which refuses one of other axes
+    start = find_start(request)
+    return Question(x, y, affine.get("gamma"), affine.get("beta"), layout=request.layout, start=start)
 
 
 def judge_tensor(

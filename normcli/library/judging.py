@@ -12,11 +12,8 @@ from normcli.checking.check import NORMALIZED, Checked, fit_actual
 from normcli.checking.ulp import choose_tolerance
 from normcli.errors import DataError, UsageError
 from normcli.identifying.grouped_check import GroupedTable
-from normcli.identifying.models.matrix_model import find_start
-from normcli.identifying.question import Identification, Question
 from normcli.library.intake import group_rows, refuse_groups
-from normcli.library.judgement import Judgement, judge, judge_rows, judge_tensor
-from normcli.norms.layout import make_layout
+from normcli.library.judgement import Judgement, ask, judge, judge_rows, judge_tensor
 from normcli.norms.request import Choices, Request
 from normcli.norms.table import find_norm
 from normcli.results.arguments import read_arguments, read_numbers
@@ -27,6 +24,7 @@ from normcli.tensors.tensor import Tensor
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from normcli.identifying.question import Identification
     from normcli.norms.rules import NormName
 
 
@@ -163,13 +161,9 @@ def identify(
     >>> best.norm, best.axes, best.eps
     ('ln', (1,), 1e-05)
     """
-    taken, theirs = take(x, "x"), read_numbers(actual, "actual")
+    taken = take(x, "x")
+    tensors = Tensor(taken.values, "x"), Tensor(read_numbers(actual, "actual"), "actual")
     given = {name: read_numbers(a, name) for name, a in (("gamma", gamma), ("beta", beta)) if a is not None}
-    layout = layout or taken.layout
-    make_layout(layout, taken.values.ndim)  # which refuses one of other axes
     wanted = None if norm is None else find_norm(norm)[0].name
-    start = find_start(Request.collect("", {"u": u, "v": v}))
-    asked = taken.values, theirs, given.get("gamma"), given.get("beta")
-    question = Question(*asked, layout=layout, start=start)
-    z = None if gate is None else read_numbers(gate, "gate")
-    return judge_tensor(question, (Tensor(taken.values, "x"), Tensor(theirs, "actual")), wanted, z)
+    question = ask(tensors, given, Request.collect("", {"layout": layout or taken.layout, "u": u, "v": v}))
+    return judge_tensor(question, tensors, wanted, None if gate is None else read_numbers(gate, "gate"))

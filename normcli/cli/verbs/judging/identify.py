@@ -53,18 +53,11 @@ def _run(
         raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
     wanted = None if name is None else find_norm(name)[0].name
     from normcli.identifying.identify import identify
-    from normcli.identifying.models.matrix_model import find_start
-    from normcli.identifying.question import Question
-    from normcli.library.judgement import judge_tensor
-    from normcli.norms.layout import make_layout
+    from normcli.library.judgement import ask, judge_tensor
 
     source = load_input(settings)
     tensors = source, load_actual(actual, settings, source.columns)
-    parameters = load_affine(settings.parameters, source.columns)
-    letters, start = settings.request.layout, find_start(settings.request)
-    make_layout(letters, source.values.ndim)  # which refuses one of other axes
-    x, y = (tensor.values for tensor in tensors)
-    question = Question(x, y, parameters.get("gamma"), parameters.get("beta"), layout=letters, start=start)
+    question = ask(tensors, load_affine(settings.parameters, source.columns), settings.request)
     is_quantized = any(settings.quantizing) or any(scales.values())
     gate, z = settings.around.gate, None
     if suggests and (is_quantized or gate is not None):
