@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from normcli.cli.commands import VERBS, CommandGroup
+from normcli.cli.commands import CommandGroup, name_verbs
 from normcli.cli.languages import LANGUAGE, TranslatedContext
 from normcli.cli.parameters.types import FileName
-from normcli.norms.options import OPTIONS
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import BY_ANY_NAME, NORMS, find_norm
 from normcli.printable import agree
@@ -125,17 +124,6 @@ class Verb(NamedTuple):
         return "\n\n".join([summary, f"The norm is {named.norm.title}: {named.norm.summary}.", *rest])
 
 
-_FOREIGN_OPTIONS = {
-    **dict.fromkeys(("--dim", "--dims", "--axis", "--normalized-shape"), "--axes"),
-    **dict.fromkeys(("--num-groups", "--num_groups", "--n-groups"), "--groups"),
-    "--epsilon": "--eps",
-    "--correction": "--ddof",
-}
-"""Frameworks' name of an option → its name here."""
-
-_MOST_VERBS = 4
-"""The most verbs that the error for an unknown option names as having it."""
-
 _MAY_BE_BLANK = "delimiter"
 """The option whose value may be blank: a blank may separate the cells of a table."""
 
@@ -154,7 +142,7 @@ class _Command(click.Command):
             try:
                 given, rest, order = parse(args)
             except click.NoSuchOption as error:
-                _name_verbs(ctx, error.option_name)
+                name_verbs(ctx, error.option_name)
                 raise
             if not ctx.resilient_parsing:
                 _check_given(ctx, given, order)
@@ -173,35 +161,6 @@ class _Command(click.Command):
             which = agree(len(rest), "argument", "arguments")
             raise click.UsageError(f"Got unexpected extra {which} ({' '.join(rest)}){remedy}", ctx)
         return rest
-
-
-def _name_verbs(ctx: click.Context, option: str) -> None:
-    """Raise `NoSuchOption` for an unknown option, with its name here or with the norms or verbs that have it.
-
-    Return if no norm and no verb has such an option.
-    """
-    root, norm = ctx.find_root(), str(ctx.info_name)
-    if option in _FOREIGN_OPTIONS:
-        own = _FOREIGN_OPTIONS[option]
-        raise click.NoSuchOption(option, f"No such option {option!r}; it is {own} here", ctx=ctx)
-    row = next((row for row in OPTIONS if f"--{row.word}" == option), None)
-    if norm.lower() in BY_ANY_NAME and row is not None and not row.belongs_to(find_norm(norm)[0]):
-        having = ", ".join(name for name, other in NORMS.items() if row.belongs_to(other))
-        raise click.NoSuchOption(
-            option, f"No such option {option!r} of {norm}; it is an option of {having}", ctx=ctx
-        )
-    norm = norm if norm.lower() in BY_ANY_NAME else next(iter(NORMS))
-    found = []
-    for name in (norm, *VERBS):
-        command = cast("click.Group", root.command).get_command(root, name)
-        if isinstance(command, click.Group):
-            command = command.get_command(root, norm)
-        params = () if command is None else command.params
-        if any(option in param.opts and not getattr(param, "hidden", False) for param in params):
-            found.append(name)
-    if found:
-        listed = ", ".join(found[:_MOST_VERBS]) + (", …" if len(found) > _MOST_VERBS else "")
-        raise click.NoSuchOption(option, f"No such option {option!r}; it is an option of {listed}", ctx=ctx)
 
 
 def _check_given(ctx: click.Context, given: Mapping[str, Any], order: Sequence[click.Parameter]) -> None:
