@@ -110,12 +110,12 @@ def _choose_outputs(settings: Settings) -> list[Outputs]:
         {"--state": settings.running.state, "--output": answer.output, "--stats-output": answer.stats_output}
     )
     if len(inputs) < 2:
-        return [choose_outputs(answer)]
+        return [choose_outputs(settings)]
     for option, value in (("--print", answer.fields or None), ("--stats-output", answer.stats_output)):
         if value is not None:
             raise UsageError(f"{option} is of one batch; give one --input, not {len(inputs)}")
     if answer.output is None:
-        return [choose_outputs(answer)] * len(inputs)
+        return [choose_outputs(settings)] * len(inputs)
     if answer.output == STANDARD_STREAM:
         raise UsageError(f"-o - is for one batch; of {len(inputs)} the tensors go to a folder: -o DIR{os.sep}")
     files = choose_files_for(inputs, answer)

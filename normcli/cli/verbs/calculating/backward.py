@@ -77,7 +77,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
       normcli backward bn --shape 2,3,4,4 --print dgamma,dbeta
       normcli backward rms -i x.npy --dy dy.npy --gate z.npy -o gradients.npz
     """
-    outputs = choose_outputs(settings.answer)
+    outputs = choose_outputs(settings)
     if outputs.document is not None and outputs.document.format_name not in FORMATS:
         raise UsageError(
             "-o saves dx as .npy, .json, .csv and the like; "

@@ -61,7 +61,7 @@ def _run(settings: Settings, backward: bool, at: str | None, **picture: Any) -> 
       normcli draw gn --groups 2 --shape 4,6,8,8 --values none
       normcli draw bn --shape 2,3,4,4 --backward --at 0,1,2,3 -o reach.svg
     """
-    destination = choose_document_file(settings.answer, PICTURES)
+    destination = choose_document_file(settings, PICTURES)
     chosen = {name: value for name, value in picture.items() if value is not None}
     _check_options(destination, chosen, full=settings.answer.full)
     if at is not None and not backward:

@@ -35,7 +35,7 @@ def normalize_groups(settings: Settings) -> None:
     from normcli.tensors.many import Named
 
     refuse_beside_groups(settings)
-    outputs = choose_outputs(settings.answer)
+    outputs = choose_outputs(settings)
     if outputs.document is not None and outputs.document.format_name in (PAGE, *PICTURES):
         raise UsageError("--by has no page and no picture: leave it out, or write a table")
     tensor = load_file(settings.source.inputs[0], settings)

@@ -124,7 +124,7 @@ def _run(settings: Settings, emit: str | None) -> None:
         settings.refuse("is of one machine; --scheduler and --workers normalize without it", *AROUND)
         normalize_on_cluster(settings)
         return
-    outputs = choose_outputs(settings.answer)
+    outputs = choose_outputs(settings)
     document = outputs.document
     from normcli.answers.calculating.calculation import Answer
 

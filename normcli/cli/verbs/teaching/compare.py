@@ -58,7 +58,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
     NORM --help lists for it. bn:eval alone is evaluated: with the running statistics that are given, or as they
     begin, mean 0 and variance 1.
     """
-    destination = choose_document_file(settings.answer, (*WRITERS, *PICTURES))
+    destination = choose_document_file(settings, (*WRITERS, *PICTURES))
     norms, files = _tell_files(words)
     settings = settings._replace(source=settings.source._replace(inputs=(*files, *settings.source.inputs)))
     if len(norms) == 1 and settings.source.residual is not None:
