@@ -19,7 +19,7 @@ from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -53,13 +53,6 @@ class Candidate(NamedTuple):
     request: Request
     way: str
     order: tuple[int, ...]
-
-
-class Attempt(NamedTuple):
-    """A computation and an eps, which is None for norms without eps."""
-
-    computation: Computation
-    eps: float | None
 
 
 class Trial(NamedTuple):
@@ -105,29 +98,32 @@ class Trial(NamedTuple):
         """The dtype of y, in native byte order."""
         return self.actual.dtype.newbyteorder("=")
 
-    def score_all(self) -> Iterator[tuple[Attempt, float]]:
-        """Yield every computation with every usual eps, each with the share of values whose bits it gives.
+    @property
+    def every_eps(self) -> tuple[float | None, ...]:
+        """The norm's eps and the other usual ones; None alone for a norm without eps."""
+        own = self.plan.spec.eps
+        return (None,) if own is None else tuple(dict.fromkeys((own, *COMMON_EPS)))
 
-        A share that is too low to count is replaced by an upper bound of it.
+    def score_all(self) -> Iterator[tuple[list[Computation], Floats]]:
+        """Yield the computations of each accumulation, with the share of values whose bits each gives.
+
+        Shares have the shape (computations, eps), for the eps of `every_eps`. A share that is too low to count
+        is replaced by an upper bound of it.
         """
         formula, has_gamma = RowFormula.of(self.plan), self.affine[0] is not None
-        every = (None,) if formula.eps is None else tuple(dict.fromkeys((formula.eps, *COMMON_EPS)))
         least = LEAST_SHARE
         for accumulation in _list_all(formula):
-            wide, widens = accumulation.widen(self.rows), accumulation.dtype != self.dtype.name
-            moments = accumulation.measure(wide, formula)
-            given = RowElements.of_each(wide, moments, formula, every, self.affine, self.dtype)
+            widens = accumulation.dtype != self.dtype.name
+            given = self.measure(accumulation, self.every_eps)
             casts = [
                 cast for cast in (*CASTS.values(), *FORMS) if cast.differs(widens=widens, has_gamma=has_gamma)
             ]
             computations = [Computation(accumulation, cast) for cast in casts]
-            shares = [self._score(computation, given, least) for computation in computations]
-            least = max(least, *map(max, shares))
-            for number, eps in enumerate(every):
-                for computation, scored in zip(computations, shares, strict=True):
-                    yield Attempt(computation, eps), scored[number]
+            shares = np.stack([self._score(computation, given, least) for computation in computations])
+            least = max(least, float(shares.max()))
+            yield computations, shares
 
-    def _score(self, computation: Computation, given: RowElements, least: float) -> list[float]:
+    def _score(self, computation: Computation, given: RowElements, least: float) -> Floats:
         """Return, for each eps, the share of y's bits that a computation gives, or a bound below `least`."""
         thin = slice(None, None, _THINNED)
         few = self._replace(actual=self.actual[:, thin]).find_equal(computation.write(given.take(thin)))
@@ -136,12 +132,18 @@ class Trial(NamedTuple):
         if likely.size:
             written = computation.write(given.choose(likely))
             shares[likely] = self.find_equal(written).mean(axis=(1, 2))
-        return list(map(float, shares))
+        return np.asarray(shares)
 
-    def write(self, attempt: Attempt) -> Values:
+    def measure(self, accumulation: Accumulation, every: Sequence[float | None]) -> RowElements:
+        """Return the elements of the rows for several eps, with statistics computed in one way."""
+        formula, wide = RowFormula.of(self.plan), accumulation.widen(self.rows)
+        moments = accumulation.measure(wide, formula)
+        return RowElements.of(wide, moments, formula, self.affine, self.dtype, every)
+
+    def write(self, computation: Computation, eps: float | None) -> Values:
         """Return the result of a computation with an eps, of the shape and dtype of the rows of y."""
-        formula = RowFormula.of(self.plan)._replace(eps=attempt.eps)
-        return attempt.computation.run(self.rows, formula, self.dtype, self.affine)
+        written: Values = computation.write(self.measure(computation.accumulation, (eps,)))[0]
+        return written
 
     def count_told(self, computation: Computation) -> float:
         """Return the number of groups that a computation with the norm's default eps does not reproduce.
@@ -165,17 +167,17 @@ class Trial(NamedTuple):
         shift = self.affine[1]
         return rough if shift is None else rough & ~self.find_equal(round_array(shift, self.dtype))
 
-    def describe(self, candidate: Candidate, attempt: Attempt, bits: float) -> Match:
-        """Return a candidate with a computation as a match, with distances from the exact result."""
-        grid, spec, eps = self.plan.grid, self.plan.spec, attempt.eps or 0.0
+    def describe(self, candidate: Candidate, computation: Computation, bits: float) -> Match:
+        """Return a candidate with its eps and computation as a match, with distances from the exact result."""
+        grid, spec, eps = self.plan.grid, self.plan.spec, candidate.request.eps or 0.0
         return Match.of(
             self.plan.norm.name,
             self.actual.astype(np.float64),
-            self._calculate(attempt.eps),
+            self._calculate(candidate.request.eps),
             self.dtype,
             functools.partial(locate_value, grid, self.chosen),
             axes=grid.axes,
-            precision=attempt.computation.accumulation.dtype,
+            precision=computation.accumulation.dtype,
             like=(),
             order=candidate.order,
             groups=grid.groups,

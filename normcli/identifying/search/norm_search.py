@@ -15,7 +15,7 @@ from normcli.identifying.search.affine_estimate import estimate
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import BY_LUCK, Match, rank_matches
 from normcli.identifying.search.match_names import try_plan
-from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, Samples, list_grids
+from normcli.identifying.search.samples import FEW_VALUES, FEWEST_VALUES, MOST_VALUES, Samples, list_grids
 from normcli.identifying.search.screen import ON_ANY_LINE
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.plan import make_plan
@@ -167,15 +167,20 @@ class Search:
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield each sample and affine step that a few groups leave possible at the loosest level."""
-        steps = self.samples.steps
+        steps, loosest = self.samples.steps, self.samples.levels[-1]
         for grid in self.samples.grids:
             shown = grid.group_size > ON_ANY_LINE
             possible = self.samples.screen.find_possible(grid, steps) if shown else steps
-            for few in self.samples.take_samples(grid, FEW_VALUES) if possible else ():
-                left = [step for step in possible if self.samples.bound(few, step, self.samples.levels[-1])]
-                sample = self.samples.take_some(grid, MOST_VALUES, few.standard.divisor) if left else None
+            left = dict.fromkeys(self.samples.standards if possible else (), possible)
+            for few in self.samples.take_samples(grid, FEWEST_VALUES, [*left]):
+                left[few.standard.divisor] = self.samples.keep_possible(few, possible, loosest)
+            divisors = [divisor for divisor, some in left.items() if some]
+            for few in self.samples.take_samples(grid, FEW_VALUES, divisors) if divisors else ():
+                divisor = few.standard.divisor
+                some = [step for step in left[divisor] if self.samples.bound(few, step, loosest)]
+                sample = self.samples.take_some(grid, MOST_VALUES, divisor) if some else None
                 if sample is not None:
-                    yield from ((sample, step) for step in left)
+                    yield from ((sample, step) for step in some)
 
     def _find_windows(self, level: Level) -> list[Match]:
         """Return matches of the windows of local response normalization that fit the first samples."""
