@@ -125,11 +125,17 @@ class Search:
 
     def _match_all(self, level: Level, *, doubtful_too: bool) -> Iterator[Match]:
         """Yield matches of the hypotheses with enough evidence; if wanted, also of the best doubtful ones."""
-        fitted = [one for pair in self._candidates for one in self.samples.fit(*pair, level)]
+        fitted: list[Hypothesis] = []
+        left = []
+        for pair in self._candidates:
+            bounds = self.samples.bound(*pair, level)
+            fitted += self.samples.fit(*pair, bounds)
+            if bounds is None or np.any(bounds[0] > 0.0):  # else y shows no divisor, at looser levels neither
+                left.append(pair)
+        self._candidates = left
         doubtful = [hypothesis for hypothesis in fitted if not hypothesis.model.is_likely]
         doubtful.sort(key=lambda one: (one.model.is_odd, -one.model.bits))  # plausible eps, then most evidence
-        left = doubtful[:_MOST_DOUBTFUL] if doubtful_too else []
-        kept = set(map(id, left))
+        kept = set(map(id, doubtful[:_MOST_DOUBTFUL] if doubtful_too else ()))
         for hypothesis in fitted:
             if hypothesis.model.is_likely or id(hypothesis) in kept:
                 yield from self.samples.describe(hypothesis, level)

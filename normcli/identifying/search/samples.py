@@ -268,18 +268,18 @@ class Samples:
             self._undone[key] = affine, undone
         return undone
 
-    def fit(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Hypothesis]:
-        """Yield the hypotheses whose eps, ddof or p agree with the factors of all groups of a sample."""
-        bounds = self.bound(sample, affine, level)
-        if bounds is None:
-            return
-        fine = self.count_fine(sample.standard, bounds)
-        for model in fit_models(sample.standard, *bounds):
-            yield Hypothesis(sample, affine, model._replace(fine=fine))
+    def fit(
+        self, sample: Sample, affine: AffineStep, bounds: tuple[Floats, Floats] | None
+    ) -> Iterator[Hypothesis]:
+        """Yield the hypotheses whose eps, ddof or p agree with the groups' factors, of which `bound` has bounds."""
+        if bounds is not None:
+            fine = self.count_fine(sample.standard, bounds)
+            for model in fit_models(sample.standard, *bounds):
+                yield Hypothesis(sample, affine, model._replace(fine=fine))
 
     def match(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
         """Yield the matches of the hypotheses that `fit` yields, if their evidence is enough."""
-        for hypothesis in self.fit(sample, affine, level):
+        for hypothesis in self.fit(sample, affine, self.bound(sample, affine, level)):
             if hypothesis.model.is_likely:
                 yield from self.describe(hypothesis, level)
 
