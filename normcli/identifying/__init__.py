@@ -8,8 +8,8 @@
 * `confirmation`: matches of a sample, tested on all groups of a large tensor
 * `grouped_check`: a table whose rows are normalized group by group; `grouped_diagnosis`: what was done instead
 * `attempts`: candidates for the arithmetic of a kernel, scored
-* `usual_norm`: the norm by default that goes with a given gate, or with codes and scales
-* `quantized_request`: the other request, without a gate or of another eps, that made codes and scales
+* `gated_norm`: the norm by default that goes with a given gate
+* `quantized_norm`: the norm, or another request, that made codes and scales
 * `reproduction`: which algorithm gives the last bits
 * `words`: causes, evidence and remedies of a diagnosis
 """

@@ -11,7 +11,7 @@ from normcli.algorithms.row_computation import Accumulation, Computation, list_a
 from normcli.algorithms.row_formula import RowElements, RowFormula
 from normcli.algorithms.table import CASTS, FORMS, KERNELS
 from normcli.checking.check import calculate_rows
-from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.evidence import list_usual_eps
 from normcli.identifying.search.affine_step import round_array
 from normcli.identifying.search.groups import choose_groups, locate_value, take_groups
 from normcli.identifying.search.match import Match
@@ -98,23 +98,17 @@ class Trial(NamedTuple):
         """The dtype of y, in native byte order."""
         return self.actual.dtype.newbyteorder("=")
 
-    @property
-    def every_eps(self) -> tuple[float | None, ...]:
-        """The norm's eps and the other usual ones; None alone for a norm without eps."""
-        own = self.plan.spec.eps
-        return (None,) if own is None else tuple(dict.fromkeys((own, *COMMON_EPS)))
-
     def score_all(self) -> Iterator[tuple[list[Computation], Floats]]:
         """Yield the computations of each accumulation, with the share of values whose bits each gives.
 
-        Shares have the shape (computations, eps), for the eps of `every_eps`. A share that is too low to count
-        is replaced by an upper bound of it.
+        Shares have the shape (computations, eps), for the norm's eps and the other usual ones. A share that is
+        too low to count is replaced by an upper bound of it.
         """
         formula, has_gamma = RowFormula.of(self.plan), self.affine[0] is not None
         least = LEAST_SHARE
         for accumulation in _list_all(formula):
             widens = accumulation.dtype != self.dtype.name
-            given = self.measure(accumulation, self.every_eps)
+            given = self.measure(accumulation, list_usual_eps(formula.eps))
             casts = [
                 cast for cast in (*CASTS.values(), *FORMS) if cast.differs(widens=widens, has_gamma=has_gamma)
             ]

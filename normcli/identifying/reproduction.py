@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from normcli.algorithms.table import CASTS
 from normcli.dtypes import is_float, is_half
 from normcli.errors import NormError
 from normcli.identifying.attempts import LEAST_SHARE, Candidate, Trial
+from normcli.identifying.models.evidence import list_usual_eps
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, enumerate_affine_steps
 from normcli.norms.plan import make_plan
@@ -259,10 +261,11 @@ def _try_candidate(
     find_rough, measure = functools.cache(most.find_rough), functools.cache(most.measure)
     if np.count_nonzero(find_rough(plan.spec.eps)) < CERTAIN:
         return
-    survivors: dict[Computation, list[float | None]] = {}
+    usual = list_usual_eps(plan.spec.eps)
+    survivors: dict[Computation, list[float | None]] = defaultdict(list)
     for computations, shares in scored:
         for number, place in np.argwhere(best == shares.T):
-            survivors.setdefault(computations[place], []).append(few.every_eps[number])
+            survivors[computations[place]].append(usual[number])
     for computation in [*survivors][:MOST_SURVIVORS]:
         found: list[Reproduction] = []
         every = tuple(survivors[computation])

@@ -8,6 +8,7 @@ import pytest
 from normcli.algorithms.row_computation import parse_computation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.identifying.attempts import LEAST_SHARE, Trial
+from normcli.identifying.models.evidence import list_usual_eps
 from normcli.identifying.search.affine_step import enumerate_affine_steps
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -31,7 +32,7 @@ def test_shares_are_those_of_each_attempt_alone_and_bounds_where_they_are_low(no
         (computation, eps): float(share)
         for computations, shares in trial.score_all()
         for computation, row in zip(computations, shares, strict=True)
-        for eps, share in zip(trial.every_eps, row, strict=True)
+        for eps, share in zip(list_usual_eps(plan.spec.eps), row, strict=True)
     }
     assert len(scored) > 1000
     with np.errstate(all="ignore"):

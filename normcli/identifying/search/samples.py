@@ -271,7 +271,7 @@ class Samples:
     def fit(
         self, sample: Sample, affine: AffineStep, bounds: tuple[Floats, Floats] | None
     ) -> Iterator[Hypothesis]:
-        """Yield the hypotheses whose eps, ddof or p agree with all groups, given the bounds that `bound` has."""
+        """Yield the hypotheses whose eps, ddof or p agree with all groups, given the result of `bound`."""
         if bounds is not None:
             fine = self.count_fine(sample.standard, bounds)
             for model in fit_models(sample.standard, *bounds):
