@@ -17,7 +17,7 @@ from normcli.errors import MissingExtraError
 
 @contextlib.contextmanager
 def require_dask() -> Iterator[None]:
-    """Raise `MissingExtraError` for the extra `dask` if the block raises `ImportError`."""
+    """Return a context manager that turns an `ImportError` of its block into a `MissingExtraError`."""
     try:
         yield
     except ImportError as error:

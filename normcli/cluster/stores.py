@@ -99,6 +99,7 @@ def open_source(source: str) -> Stored:
 
 
 def _open_file(source: str) -> Stored:
+    """Return the array of a file, in one chunk unless it is mapped; raise `UsageError` for text and tables."""
     tensor = load(source)
     if tensor.has_no_dtype:
         raise UsageError(
@@ -135,6 +136,7 @@ def run_each(session: Session, work: Callable[[Item], Outcome], items: Sequence[
 
 
 def _run_one(work: Callable[[Item], Outcome], item: Item, version: str, rules: StoreRules) -> Outcome:
+    """Return `work(item)`, by the caller's rules for stores; raise `DataError` for another version."""
     require_version(version)
     Stores.rules = rules
     return work(item)
@@ -170,6 +172,14 @@ BLOCK = 1 << 24
 
 def fit_store(session: Session, request: Request, source: str, nan: str) -> Stats:
     """Return the statistics of an array of a store, from sums that the workers of a cluster gather.
+
+    Parameters
+    ----------
+    session : Session
+    request : Request
+    source : str
+        The path or URL of the array.
+    nan : {"propagate", "omit", "raise"}
 
     Raises
     ------
@@ -250,7 +260,15 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
 
 
 def check_store(session: Session, check: BlockCheck, source: str, actual: str) -> Checked:
-    """Return the comparison of the array at `actual` with the exact norm of the array at `source`.
+    """Return the comparison of one array of a store with the exact norm of another, block by block.
+
+    Parameters
+    ----------
+    session : Session
+    check : BlockCheck
+        The work for each block.
+    source, actual : str
+        The paths or URLs of the array x, and of the array that is compared.
 
     Raises
     ------
@@ -274,6 +292,15 @@ def _check_box(origin: Origin, actual: Origin, check: BlockCheck, box: Box, vers
 
 
 def _write_box(origin: Origin, target: Any, use: BlockUse | BlockNorm, box: Box, version: str) -> None:
+    """Write the normalized block at `box` into an array, one chunk or shard at a time.
+
+    Raises
+    ------
+    DataError
+        If the worker does not find the array's folder, or runs another version than `version`.
+    OSError
+        If a file cannot be written.
+    """
     values = use.run(box, origin.open().read(box), version)
     folder = Path(target.store.root, target.path)
     if not folder.is_dir():  # it was made by the caller

@@ -31,9 +31,6 @@ PALETTE_OF_16 = (
 HATCHES = ("plain", "rising", "level", "dots", "falling", "upright", "grid", "rings")
 """The patterns on the colours: none for the first eight groups, one for each further eight."""
 
-MOST_LOOKS = len(PALETTE) * len(HATCHES)
-"""The most groups that can be told apart in one picture."""
-
 _GROUND, _LINES = 0.62, 0.22
 """The share of white in a hatched colour's ground and lines: black text is readable on both."""
 
@@ -65,7 +62,7 @@ def choose_colour(group: int) -> tuple[str, str]:
 
 
 def choose_look(number: int) -> Look:
-    """Return the look of the group that is `number` among those in a picture: distinct below `MOST_LOOKS`.
+    """Return the look of the group that is `number` among those in a picture: distinct below 64.
 
     Examples
     --------

@@ -79,6 +79,7 @@ def sort_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
 
 
 def _rank(cell: str | None) -> tuple[int, float, str]:
+    """Return the sorting key of a cell: missing first, then numbers by size, then texts."""
     if cell is None:
         return 0, 0.0, ""
     number = AS_PYTHON.read(cell)
@@ -86,14 +87,15 @@ def _rank(cell: str | None) -> tuple[int, float, str]:
 
 
 def find_groups(tensor: Tensor, known: Subject | None = None) -> RowGroups:
-    """Return the groups of a table's rows, for which the cells of the grouping columns are read once.
+    """Return the groups of a table's rows; the cells of the grouping columns are read once.
 
     Parameters
     ----------
     tensor : Tensor
-        The table, with `by`.
+        The table, whose `by` is not None.
     known : Subject or None
         The subject of fitted statistics: the labels are its own, and every row must be in one of its groups.
+        None for labels from the table.
 
     Raises
     ------

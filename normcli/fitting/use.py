@@ -100,7 +100,7 @@ class Use(NamedTuple):
 def use_stats(
     use: Use, plan: Plan, tensor: Tensor, out: NDArray[Any] | None, effort: Effort, *, inverts: bool
 ) -> tuple[NDArray[Any], Loss | None]:
-    """Return a tensor normalized with fitted statistics, or restored, and the loss by rounding of the latter.
+    """Return a tensor normalized with fitted statistics, or a normalized tensor restored with its loss.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def use_stats(
         The array into which the result is written; None: a new one.
     effort : Effort
     inverts : bool
-        Whether a normalized tensor is restored.
+        Whether the tensor is a normalized one that is restored.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def use_stats(
     Raises
     ------
     DataError
-        If there are no statistics of a row's group.
+        If there are no statistics of a row's group, or the file has changed since it was read.
     UsageError
         If `inverts` and a gamma is 0: the values that it multiplied are lost.
     """
@@ -158,7 +158,7 @@ def _use_inputs(
     *,
     inverts: bool,
 ) -> tuple[NDArray[Any], Loss | None]:
-    """Return values normalized with inputs that hold statistics, or restored, and the loss of the latter."""
+    """Return what `use_stats` returns, for values and inputs that hold their groups' statistics."""
     if not inverts:
         return run(plan, values, inputs, out, effort)[0], None
     gamma = inputs.gamma

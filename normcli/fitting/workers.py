@@ -62,9 +62,14 @@ def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], wor
 
 
 def _receive(at_work: set[int]) -> Any:
-    """Wait for a worker, and return (number, result, exception); either result or exception is None.
+    """Wait for a worker's next message, and return it: (number, result, None) or (number, None, exception).
 
-    `at_work` has the pipes of the workers; pipes of workers that have ended are removed from it.
+    `at_work` has the result pipes of the workers; pipes of workers that have ended are removed from it.
+
+    Raises
+    ------
+    DataError
+        If all workers have ended.
     """
     import select
 

@@ -1,4 +1,4 @@
-"""The search for the default norm that makes a tensor with a given gate, and its words."""
+"""The search for the default norm whose result is a tensor with a given gate, and its words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _MOST_TRIED = 1 << 14
-"""About how many values norms are tried on; those that explain all of these are tried on the whole tensor."""
+"""About how many values norms are tried on; those that agree in all of these are tried on the whole tensor."""
 
 _LEAST_VALUES = 16
 """Fewer values do not tell norms apart."""
@@ -43,9 +43,10 @@ _LEAST_VALUES = 16
 def identify_gated(
     question: Question, gate: NDArray[Any], norm: str | None = None
 ) -> tuple[Identification, Diagnosis]:
-    """Return the default norm, the place of the gate and its activation that make y, with their diagnosis.
+    """Return the identification of y as a default norm with a gate, and its diagnosis.
 
-    If there is none, faults of norms with a `silu` gate are looked for, behind the norm and before it.
+    The gate may be before the norm or behind it, with any activation. If no such norm makes y, faults of norms
+    with a gate of the default activation are looked for. Nothing is identified below 16 values.
 
     Parameters
     ----------
@@ -104,7 +105,10 @@ _EXACT = 0.5
 
 
 def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iterator[Match]:
-    """Yield the norms that make y with a gate, with their own eps or another usual one, the likelier first."""
+    """Yield the norms that make y with a gate, with their own eps or another usual one, the likelier first.
+
+    A norm makes y if every value is within the tolerance of a check. `norm` is the only norm to try, or None.
+    """
     x, y, dtype = question.x, question.y, choose_counting_dtype(question.y.dtype)
     for order, act in itertools.product(GateOrder, Activation):
         around = Surroundings(gate=gate, gate_act=act, gate_order=order)
@@ -129,7 +133,10 @@ def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iter
 def _list_gated(
     question: Question, around: Surroundings, norm: str | None
 ) -> Iterator[tuple[AskedNorm, NDArray[Any]]]:
-    """Yield each default norm with its gate, and the tensor that the norm reduces."""
+    """Yield each default norm with its gate, and the tensor that it normalizes: x, or x times the gate.
+
+    `around` has the gate, its activation and its place; `norm` is the only norm to yield, or None for all.
+    """
     x, _, gamma, beta, layout, *_ = question
     for subject in list_subjects(x, gamma, beta, layout, norm):
         request, values = around.prepare(subject.plan.request, x)
@@ -139,7 +146,10 @@ def _list_gated(
 
 
 def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tuple[Claim, ...]:
-    """Return the faults with which a default norm and its gate make y, the likeliest first."""
+    """Return the claims of faults with which a default norm and its gate make y, the likeliest first.
+
+    The gate is tried behind the norm, then before it. Empty if no fault explains y.
+    """
     dtype = choose_counting_dtype(question.y.dtype)
     for order in GateOrder:
         listed = [*_list_gated(question, Surroundings(gate=gate, gate_order=order), norm)]
@@ -152,14 +162,20 @@ def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tu
 
 
 def _find_eps(case: Case) -> Iterator[float]:
-    """Yield the plan's eps and the usual ones with which a norm explains every value of a case."""
+    """Yield the plan's eps and other usual eps with which all y of a case are within rounding of the norm.
+
+    Nothing for a norm without eps.
+    """
     for eps in list_usual_eps(case.plan.spec.eps):
         if eps is not None and case.explains(case.predict(Variant(divisor=case.root(case.square, eps)))).all():
             yield eps
 
 
 def find_exact_eps(subject: AskedNorm, values: NDArray[Any], y: NDArray[Any]) -> float | None:
-    """Return another usual eps with which the norm's exact result, rounded once, is y; None without one."""
+    """Return another usual eps than the plan's with which y is the norm's exact result, rounded once.
+
+    None without such an eps. `values` are the norm's input, of the plan's shape.
+    """
     for case in open_cases(iter((subject,)), values, y, choose_counting_dtype(y.dtype), most=_MOST_TRIED):
         for eps in _find_eps(case):
             plan = subject.plan.change_spec(eps=eps)

@@ -33,7 +33,7 @@ MOST_DIFFERENT = 0.5
 
 
 class QuantizedNorm(NamedTuple):
-    """A norm whose result is quantized.
+    """A norm whose quantized result is near given codes and scales.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class QuantizedNorm(NamedTuple):
     parts : list of QuantizedPart
         The comparisons of the given codes and scales with the exact ones.
     also : tuple of Quantized
-        Other norms whose codes and scales differ from the given ones in as few places.
+        Other norms, or other eps, whose codes and scales differ from the given ones in as few places.
     """
 
     found: Quantized
@@ -56,7 +56,7 @@ class QuantizedNorm(NamedTuple):
 
 
 def guess_sharing(shape: tuple[int, ...], scales: NDArray[Any]) -> str:
-    """Return the sharing of scales, as an argument of `--per`, that the shape of scales suggests.
+    """Return which values of a tensor share a scale, as an argument of `--per`, guessed from the scales' shape.
 
     Examples
     --------
@@ -83,7 +83,8 @@ def identify_quantized(
 ) -> QuantizedNorm | None:
     """Return the default norm whose codes and scales differ least from the given ones.
 
-    None if x has fewer than two values, or no norm can be quantized.
+    Norms with few differences are tried with every usual eps. None if x has fewer than two values, or if no
+    norm's result can be quantized.
 
     Parameters
     ----------
@@ -149,10 +150,10 @@ MOST_RETRIED = 1 << 20
 def blame_request(
     found: Quantized, given: Sequence[NDArray[Any] | None], parts: list[QuantizedPart]
 ) -> list[QuantizedPart]:
-    """Return comparisons with the other request that made codes and scales, if no rule of scales did.
+    """Return comparisons whose first names the other request that made the codes and scales.
 
-    It has no gate or no bounds, another activation, or another usual eps. The comparisons are returned
-    unchanged if there is no such request.
+    That request has no gate or no bounds, another activation, or another usual eps. `parts` are returned as
+    they are if there is no such request, if they agree or name a fault already, and for more than 2²⁰ values.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ def blame_request(
 
 
 def _list_requests(exact: Result) -> Iterator[tuple[str, str, float | None, Inputs]]:
-    """Yield (id, words, eps, inputs) of the requests that a kernel may have carried out instead."""
+    """Yield other requests that a kernel may have carried out: id of the fault, its words, eps, inputs."""
     own, inputs = exact.plan.spec.eps, exact.inputs
     gate = inputs.gate
     if gate is not None:

@@ -82,7 +82,10 @@ _SHIFT = 2.0**52
 
 
 def find_units(sizes: Floats, grid: NumberGrid, work: Workspace | None = None) -> Floats:
-    """Return the distance between neighbouring numbers of a grid at each of some sizes ≥ 0."""
+    """Return the distance between neighbouring numbers of a grid at each of some sizes ≥ 0.
+
+    The result lies in the memory of `work` if it is given, and is valid until that is used again.
+    """
     units: Floats = (work or Workspace()).get("units", sizes.shape)
     if grid.is_integer:
         units[...] = 1.0
@@ -99,6 +102,9 @@ _EXPONENT = 0x7FF << 52
 
 def encode(values: Floats, grid: NumberGrid, work: Workspace | None = None) -> NDArray[Any]:
     """Return the codes of numbers of a grid: int8 for integers, otherwise sign, exponent and digits as uint8.
+
+    The values must be numbers of the grid, as `round_quotients` returns them, and none may be NaN: other values
+    are not rounded. `work` lends memory for the calculation only.
 
     Examples
     --------

@@ -30,9 +30,9 @@ class GradientReach:
     ----------
     plan : Plan
     at : tuple of int
-        The index of that value.
+        The index of the value where dy is 1.
     group : int
-        The number of the value's group.
+        The number of this value's group.
     dx : ndarray
         The derivatives at the group's values, in C order of the view; for norms with windows, along the whole
         line through the value. In the unit of dy over that of x.

@@ -40,7 +40,7 @@ class State(NamedTuple):
     eps : float
         The eps of training, which evaluation has to use too.
     eps_mode : str
-        Where eps is added, a value of `EpsMode`.
+        The place at which eps is added, a value of `EpsMode`.
     batches : int
         The number of batches that have entered the statistics.
     columns : tuple of str or None
@@ -91,7 +91,7 @@ class Update(NamedTuple):
     ----------
     before, after : State
     batch : Given
-        The batch's mean and variance, the latter with the rule's ddof.
+        The batch's mean and variance; the variance has the rule's ddof.
     weights : tuple of float
         The weight of the running statistics before, and the weight of the batch's; the sum is 1.
     """
@@ -174,6 +174,7 @@ def _find_columns(plan: Plan) -> tuple[str, ...] | None:
 
 
 def _find_eps(plan: Plan) -> tuple[float, str]:
+    """Return eps, 0 for a plan without one, and its mode as a text."""
     return plan.spec.eps or 0.0, str(plan.spec.eps_mode)
 
 

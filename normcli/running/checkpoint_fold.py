@@ -38,7 +38,7 @@ class NormedLayer(NamedTuple):
         Whether the weight's shape does not tell if it is transposed: it has more than 2 axes, of which the
         first two have the same length.
     eps : float or None
-        The norm's eps; None where the file has none.
+        The norm's eps; None if the file has none.
     groups : int
         The number of the layer's groups, which counts only if the layer is transposed.
     """
@@ -52,7 +52,7 @@ class NormedLayer(NamedTuple):
 
 
 class FoldedPair(NamedTuple):
-    """A pair, the layer that replaces both, and the proof: the largest difference and output (`prove`)."""
+    """A pair, the layer that replaces both, and the proof: what `prove` returned."""
 
     pair: NormedLayer
     folded: Layer
@@ -222,6 +222,13 @@ def fold_checkpoint(
 def _fold_pair(
     arrays: Mapping[str, NDArray[Any]], pair: NormedLayer, eps: float, eps_mode: EpsMode
 ) -> FoldedPair:
+    """Return a layer with the norm behind it folded in, and the proof; `eps` is for a pair without its own.
+
+    Raises
+    ------
+    DataError
+        If the norm has no running variance, or cannot be folded.
+    """
     weight, bias = (arrays.get(f"{pair.layer}.{member}") for member in ("weight", "bias"))
     assert weight is not None  # of a layer that was found by it
     layer = Layer(weight, bias, pair.groups, pair.transposed)

@@ -181,7 +181,18 @@ def simulate_training(
 
 
 def _run(asked: Training, steps: int, whole: Result, rng: np.random.Generator) -> Iterator[list[float]]:
-    """Yield the four distances at each step of one run: training, evaluation, mean and var, as in `Step`."""
+    """Yield the four distances at each step of one run: training, evaluation, mean and var, as in `Step`.
+
+    Parameters
+    ----------
+    asked : Training
+        The population, rule and numbers of the simulation.
+    steps : int
+    whole : Result
+        The result on the whole population, from which distances are measured.
+    rng : numpy.random.Generator
+        Draws the batches.
+    """
     population, state = asked.population, begin(asked.plan)
     axis, (mean, var) = population.axis, measure_batch(whole, asked.plan.spec.ddof)
     reference = take_sample(whole, axis, population.sample)

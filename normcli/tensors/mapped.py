@@ -87,7 +87,7 @@ class Mapped(np.memmap[Any, Any]):
         return self._pick(np.asarray(offsets, np.intp))[()]
 
     def _pick(self, offsets: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the values at byte offsets from this array's first value; those close together in one read."""
+        """Return the values at byte offsets from this array's first value; close ones are read together."""
         whole, start = self._locate()
         wanted, inverse = np.unique(offsets, return_inverse=True)
         picked = np.empty(wanted.shape, self.dtype)
@@ -147,7 +147,7 @@ class Mapped(np.memmap[Any, Any]):
         return copy.transpose(np.argsort(order))
 
     def _read_runs(self, runs: NDArray[np.uint8], stride: int, place: int) -> None:
-        """Fill `runs`, shape (runs, bytes), with runs of bytes, `stride` apart, from a file offset on."""
+        """Fill `runs`, shape (runs, bytes), from a file offset on; a run begins every `stride` bytes."""
         count, length = runs.shape
         if count == 1:
             self._read_into(runs[0].data, place)
@@ -161,6 +161,7 @@ class Mapped(np.memmap[Any, Any]):
             some[...] = np.ndarray(some.shape, np.uint8, piece.data, strides=(stride, 1))
 
     def _read_into(self, missing: memoryview, place: int) -> None:
+        """Fill a buffer with the bytes from a file offset on; raise `DataError` if the file ends before."""
         assert self.descriptor is not None
         while missing:
             count = read_at(self.descriptor, missing, place)
@@ -262,7 +263,7 @@ class Region(NamedTuple):
             raise DataError(f"{name} has the shape {self.shape}, which NumPy cannot hold") from error
 
     def require_exact(self, name: str, available: int) -> None:
-        """Raise `DataError` unless `available` is the number of bytes of the values."""
+        """Raise `DataError` unless `available` is the values' size in bytes; also for a dtype of objects."""
         if self.dtype.kind == "O":
             require_real(self.dtype, name)
         if available < self.byte_count:

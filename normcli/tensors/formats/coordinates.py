@@ -25,7 +25,9 @@ def read_names(array: Any) -> list[Any]:
 
 
 def list_coordinates(name: str, arrays: Mapping[str, Any]) -> list[str]:
-    """Return the names of the arrays that an array names as its coordinates, and of those that they name.
+    """Return the names of an array's coordinates in a store: arrays that it names, directly or through others.
+
+    An array names others by its axes and by the attributes in `REFERRING`.
 
     Parameters
     ----------
@@ -108,6 +110,7 @@ def copy_coordinates(zarr: Any, folder: Path, key: str, like: Any) -> None:
 
 
 def _copy(zarr: Any, folder: Path, name: str, array: Any) -> None:
+    """Copy a Zarr array, with its attributes and format, to a store in a folder under a name."""
     names = getattr(array.metadata, "dimension_names", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of texts, which format 3 does not have specified

@@ -103,6 +103,7 @@ def _find_power(exponent: int) -> int:
 
 
 def _square(value: int) -> int:
+    """Return the square of a polynomial."""
     data = value.to_bytes(value.bit_length() // 8 + 1, "little")
     spread = bytearray(2 * len(data))
     spread[::2], spread[1::2] = data.translate(_LOW), data.translate(_HIGH)
