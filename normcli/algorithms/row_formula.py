@@ -1,4 +1,4 @@
-"""From the statistics of a row to its result: the order of casts and products."""
+"""The elements of a row's result, from its statistics: the orders of casts and products."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
     Write = Callable[["RowElements"], Values]
-    """A function that returns y in the dtype of the sums or of the result; its caller casts to the latter."""
+    """A function that returns y in the dtype of the sums or of the result; callers cast y to the result's."""
 
 
 class RowFormula(NamedTuple):
@@ -32,7 +32,7 @@ class RowFormula(NamedTuple):
     centres : bool
         Whether the mean is subtracted.
     averages : bool
-        Whether squares are averaged; a length is the root of their sum.
+        Whether squares are averaged; if not, the divisor is an ℓ2 length, the root of their sum.
     eps : float or None
     eps_mode : EpsMode or None
     ddof : int
@@ -51,9 +51,9 @@ class RowFormula(NamedTuple):
         return cls(norm.centre is Centre.MEAN, norm.divisor != LENGTH, spec.eps, spec.eps_mode, spec.ddof)
 
     def find_divisor(self, square: Values) -> Values:
-        """Return the divisor of each row from its variance (or mean square), in the dtype of `square`.
+        """Return the divisor for a variance, mean square or sum of squares, in the dtype of `square`.
 
-        Without eps, 1 takes the place of a divisor of 0.
+        Without a place of eps (`eps_mode` is None), a divisor of 0 is replaced by 1.
         """
         eps, mode, root = square.dtype.type(self.eps or 0.0), self.eps_mode, np.sqrt(square)
         ways: Mapping[EpsMode | None, Callable[[], Values]] = {
@@ -117,7 +117,18 @@ class RowElements(NamedTuple):
         affine: tuple[Values | None, Values | None],
         dtype: np.dtype[Any],
     ) -> RowElements:
-        """Return the elements of rows whose moments are known."""
+        """Return the elements of rows, given their moments.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (groups, values)
+        moments : RowMoments
+        formula : RowFormula
+        affine : tuple of ndarray or None
+            Gamma and beta.
+        dtype : dtype
+            The dtype of the result.
+        """
         square = moments.square[:, None]
         count = rows.shape[-1]
         stored = ((square * count).astype(dtype) / np.asarray(count).astype(dtype)).astype(square.dtype)
@@ -129,7 +140,7 @@ class RowElements(NamedTuple):
         cls, rows: Values, moments: RowMoments, formula: RowFormula, every: Sequence[float | None],
         affine: tuple[Values | None, Values | None], dtype: np.dtype[Any],
     ) -> RowElements:  # fmt: skip
-        """Return the elements for several eps: divisors have the shape (eps, groups, 1)."""
+        """Return the elements for each eps of `every`: divisors have the shape (eps, groups, 1)."""
         each = [cls.of(rows, moments, formula._replace(eps=eps), affine, dtype) for eps in every]
         divisors = Divisors(*map(np.stack, zip(*(one.divisors for one in each), strict=True)))
         return each[0]._replace(divisors=divisors)
@@ -140,7 +151,7 @@ class RowElements(NamedTuple):
         return self._replace(rows=self.rows[:, columns], gamma=gamma, beta=beta)
 
     def choose(self, every: NDArray[np.intp]) -> RowElements:
-        """Return the elements for some of the eps, by their positions on the divisors' first axis."""
+        """Return the elements for some of the eps, given by indices into the divisors' first axis."""
         return self._replace(divisors=Divisors(*(some[every] for some in self.divisors)))
 
     @property
@@ -193,7 +204,10 @@ def write_folded_fused(given: RowElements) -> Values:
 
 
 def write_folded_wide_root(given: RowElements) -> Values:
-    """Return x · a + b rounded once: a = gamma/divisor, of a float64 divisor; b = beta − mean · a, fused."""
+    """Return x · a + b rounded once, where a = gamma/divisor with a float64 divisor, and b = beta − mean · a.
+
+    b is rounded once too.
+    """
     inverse = (1.0 / given.divisors.wide).astype(given.rows.dtype)
     factor = given._replace(beta=None).scale(inverse)
     shift = given._replace(gamma=None).scale(np.zeros_like(factor))
@@ -210,9 +224,9 @@ def write_from_stored(given: RowElements) -> Values:
 
 
 def write_from_stored_sums(given: RowElements) -> Values:
-    """Return x · a + b as `write_from_stored` does, with the divisor from rounded sums of squares.
+    """Return x · a + b as `write_from_stored` does, with the divisor of a variance from rounded numbers.
 
-    Sum of squares, count and variance are rounded to the result's dtype first.
+    The sum of squares, the count and the variance are rounded to the result's dtype first.
     """
     return _fold_rounded(given, 1.0 / given.divisors.stored)
 
@@ -231,7 +245,7 @@ def _scale_fused(given: RowElements, values: Values) -> Values:
 
 
 def write_wide_root(given: RowElements) -> Values:
-    """Return x̂ · gamma + beta rounded once; x̂ = (x − mean) · (1/divisor), of a 1/divisor from float64."""
+    """Return x̂ · gamma + beta rounded once; x̂ = (x − mean) · (1/divisor), where 1/divisor is from float64."""
     inverse = (1.0 / given.divisors.wide).astype(given.rows.dtype)
     return _scale_fused(given, (given.rows - given.mean) * inverse)
 

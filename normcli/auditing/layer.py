@@ -76,7 +76,7 @@ class RecordedLayer(NamedTuple):
         return self.settings.name
 
     def load(self, role: str) -> Tensor | None:
-        """Return the layer's tensor of a role; None where the dump has none.
+        """Return the layer's tensor of a role; None if the dump has none.
 
         Raises
         ------

@@ -144,7 +144,7 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
 
 
 def _find_row(kind: type) -> Convention | None:
-    """Return the row of conventions for a class or its nearest known base class; None where there is none."""
+    """Return the row of conventions for a class or its nearest known base class; None if there is none."""
     names = [base.__name__ for base in kind.__mro__]
     for end in (_FROZEN, _FIRST):
         if names[0].endswith(end):

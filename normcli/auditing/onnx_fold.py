@@ -66,7 +66,7 @@ class OpenModel(NamedTuple):
 
     @classmethod
     def read(cls, path: str) -> OpenModel:
-        """Read a model.
+        """Return the model in a file, with its batch norms behind layers.
 
         Raises
         ------

@@ -38,7 +38,7 @@ _TYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
     "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(bool)": "bool", "tensor(uint8)": "uint8",
 }  # fmt: skip
-"""ONNX Runtime's names of types → NumPy's: those of inputs that are drawn, and of outputs that are bound."""
+"""ONNX Runtime's names of types → NumPy's, for inputs that are drawn and outputs in arrays made here."""
 
 
 def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) -> None:

@@ -173,6 +173,14 @@ BLOCK = 1 << 24
 def fit_store(session: Session, request: Request, source: str, nan: str) -> Stats:
     """Return the statistics of an array of a store, from sums that the workers of a cluster gather.
 
+    Parameters
+    ----------
+    session : Session
+    request : Request
+    source : str
+        The path or URL of the array.
+    nan : {"propagate", "omit", "raise"}
+
     Raises
     ------
     NormError
@@ -252,7 +260,15 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
 
 
 def check_store(session: Session, check: BlockCheck, source: str, actual: str) -> Checked:
-    """Return the comparison of the array at `actual` with the exact norm of the array at `source`.
+    """Return the comparison of one array of a store with the exact norm of another, block by block.
+
+    Parameters
+    ----------
+    session : Session
+    check : BlockCheck
+        The work for each block.
+    source, actual : str
+        The paths or URLs of the array x, and of the array that is compared.
 
     Raises
     ------

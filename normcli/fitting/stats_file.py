@@ -192,7 +192,7 @@ def _describe_pair(name: str, values: Pair) -> dict[str, Floats]:
 
 
 def _read_pair(members: Members, name: str, shape: tuple[int, ...]) -> Pair:
-    """Return values in pairs from the members `name` and `name_rest`; the rests are 0 without the latter."""
+    """Return values in pairs from the members `name` and `name_rest`; the rests are 0 without `name_rest`."""
     hi, rest = members.take_floats(name, shape), f"{name}_rest"
     if rest not in members:
         return Pair(hi, np.zeros(shape))
@@ -336,7 +336,7 @@ def _read_groups(members: Members, subject: Subject) -> Subject:
 
 
 def _take_list(members: Members, name: str, low: int = 0, high: int = MOST_COUNTED) -> tuple[int, ...]:
-    """Return a member that is a list of integers from low to high, one for each axis."""
+    """Return a member that is a list of up to 32 integers from low to high, one for each axis."""
     shape = members.get_shape(name)
     if len(shape) != 1 or shape[0] > MOST_AXES:
         members.refuse(name, f"has the shape {shape}, and there are up to {MOST_AXES} axes")

@@ -197,7 +197,10 @@ def require_alike(
 
 
 def require_order(subject: Subject, dimensions: Sequence[str] | None, name: str) -> None:
-    """Raise `DataError` if a tensor's axes have the names of the subject's, in another order."""
+    """Raise `DataError` if a tensor's axes have the names of the subject's, in another order.
+
+    Nothing is raised if either has no names, or the names differ.
+    """
     mine, theirs = subject.request.layout, find_layout(dimensions)
     if mine is None or theirs is None or len(dimensions or ()) != len(subject.shape):
         return

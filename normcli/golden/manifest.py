@@ -281,7 +281,7 @@ class Manifest:
     def _follow(
         self, recipe: dict[str, Any], plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None
     ) -> str | None:
-        """Return a sentence on the first file that a recipe does not reproduce; None if it reproduces all."""
+        """Return a sentence on the first file that a recipe does not draw again; None if it draws all."""
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)
         if "shape" in recipe:

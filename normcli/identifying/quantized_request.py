@@ -1,4 +1,4 @@
-"""The other request, such as one without the gate, whose exact codes and scales the given ones are."""
+"""The search for another request, such as one without the gate, whose codes and scales are the given ones."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ MOST_RETRIED = 1 << 20
 def blame_request(
     found: Quantized, given: Sequence[NDArray[Any] | None], parts: list[QuantizedPart]
 ) -> list[QuantizedPart]:
-    """Return comparisons with the other request that made codes and scales, if no rule of scales did.
+    """Return comparisons whose first names the other request that made the codes and scales.
 
-    It has no gate or no bounds, another activation, or another usual eps. The comparisons are returned
-    unchanged if there is no such request.
+    That request has no gate or no bounds, another activation, or another usual eps. `parts` are returned as
+    they are if there is no such request, if they agree or name a fault already, and for more than 2²⁰ values.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def blame_request(
 
 
 def _list_requests(exact: Result) -> Iterator[tuple[str, str, float | None, Inputs]]:
-    """Yield (id, words, eps, inputs) of the requests that a kernel may have carried out instead."""
+    """Yield other requests that a kernel may have carried out: id of the fault, its words, eps, inputs."""
     own, inputs = exact.plan.spec.eps, exact.inputs
     gate = inputs.gate
     if gate is not None:

@@ -1,4 +1,4 @@
-"""The search for the default norm that makes a tensor with a given gate, or makes given codes and scales."""
+"""The search for the default norm whose result is a tensor with a given gate, or given codes and scales."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 # -- a gate
 
 _MOST_TRIED = 1 << 14
-"""About how many values norms are tried on; those that explain all of these are tried on the whole tensor."""
+"""About how many values norms are tried on; those that agree in all of these are tried on the whole tensor."""
 
 _LEAST_VALUES = 16
 """Fewer values do not tell norms apart."""
 
 
 class GatedNorm(NamedTuple):
-    """A norm with a gate that reproduces a tensor, with its name, words and command."""
+    """A norm with a gate that reproduces a tensor: its match, and its name, words and command."""
 
     match: Match
 
@@ -82,9 +82,10 @@ class GatedNorm(NamedTuple):
 def identify_gated(
     question: Question, gate: NDArray[Any], norm: str | None = None
 ) -> tuple[Identification, Diagnosis]:
-    """Return the default norm, the place of the gate and its activation that make y, with their diagnosis.
+    """Return the identification of y as a default norm with a gate, and its diagnosis.
 
-    If there is none, faults of norms with a `silu` gate are looked for, behind the norm and before it.
+    The gate may be before the norm or behind it, with any activation. If no such norm makes y, faults of norms
+    with a gate of the default activation are looked for. Nothing is identified below 16 values.
 
     Parameters
     ----------
@@ -127,7 +128,10 @@ _EXACT = 0.5
 
 
 def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iterator[GatedNorm]:
-    """Yield the norms that make y with a gate, with their own eps or another usual one, the likelier first."""
+    """Yield the norms that make y with a gate, with their own eps or another usual one, the likelier first.
+
+    A norm makes y if every value is within the tolerance of a check. `norm` is the only norm to try, or None.
+    """
     x, y, dtype = question.x, question.y, choose_counting_dtype(question.y.dtype)
     for order, act in itertools.product(GateOrder, Activation):
         around = Surroundings(gate=gate, gate_act=act, gate_order=order)
@@ -153,7 +157,10 @@ def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iter
 def _list_gated(
     question: Question, around: Surroundings, norm: str | None
 ) -> Iterator[tuple[AskedNorm, NDArray[Any]]]:
-    """Yield each default norm with its gate, and the tensor that the norm reduces."""
+    """Yield each default norm with its gate, and the tensor that it normalizes: x, or x times the gate.
+
+    `around` has the gate, its activation and its place; `norm` is the only norm to yield, or None for all.
+    """
     x, _, gamma, beta, layout, *_ = question
     for subject in list_subjects(x, gamma, beta, layout, norm):
         request, values = around.prepare(subject.plan.request, x)
@@ -163,7 +170,10 @@ def _list_gated(
 
 
 def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tuple[Claim, ...]:
-    """Return the faults with which a default norm and its gate make y, the likeliest first."""
+    """Return the claims of faults with which a default norm and its gate make y, the likeliest first.
+
+    The gate is tried behind the norm, then before it. Empty if no fault explains y.
+    """
     dtype = choose_counting_dtype(question.y.dtype)
     for order in GateOrder:
         listed = [*_list_gated(question, Surroundings(gate=gate, gate_order=order), norm)]
@@ -176,20 +186,26 @@ def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tu
 
 
 def list_usual_eps(plan: Plan) -> tuple[float | None, ...]:
-    """Return the plan's eps and the other usual ones; None alone for a norm without eps."""
+    """Return the plan's eps and then the other usual ones; `(None,)` for a norm without eps."""
     own = plan.spec.eps
     return (own,) if own is None else tuple(dict.fromkeys((own, *COMMON_EPS)))
 
 
 def _find_eps(case: Case) -> Iterator[float]:
-    """Yield the plan's eps and the usual ones with which a norm explains every value of a case."""
+    """Yield the plan's eps and other usual eps with which all y of a case are within rounding of the norm.
+
+    Nothing for a norm without eps.
+    """
     for eps in list_usual_eps(case.plan):
         if eps is not None and case.explains(case.predict(Variant(divisor=case.root(case.square, eps)))).all():
             yield eps
 
 
 def find_exact_eps(subject: AskedNorm, values: NDArray[Any], y: NDArray[Any]) -> float | None:
-    """Return another usual eps with which the norm's exact result, rounded once, is y; None without one."""
+    """Return another usual eps than the plan's with which y is the norm's exact result, rounded once.
+
+    None without such an eps. `values` are the norm's input, of the plan's shape.
+    """
     for case in open_cases(iter((subject,)), values, y, choose_counting_dtype(y.dtype), most=_MOST_TRIED):
         for eps in _find_eps(case):
             plan = subject.plan.change_spec(eps=eps)
@@ -207,7 +223,7 @@ MOST_DIFFERENT = 0.5
 
 
 class QuantizedNorm(NamedTuple):
-    """A norm whose result is quantized.
+    """A norm whose quantized result is near given codes and scales.
 
     Parameters
     ----------
@@ -216,7 +232,7 @@ class QuantizedNorm(NamedTuple):
     parts : list of QuantizedPart
         The comparisons of the given codes and scales with the exact ones.
     also : tuple of Quantized
-        Other norms whose codes and scales differ from the given ones in as few places.
+        Other norms, or other eps, whose codes and scales differ from the given ones in as few places.
     """
 
     found: Quantized
@@ -230,7 +246,7 @@ class QuantizedNorm(NamedTuple):
 
 
 def guess_sharing(shape: tuple[int, ...], scales: NDArray[Any]) -> str:
-    """Return the sharing of scales, as an argument of `--per`, that the shape of scales suggests.
+    """Return which values of a tensor share a scale, as an argument of `--per`, guessed from the scales' shape.
 
     Examples
     --------
@@ -257,7 +273,8 @@ def identify_quantized(
 ) -> QuantizedNorm | None:
     """Return the default norm whose codes and scales differ least from the given ones.
 
-    None if x has fewer than two values, or no norm can be quantized.
+    Norms with few differences are tried with every usual eps. None if x has fewer than two values, or if no
+    norm's result can be quantized.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ def spell_statistic(name: str) -> str:
 
 
 class Promise(NamedTuple):
-    """A statistic of a normalized group, and its value by definition, apart from eps."""
+    """A statistic of a normalized group, and its value by definition if eps is 0."""
 
     statistic: str
     target: float
@@ -131,9 +131,9 @@ class Divisor(NamedTuple):
     root : str
         The divisor without eps, as formulas write it.
     size : str
-        The noun for the quantity that makes the divisor 0 where it is 0, such as `variance`.
+        The noun for the quantity that is 0 if and only if the divisor is, such as `variance`.
     spread : str or None
-        The statistic that values are divided by, eps aside; None where the divisor is no statistic.
+        The statistic by which values are divided, apart from eps; None if the divisor is no statistic.
     square : str
         The quantity under the root in formulas, such as `var`; empty for a divisor without a root.
     promises : tuple of Promise
@@ -180,7 +180,7 @@ class Divisor(NamedTuple):
         return self._replace(promises=tuple(row for row in self.promises if row.statistic != statistic))
 
     def leave_out(self) -> Divisor:
-        """Return the divisor for a norm without its division: no `rstd`, no promises, results not bounded."""
+        """Return the divisor for a norm without division: with 1 as the divisor, no `rstd`, and no promises."""
         statistics = tuple(name for name in self.statistics if name != "rstd")  # one over the divisor
         return self._replace(divides=False, statistics=statistics, bounded=False, promises=())
 

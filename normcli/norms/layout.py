@@ -38,9 +38,9 @@ class Layout(NamedTuple):
     letters : str or None
         One letter per axis in upper case, or None if the axes have numbers only.
     channel_last : bool
-        Whether the channel is the last axis where no letter names it; it is axis 1 otherwise.
+        Whether the channel of a tensor without names of axes is the last axis; otherwise it is axis 1.
     words : tuple of str or None
-        The names of the axes if they are words, as in an xarray `DataArray` (`letters` is None then); or None.
+        The names of the axes if they are words, as in an xarray `DataArray` (`letters` is None then), or None.
     """
 
     ndim: int
@@ -134,7 +134,7 @@ class Layout(NamedTuple):
 
 
 def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> Layout:
-    """Return the layout `text` of a tensor of rank `ndim`, or where it is None the default layout of that rank.
+    """Return the layout `text` of a tensor of rank `ndim`; for None, the default layout of the rank.
 
     Parameters
     ----------
@@ -182,7 +182,9 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
 
 
 def name_layout(dimensions: Sequence[str]) -> str | None:
-    """Return names of axes as the text of a layout: letters if all are and one is C, else words; None for none.
+    """Return names of axes as the text of a layout, separated by commas; None without names.
+
+    Without commas if all names are single letters and one is C or c. A single word ends with a comma.
 
     Examples
     --------
@@ -196,7 +198,7 @@ def name_layout(dimensions: Sequence[str]) -> str | None:
 
 
 def find_layout(dimensions: Sequence[str] | None) -> str | None:
-    """Return the layout text for a file's names of axes; None without names, or if they are no valid layout."""
+    """Return the layout text for a file's names of axes; None without names, or if the names are no layout."""
     text = None if dimensions is None else name_layout(dimensions)
     try:
         make_layout(text, len(dimensions or ()))

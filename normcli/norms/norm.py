@@ -1,4 +1,4 @@
-"""A norm: one row of the table of norms, and what follows from that row. Data, no arithmetic."""
+"""A norm: one row of the table of norms, and the names and texts that follow from it. Data, no arithmetic."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ class Norm(NamedTuple):
     centre : Centre
     divisor : Divisor
     eps : float or None
-        The default of eps; None where the definition has no eps.
+        The default of eps; None if the definition has no eps.
     eps_mode : EpsMode or None
-        None exactly where `eps` is None.
+        The place of eps in the divisor; None if and only if `eps` is None.
     parameters : ParameterRule
         The shape of gamma (and beta).
     takes_beta : bool
-        False where the norm has a gain and no bias.
+        False if the norm has a gamma (gain) and no beta (bias).
     zero_rule : ZeroRule
         The result of a group whose divisor is 0: zeros, x − centre (as scikit-learn does), or NaN.
     tracks : bool
         Whether training keeps running statistics, with which evaluation normalizes.
     p : float or None
-        The exponent of the ℓp length that the definition fixes; None where the caller chooses p, and for norms
+        The exponent of the ℓp length that the definition fixes; None if the caller chooses p, and for norms
         that do not divide by an ℓp length.
     presets : tuple of (str, float)
         Names of special cases, such as `l1`, and the exponent p that each fixes.
     takes_groups : bool
-        Whether a caller may split the last reduced axis into groups. (Norms with the rule `CHANNEL_GROUPS` need
-        groups of channels in any case; see `needs_groups`.)
+        Whether a caller may split the last reduced axis into groups; False for norms that need groups of
+        channels anyway (see `needs_groups`).
     has_optional_steps : bool
         Whether a caller may leave out the centring, or the division, as scikit-learn's scalers do.
     rows : AxesRule or None
         For a norm of matrices, the axes that are rows by default (the others are columns); None for others.
     is_partial : bool
-        Whether a step is left out: True only in what `leave_out` returns, for no row of the table.
+        Whether centring or division is left out: True only for norms that `leave_out` returns.
     source : str
         The paper or specification that defines it.
     use : str
@@ -108,13 +108,13 @@ class Norm(NamedTuple):
 
     @property
     def all_statistics(self) -> tuple[str, ...]:
-        """The names in `statistics`, and for `robust` also those that replace them for other quantiles."""
+        """The names in `statistics`, and for `robust` also the statistics of other quantiles than quartiles."""
         others = QUANTILE_RANGE.statistics if self.divisor == QUARTILE_RANGE else ()
         return tuple(dict.fromkeys((*self.statistics, *others)))
 
     @property
     def vector_names(self) -> tuple[str, ...]:
-        """The further results of a norm of matrices: `("u", "v", "largest")`; `()` for others."""
+        """The names of further results of a norm of matrices, `("u", "v", "largest")`; `()` for others."""
         return () if self.rows is None else ("u", "v", "largest")
 
     @property
@@ -126,7 +126,10 @@ class Norm(NamedTuple):
 
     @property
     def gradient_names(self) -> tuple[str, ...]:
-        """The gradients of the backward pass: `("dx", "dgamma", "dbeta")` or fewer; `()` without a pass."""
+        """The gradients of the backward pass: `("dx", "dgamma", "dbeta")` or fewer; `()` if there is none.
+
+        There is none for norms by order of values, and for norms without a step.
+        """
         if self.is_by_order or self.is_partial:
             return ()
         return ("dx", *(f"d{name}" for name in self.parameter_names))
@@ -138,7 +141,7 @@ class Norm(NamedTuple):
 
     @property
     def drawn_names(self) -> tuple[str, ...]:
-        """The parameters that a new layer is drawn with: no beta for a norm that subtracts nothing."""
+        """The parameters for which random values are drawn: no beta for a norm that subtracts nothing."""
         return self.parameter_names if self.centre.statistic else self.parameter_names[:1]
 
     def leave_out(self, *, centring: bool, division: bool) -> Norm:
@@ -163,7 +166,7 @@ class Norm(NamedTuple):
 
     @property
     def is_by_order(self) -> bool:
-        """Whether the divisor is of extremes or quantiles, or of the largest absolute value (`maxabs`)."""
+        """Whether the divisor is made of extremes or quantiles, or is the largest absolute value (`maxabs`)."""
         return self.divisor.is_by_order or self.p == math.inf
 
     def format_zero(self, rule: ZeroRule) -> str:

@@ -198,7 +198,10 @@ def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:
 
 
 def _step(y: Floats, divisors: Floats, grid: NumberGrid, share: float) -> Floats:
-    """Return quotients cut off toward 0 to a grid, after `share` of a step was added to the magnitudes."""
+    """Return quotients cut off toward 0 to a grid, after `share` of a step was added to their magnitudes.
+
+    With a share of 0.5, they are rounded to nearest, halves away from 0.
+    """
     quotients = np.abs(y) / divisors
     units = find_units(quotients, grid)
     sizes: Floats = np.minimum(np.floor(quotients / units + share) * units, grid.largest)

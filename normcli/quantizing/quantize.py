@@ -210,7 +210,7 @@ def _quantize(
 ) -> Quantized:
     """Return y as scales and codes.
 
-    `ask` returns y with values at some places, which equal a boundary, moved to the side of the exact values.
+    `ask(y, places)` returns y with values at places on a boundary moved to the side of the exact values.
     """
     row, channel = asked.row, exact.plan.grid.layout.channel
     view = find_view(

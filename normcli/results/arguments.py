@@ -129,10 +129,10 @@ def read_given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_effort(threads: Any, statistics: Any) -> Effort:
     """Return the effort for the arguments `threads` and `statistics`; the default one for None of both."""
+    if threads is None and statistics is None:
+        return DEFAULT_EFFORT
     count = _convert("threads", threads, operator.index, "is not an integer")
     keeps = _convert("statistics", statistics, read_flag, "is not yes or no") is not False
-    if count is None and keeps:
-        return DEFAULT_EFFORT
     effort = Effort(threads=count, keeps_statistics=keeps)
     require_threads(effort)
     return effort

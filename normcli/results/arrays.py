@@ -155,7 +155,7 @@ def _is_torch(x: Any) -> bool:
 
 
 def _find_way_back(x: Any) -> Give:
-    """Return the function from a NumPy array to an array of the library of `x`."""
+    """Return the function that turns a NumPy array into an array of the library of `x`, on its device."""
     if isinstance(x, np.ndarray):
         return give_back_as_is
     if _is_torch(x):

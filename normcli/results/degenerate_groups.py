@@ -266,7 +266,18 @@ class _Search:
         return f"has {held} against ddof {ddof}: its variance is NaN"
 
     def _report(self, kind: str, groups: GroupNumbers, consequence: str, *, once: bool = True) -> None:
-        """Add a kind of degenerate groups, without those in `known`; `once` adds the groups to `known`."""
+        """Add a kind of degenerate groups to `found`, without those in `known`; nothing if none is left.
+
+        Parameters
+        ----------
+        kind : str
+        groups : ndarray of int
+            The numbers of the groups, ascending.
+        consequence : str
+            As in `Degeneracy`.
+        once : bool
+            Whether the groups are added to `known`, so that no other kind has them too.
+        """
         fresh = np.setdiff1d(groups, self.known, assume_unique=True)
         if fresh.size:
             self._add(kind, int(fresh[0]), fresh.size, consequence)
@@ -274,7 +285,10 @@ class _Search:
             self.known = _unite(self.known, fresh)
 
     def _add(self, kind: str, first: int | None, count: int, consequence: str) -> None:
-        """Add a kind, with the number of its first group (None: no group to name) and the count of groups."""
+        """Add a kind to `found`.
+
+        `first` is the number of its first group, None if the finding is about the tensor; `count` that of all.
+        """
         name = None if first is None else self.plan.grid.group_name(first)
         self.found.append(Degeneracy(kind, name, count, consequence))
 

@@ -38,7 +38,7 @@ class NormedLayer(NamedTuple):
         Whether the weight's shape does not tell if it is transposed: it has more than 2 axes, of which the
         first two have the same length.
     eps : float or None
-        The norm's eps; None where the file has none.
+        The norm's eps; None if the file has none.
     groups : int
         The number of the layer's groups, which counts only if the layer is transposed.
     """

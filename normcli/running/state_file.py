@@ -48,7 +48,7 @@ _NEW_FILE = 0o666
 
 
 def read_state(path: str, norm: str) -> State | None:
-    """Return the state that a file holds; None if there is no file.
+    """Return the state that a file holds for a norm; None if there is no file.
 
     Raises
     ------

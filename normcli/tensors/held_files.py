@@ -167,7 +167,7 @@ class StoreVersion(NamedTuple):
     name : str
         The array's name in messages.
     folder : str or None
-        The absolute path of the folder with the array's files; None where changes are not to be detected, as
+        The absolute path of the folder with the array's files; None if changes are not to be detected, as
         for an array at a URL.
     files : bytes or None
         A hash of the paths, inodes, sizes and times of all files in the folder; None without a folder.

@@ -164,7 +164,7 @@ def _load_member(path: str, key: str) -> NDArray[Any]:
 def describe_source(name: str) -> str:
     """Return a text that identifies a tensor: file name without folders, key, and file size or Zarr shape.
 
-    An example is `x.npz:a 1234`; a key or size that there is not is `None`.
+    An example is `x.npz:a 1234`. The key is `None` without one, the size if the file cannot be found.
     """
     place = find_place(name)
     path, key = split_key(name) if place is None else (Path(place.path), place.key)

@@ -87,7 +87,7 @@ class Mapped(np.memmap[Any, Any]):
         return self._pick(np.asarray(offsets, np.intp))[()]
 
     def _pick(self, offsets: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the values at byte offsets from this array's first value; those close together in one read."""
+        """Return the values at byte offsets from this array's first value; close ones are read together."""
         whole, start = self._locate()
         wanted, inverse = np.unique(offsets, return_inverse=True)
         picked = np.empty(wanted.shape, self.dtype)
@@ -147,7 +147,7 @@ class Mapped(np.memmap[Any, Any]):
         return copy.transpose(np.argsort(order))
 
     def _read_runs(self, runs: NDArray[np.uint8], stride: int, place: int) -> None:
-        """Fill `runs`, shape (runs, bytes), with runs of bytes, `stride` apart, from a file offset on."""
+        """Fill `runs`, shape (runs, bytes), from a file offset on; a run begins every `stride` bytes."""
         count, length = runs.shape
         if count == 1:
             self._read_into(runs[0].data, place)

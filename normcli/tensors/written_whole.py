@@ -30,7 +30,10 @@ _NEW_FILE = 0o666
 
 
 def require_writable(path: str, option: str) -> None:
-    """Raise `UsageError` unless a file can be written at `path`: a quick check before any work."""
+    """Raise `UsageError` unless a file can be written at `path`: a quick check before any work.
+
+    The message begins with `option`, by which the path was given.
+    """
     folder = os.path.dirname(path) or os.curdir  # noqa: PTH120  # pathlib's checks raise where a folder is closed
     if os.path.isdir(path) or path.endswith(os.sep):  # noqa: PTH112
         raise UsageError(f"{option} {path}: this is a folder; give a file's name")
@@ -203,7 +206,8 @@ def _open_nameless(folder: Path) -> BinaryIO | None:
 def require_new_folder(path: str, option: str, *, replaces: bool = False) -> None:
     """Raise `UsageError` unless a folder can be written at `path`: a quick check before any work.
 
-    The path must be free or an empty folder; if `replaces`, any folder.
+    The path must be free or an empty folder; with `replaces`, it may be any folder. The message begins with
+    `option`, by which the path was given.
     """
     target = Path(path)
     parent = Path(os.path.realpath(path)).parent

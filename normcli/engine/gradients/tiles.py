@@ -9,7 +9,6 @@ import numpy as np
 
 from normcli.numerics.deciding import PAIRS
 from normcli.numerics.gradients.in_doubles import SECOND_ORDER, U
-from normcli.numerics.gradients.sums import take_exactly
 from normcli.numerics.gradients.values import KnownGradients, round_known
 from normcli.numerics.pairs import Pair, map_arrays, two_sum
 from normcli.numerics.sums.fixed_point import Fixed
@@ -35,7 +34,7 @@ class TileValues(NamedTuple):
         As they were read, kept runs first.
     x : ndarray of float64
     low : ndarray of float64 or None
-        What is added to x where integers have more bits than float64; None if x is exact.
+        The number added to x where an integer has more bits than float64; None if x is exact.
     counted : ndarray of bool or None
         True where a value counts; None for all.
     """
@@ -165,7 +164,7 @@ def choose_shift(totals: Floats, counts: Any, dtype: np.dtype[Any]) -> Floats:
     totals : ndarray
         The sum of each group's values.
     counts : ndarray or int
-        How many values each group has.
+        The number of values of each group.
     dtype : dtype
         The tensor's.
     """
@@ -184,7 +183,7 @@ def keep_small(means: Floats) -> Floats:
 
 
 _PIECE = 1 << 14
-"""Parameters that are rounded at once: some thirty float64 arrays are made of their size."""
+"""The most gammas or betas that are rounded at once: some thirty float64 arrays of their size are made."""
 
 
 class ParameterSums:
@@ -242,7 +241,7 @@ class ParameterSums:
         found, undecided = np.empty(len(special), dtype), np.zeros(len(special), np.bool_)
         for start in range(0, len(special), _PIECE):
             part = slice(start, start + _PIECE)
-            value, inexact, lost = take_exactly(Fixed(fixed.digits[:, part], fixed.low)).round()
+            value, inexact, lost = fixed.take(part).integers().round()
             error = np.where(inexact, PAIRS.error * np.abs(value.hi), 0.0) + self.errors[name][part]
             if name == "gamma":
                 lost = lost | self.unclear[part]

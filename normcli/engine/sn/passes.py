@@ -149,7 +149,10 @@ def find_vectors(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -
         found = find_sigma_gradient(matrix, plan.spec.iteration)
         if found is None:
             continue
-        left, right = (np.array([round_once(each) for each in vector]) for vector in found.list_vectors())
+        left, right = (
+            np.array([round_once(each) for each in vector])
+            for vector in found.list_vectors(plan.spec.iteration)
+        )
         sign = 1.0
         if plan.spec.iteration is None:
             sign = math.copysign(1.0, right[np.argmax(np.abs(right))])

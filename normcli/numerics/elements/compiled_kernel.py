@@ -316,6 +316,7 @@ def measure_rows(
 
 def _expose(values: NDArray[Any]) -> NDArray[Any]:
     """Return a view whose buffer format is one letter: bfloat16 as uint16, and no byte order that is named."""
-    if is_bfloat16(values.dtype):
-        return values.view(np.uint16)
-    return values if values.dtype.byteorder == "=" else values.view(values.dtype.newbyteorder("="))
+    dtype = values.dtype
+    if dtype.kind == "f" and dtype.byteorder == "=":
+        return values
+    return values.view(np.uint16 if is_bfloat16(dtype) else dtype.newbyteorder("="))

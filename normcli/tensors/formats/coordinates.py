@@ -110,6 +110,7 @@ def copy_coordinates(zarr: Any, folder: Path, key: str, like: Any) -> None:
 
 
 def _copy(zarr: Any, folder: Path, name: str, array: Any) -> None:
+    """Copy a Zarr array, with its attributes and format, to a store in a folder under a name."""
     names = getattr(array.metadata, "dimension_names", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of texts, which format 3 does not have specified

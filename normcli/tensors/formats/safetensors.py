@@ -115,6 +115,11 @@ def write_named(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write tensors under their names, the widest dtypes first, so that all values are aligned.
 
     The header has the metadata `{"format": "pt"}` as from `safetensors.torch`, which some readers require.
+
+    Raises
+    ------
+    DataError
+        If the format does not have a dtype.
     """
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     widest_first = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
@@ -132,7 +137,7 @@ def _write_values(stream: BinaryIO, values: NDArray[Any], dtype: np.dtype[Any]) 
 
 
 def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Region:
-    """Write the header of a single tensor; return the place of its values in the file."""
+    """Write the header of a single tensor called `key`; return the place of its values in the file."""
     offset = _write_text(stream, {key: _describe(shape, dtype, 0)})
     return Region(dtype.newbyteorder("<"), shape, offset)
 

@@ -114,7 +114,7 @@ class Chunked(Mapped):
 
     @classmethod
     def make(cls, stored: Stored) -> Chunked:
-        """Return the array of a store as one that is read by chunks.
+        """Return an array of a store as a `Chunked`, whose chunks are read later.
 
         Raises
         ------
@@ -148,6 +148,7 @@ class Chunked(Mapped):
         return int(math.prod(lengths) * self.itemsize)
 
     def _read_into(self, missing: memoryview, place: int) -> None:
+        """Fill a buffer with the bytes from an offset on: from chunks, or from the file they were copied to."""
         if self.row_bytes > CACHE:
             self._fill()
         if self._is_filled:

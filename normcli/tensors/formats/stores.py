@@ -148,12 +148,8 @@ def _open_root(zarr: Any, place: Place) -> Any:
 def list_others(place: Place) -> list[str]:
     """Return the names of the arrays of a Zarr store other than the one at a place and its coordinates.
 
-    For a folder that is no readable store, the names of its files are returned.
-
-    Raises
-    ------
-    MissingExtraError
-        If the library for Zarr is missing.
+    A store that is a single array has words for it if the place has a key, else nothing. A folder that is no
+    readable store has the names of its files. `MissingExtraError` is raised without the library.
     """
     zarr = _import("zarr", "a Zarr store")
     try:
@@ -210,7 +206,10 @@ def _require_whole(array: Any, source: str) -> None:
 
 
 def _require_linked_files(h5py: Any, file: Any, key: str, depth: int = 0) -> None:
-    """Raise `DataError` if an external link on the path to a dataset leads to a pipe or device (HDF5 hangs)."""
+    """Raise `DataError` if an external link on the path to a dataset leads to a pipe or device (HDF5 hangs).
+
+    `key` is the path in `file`; `depth` counts the files that were followed to it.
+    """
     names = key.strip("/").split("/")
     for count in range(1, len(names) + 1):
         link = file.get("/".join(names[:count]), getlink=True)
@@ -305,7 +304,7 @@ def create_array(
 
 @contextlib.contextmanager
 def _explain_likeness(like: Stored | None) -> Iterator[None]:
-    """Turn exceptions of zarr within the block, but for `OSError`, into `DataError`, with the model's name."""
+    """Return a context manager that turns exceptions of zarr, but for `OSError`, into `DataError`."""
     try:
         yield
     except (NormError, OSError):

@@ -164,6 +164,15 @@ def read_records(
 ) -> tuple[FileTable, str | None]:
     """Return the table of JSON records, and a note on its columns, or None.
 
+    Parameters
+    ----------
+    stream : BinaryIO
+        A seekable stream, which is read anew for each pass over the rows.
+    name : str
+    options : TableOptions
+    is_lines : bool
+        Whether the file is JSON Lines; otherwise it is one array.
+
     Raises
     ------
     DataError

@@ -87,7 +87,7 @@ class Batches:
 
     @contextlib.contextmanager
     def _explain(self) -> Iterator[None]:
-        """Turn exceptions of pyarrow within the block into `DataError` with the file's name."""
+        """Return a context manager that turns exceptions of pyarrow into `DataError` with the file's name."""
         try:
             yield
         except (NormError, NotWholeError):
@@ -154,7 +154,24 @@ class Batches:
             start += batch.num_rows
 
     def _fill(self, column: NDArray[Any], array: Any, place: int, start: int) -> str | None:
-        """Copy numbers into a column; return a text on the first one that float64 rounded, or None."""
+        """Copy numbers into a column; return a text on the first whole number that float64 rounded, or None.
+
+        Parameters
+        ----------
+        column : ndarray
+            The column, which is written to.
+        array : pyarrow.Array
+            The numbers.
+        place : int
+            The place of the column in the file.
+        start : int
+            The number of rows before the first one.
+
+        Raises
+        ------
+        NotWholeError
+            If the column is of integers, and a value is missing or out of range.
+        """
         numbers = find_numbers(array, cast("np.dtype[Any]", self._dtypes[place]))
         missing = find_missing(array)
         if column.dtype.kind == "f":

@@ -107,9 +107,20 @@ def write_parquet(
 def _read_others(
     table: FileTable | None, schema: Any, rows: int, count: int
 ) -> Iterator[tuple[int, Mapping[int, Any]]]:
-    """Yield (number of rows, place → column) of some rows of the table that a tensor was made from.
+    """Yield (number of rows, place → column), some rows at a time, of the table that a tensor was made from.
 
-    The columns are pyarrow arrays: of a Parquet file all, of text those that are not in the tensor.
+    The columns are pyarrow arrays: of a Parquet file all, of text those that are not in the tensor. Without a
+    table, or other columns in it, there are none.
+
+    Parameters
+    ----------
+    table : FileTable or None
+    schema : pyarrow.Schema
+        The schema that is written.
+    rows : int
+        The number of rows of the tensor.
+    count : int
+        The most rows at a time, except for text.
     """
     if table is not None and isinstance(table.rows, Batches):
         for batch in table.rows.read_batches(table.rows.schema.names, count):

@@ -276,7 +276,10 @@ def _refuse(
 
 
 def _advise(rows: TextRows, columns: Mapping[int, _CellsSeen], texts: Mapping[int, _CellsSeen]) -> str:
-    """Return advice for a message: the option that leaves out columns of text and likely identifiers."""
+    """Return advice for a message: the option that leaves out columns of text and likely identifiers.
+
+    `columns` are all chosen columns by place, `texts` those that are text.
+    """
     rest = [place for place in columns if place not in texts]
     if rows.is_picked:
         names = shlex.quote(join_names([name_column(rows, place) for place in rest]))
