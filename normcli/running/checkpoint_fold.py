@@ -225,7 +225,7 @@ def _fold_pair(
         If the norm has no running variance, or cannot be folded.
     """
     weight, bias = (arrays.get(f"{pair.layer}.{member}") for member in ("weight", "bias"))
-    assert weight is not None  # of a layer that was found by it
+    assert weight is not None  # the layer was found by its weight
     layer = Layer(weight, bias, pair.groups, pair.transposed)
     members = [arrays.get(f"{pair.norm}.{member}") for member in _NORM_MEMBERS[:4]]
     gamma, beta, mean, var = members
