@@ -320,7 +320,7 @@ def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> Fol
     try:
         request = Request.collect(OF_MATRICES, vectors | {"rows": axis})
         folded = fold_matrix(Layer(matrix, transposed=bool(axis)), request, order, kept.name)
-    except UsageError as error:  # of u and v, which are data here
+    except UsageError as error:  # u or v does not fit: both are data here
         raise DataError(str(error)) from error
     except DataError as error:
         if not is_open:
