@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from normcli.answers.judging.quantized_verdict import QuantizedVerdict
 from normcli.checking.ulp import measure_unit
 from normcli.errors import DataError
-from normcli.identifying.quantized_request import blame_request
-from normcli.identifying.usual_norm import guess_sharing, identify_quantized
+from normcli.identifying.quantized_norm import blame_request, guess_sharing, identify_quantized
 from normcli.library.judgement import Judgement
 from normcli.quantizing.formats import read_quantization
 from normcli.quantizing.judging import judge_quantized

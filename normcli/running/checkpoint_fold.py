@@ -98,7 +98,7 @@ def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[
             weight = f"{layer}.weight"
             if weight not in arrays:
                 continue
-            pair, stems = _match(arrays, layer, norm), _find_stems(layer, norm)
+            pair, stems = _match(arrays, layer, norm), (layer.rpartition(".")[2], norm.rpartition(".")[2])
             is_after = is_ordered and places[weight] > places[norm + _MEAN]
             if by_number or not (pair is None or pair.transposed or is_after):
                 found += [] if pair is None else [(pair, None if by_number else stems)]
@@ -233,11 +233,6 @@ def describe_state(
 def list_names(names: Sequence[str]) -> str:
     """Return the first five names as a list with commas, which ends with `…` if there are more."""
     return ", ".join((*names[:_MOST_NAMES], *(("…",) if len(names) > _MOST_NAMES else ())))
-
-
-def _find_stems(layer: str, norm: str) -> tuple[str, str]:
-    """Return the last parts of two dotted names, as conv1 and bn1."""
-    return layer.rpartition(".")[2], norm.rpartition(".")[2]
 
 
 def _list_namesakes(norm: str) -> Iterator[tuple[str, bool]]:
