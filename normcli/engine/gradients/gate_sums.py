@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.gradients.coefficients import CoefficientSolver
-from normcli.engine.gradients.gradient_tiles import stand, take_values
+from normcli.engine.gradients.parameter_sums import ParameterSums
 from normcli.engine.gradients.passes import GroupBackwardPasses
-from normcli.engine.gradients.tiles import ParameterSums
+from normcli.engine.gradients.tile_gradients import stand, take_values
 from normcli.engine.tiling.blocks import open_full
 from normcli.numerics.deciding import multiply_bounded
 from normcli.numerics.elements.activation import Activation
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.gradients.coefficients import SolvedGroups
-    from normcli.engine.gradients.tiles import ReadTile, Tile
+    from normcli.engine.gradients.tile_records import ReadTile, Tile
     from normcli.engine.tiling.blocks import Source
     from normcli.numerics.deciding import Bounded
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
+from normcli.engine.sn.largest_eigenvalue import find_leading
 from normcli.engine.sn.power_iterations import PowerIterations, make_column, multiply_given
-from normcli.engine.sn.spectrum import find_leading
 from normcli.numerics.deciding import FIRST_BITS
 from normcli.numerics.gradients.in_fractions import round_exactly, round_fractions, round_values
 from normcli.numerics.rational import MANTISSA, find_exponent, find_root, scale

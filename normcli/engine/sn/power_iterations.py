@@ -27,7 +27,7 @@ from normcli.engine.sn.exact_products import (
     multiply,
     transpose,
 )
-from normcli.engine.sn.spectrum import Enclosure
+from normcli.engine.sn.largest_eigenvalue import Enclosure
 from normcli.errors import DataError
 from normcli.numerics.rational import scale
 from normcli.numerics.sums.scaled_integers import ScaledIntegers, take_exactly

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from normcli.engine.sn.passes import lay_matrix
 from normcli.engine.sn.power_iterations import PowerIterations
-from normcli.engine.sn.singular_values import SingularValue
+from normcli.engine.sn.sigma_of_groups import SingularValue
 from normcli.printable import format_count
 from normcli.teach.explain.story import SIGMA, StepWriter, StoryStep, enumerate_words
 

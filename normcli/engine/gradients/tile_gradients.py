@@ -1,4 +1,4 @@
-"""The backward pass of one tile: in doubles, or in pairs from exact sums, each value rounded once."""
+"""The gradients of one tile: in doubles, or in pairs from exact sums, each value rounded once."""
 
 from __future__ import annotations
 
@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine.gradients.tiles import (
-    Band,
-    DoubleSums,
-    ParameterSums,
-    ReadTile,
-    Tile,
-    TileValues,
-    choose_shift,
-)
+from normcli.engine.gradients.parameter_sums import DoubleSums, ParameterSums
+from normcli.engine.gradients.tile_records import Band, ReadTile, Tile, TileValues, choose_shift
 from normcli.engine.passes import Passes
 from normcli.engine.tiling.blocks import Spread
 from normcli.norms.request import Fill
