@@ -50,9 +50,9 @@ def choose_enclosure(iteration: Iteration | None) -> EncloseSquare:
     """
     if iteration is None:
         return _enclose_largest
-    from normcli.engine.sn.power_iterations import PowerIterations
+    from normcli.engine.sn.power_iterations import enclose_estimate
 
-    return PowerIterations(iteration).enclose_square
+    return functools.partial(enclose_estimate, iteration)
 
 
 class SingularValue:
