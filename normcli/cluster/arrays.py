@@ -215,6 +215,17 @@ def check_array(
 ) -> tuple[Plan, Mapping[str, NDArray[Any] | None], Checked]:
     """Compare `actual` with the exact norm of a dask array x: `normcli.check` calls this.
 
+    Parameters
+    ----------
+    actual : array_like
+        An array of dask, or one in memory.
+    x : Taken
+    norm : str
+    options : mapping of str to object
+        The options of `normalize`.
+    tolerate : callable
+        Takes a dtype and returns the `Tolerance` for its values.
+
     Returns
     -------
     plan : Plan

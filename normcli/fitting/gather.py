@@ -145,6 +145,7 @@ class _Gatherer:
         self._batches, self._leaves = [], 0
 
     def _add_now(self, batch: LeafSums) -> None:
+        """Add the sums of leaves, and deviations of samples that are one leaf each."""
         sums, count = self.sums, batch.leaves.count
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner
@@ -216,7 +217,10 @@ def _find_leaf_deviations(batch: LeafSums) -> Floats:
 
 
 def _add_leaves(total: Fixed, square: Fixed, groups: Integers, batch: LeafSums) -> None:
-    """Add Σx and Σx² of each leaf exactly to its group's sums; `groups` has the group's number per leaf."""
+    """Add Σx and Σx² of each leaf exactly to the sums of its group, in place.
+
+    `groups` has the number of each leaf's group in `total` and `square`.
+    """
     for fixed, terms in ((total, batch.leaves.sums), (square, batch.leaves.squares)):
         fixed.add(groups, np.stack([term for term in terms if term.any()] or terms[:1], axis=-1))
     for row, sums in batch.extremes:
@@ -278,7 +282,7 @@ def measure_sums(rows: NDArray[Any], groups: Integers, work: Workspace, *, need_
     low, high = np.minimum.reduce(rows, axis=-1), np.maximum.reduce(rows, axis=-1)
     selected = None
     nan = above = below = np.zeros(len(rows), dtype=np.int64)
-    if not (np.isfinite(low) & np.isfinite(high)).all():  # `minimum` passes NaN on
+    if not (np.isfinite(low) & np.isfinite(high)).all():  # `minimum` is NaN if a value is
         selected, is_nan = np.isfinite(rows), np.isnan(rows)
         low = np.minimum.reduce(np.where(is_nan, np.inf, rows), axis=-1)
         high = np.maximum.reduce(np.where(is_nan, -np.inf, rows), axis=-1)
@@ -289,7 +293,7 @@ def measure_sums(rows: NDArray[Any], groups: Integers, work: Workspace, *, need_
     extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
     if not need_sum:
         extremes = [(row, replace(sums, total=make_fraction(0))) for row, sums in extremes]
-    # Pairs are of 0, never −0: which of the two is the least would depend on the order.
+    # Pairs hold 0, never −0: otherwise the order would decide which of the two is the least.
     ends = widen_to_pair(low), widen_to_pair(high)
     return LeafSums(groups, leaves, extremes, *ends, nan, above, below)
 

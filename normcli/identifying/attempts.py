@@ -84,9 +84,18 @@ class Trial(NamedTuple):
 
     @classmethod
     def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> Trial:
-        """Return a trial of evenly spread groups, of about `most` values in all.
+        """Return a trial of evenly spread groups, at least two if the plan has two.
 
-        It has at least two groups if the plan has two. `step` is the way in which gamma and beta entered.
+        Parameters
+        ----------
+        plan : Plan
+            The plan of the norm, whose groups are taken.
+        x, y : ndarray
+            Input and output, of the plan's shape.
+        step : AffineStep
+            The gamma and beta of the whole tensor, in the way in which they entered.
+        most : int
+            About how many values to take.
         """
         grid = plan.grid
         chosen = choose_groups(grid.group_count, max(2, most // grid.group_size))
@@ -96,7 +105,7 @@ class Trial(NamedTuple):
     def choose(
         cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, chosen: NDArray[np.intp]
     ) -> Trial:
-        """Return a trial of the groups with the indices `chosen`."""
+        """Return a trial of the groups with the indices `chosen`; other parameters are as in `take`."""
         rows, actual = (take_groups(plan.grid, values, chosen) for values in (x, y))
         scale, shift = (
             None if p is None else take_groups(plan.grid, p, chosen) for p in (step.scale, step.shift)

@@ -196,7 +196,7 @@ def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
 
 
 def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
-    """Yield a candidate with eps inside the root, and with eps outside, without its own place of eps.
+    """Yield a candidate with eps inside the root, and with eps outside, except for its own place of eps.
 
     Nothing for norms without eps.
     """
@@ -246,7 +246,15 @@ def _try_candidate(
 
     Nothing if less than 90 % of the few values, or of more, are equal to a computation's result; for norms
     without sums; for groups of one value or more than 4,096; and if fewer than 20 values differ from the exact
-    result, rounded. `step` is the way in which gamma and beta entered.
+    result, rounded.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Input and output, of one shape.
+    candidate : Candidate
+    step : AffineStep
+        Gamma and beta, in the way in which they entered.
     """
     try:
         plan = make_plan(candidate.request, x.shape, x.dtype)

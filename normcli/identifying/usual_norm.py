@@ -192,7 +192,7 @@ def list_usual_eps(plan: Plan) -> tuple[float | None, ...]:
 
 
 def _find_eps(case: Case) -> Iterator[float]:
-    """Yield the plan's eps and other usual eps with which every y of a case is the norm's result in rounding.
+    """Yield the plan's eps and other usual eps with which all y of a case are within rounding of the norm.
 
     Nothing for a norm without eps.
     """

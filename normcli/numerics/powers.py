@@ -290,4 +290,4 @@ def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fractio
 
 
 _MARK = 8
-"""How many bits behind the wanted ones an inexact length is marked."""
+"""The number of bits behind the wanted ones at which an inexact length is marked."""

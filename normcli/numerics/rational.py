@@ -62,7 +62,7 @@ def sum_pieces(pieces: Iterable[NDArray[Any]]) -> ExactSums:
 
 
 def sum_exactly(values: NDArray[Any]) -> ExactSums:
-    """Return the sums of finite values of any shape and real dtype."""
+    """Return the sum and the sum of squares of finite values of any shape and real dtype, exactly."""
     if is_long_integer(values.dtype):
         whole = values.reshape(-1).tolist()
         squares = sum(value * value for value in whole)

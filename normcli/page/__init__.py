@@ -55,7 +55,11 @@ _KNOBS = ("x", "gamma", "beta", "eps")
 
 
 def write(document: Document, stream: TextIO, view: View) -> None:
-    """Write one page, without network: results of norms that can be explored, a list, or an answer as it is."""
+    """Write one page, without network: results of norms that can be explored, a list, or an answer as it is.
+
+    A document with a method `page` is shown as results, which a script lets readers explore; one with a method
+    `listing` as a list whose entries open; any other as its sections. The first line is a help text.
+    """
     make_page = getattr(document, "page", None)
     if make_page is not None:
         stream.write(_put_together(make_page(), view))

@@ -54,11 +54,11 @@ class Check(NamedTuple):
         The least and the largest value over the groups whose statistics are finite; NaN if there is none.
     overall : float
         The quantity of all finite groups of the normalized tensor as one group, with ddof 0; NaN for quantiles,
-        which do not follow from those of the groups.
+        which do not follow from the groups' quantiles.
     largest_error : float
         The largest distance of a group's quantity from the value that its statistics and eps predict.
     tolerance : float
-        The largest error that rounding to the output's dtype explains.
+        The largest error that can come from rounding to the output's dtype.
     """
 
     quantity: str
@@ -144,7 +144,7 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
     """Return the value that a promise predicts for each group, given eps and the rule for constant groups."""
     predicted, spec = _predict_by_eps(plan, promise, statistics), plan.spec
     is_nan = spec.zero_rule is ZeroRule.NAN
-    if spec.flat_rule is None or ("rstd" in statistics and not is_nan):  # which holds it
+    if spec.flat_rule is None or ("rstd" in statistics and not is_nan):  # `rstd` holds the rule already
         return predicted
     from normcli.numerics.statistics.divisor import find_flat
 
@@ -155,7 +155,7 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
 def _predict_by_eps(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> Floats:
     """Return the value that a promise predicts for each group with eps, as v / (v + eps) for the variance."""
     name, divisor = promise.statistic, plan.norm.divisor
-    assert divisor.spread is not None  # of every divisor that promises anything
+    assert divisor.spread is not None  # every divisor with promises has a spread
     size = statistics[divisor.spread]  # its square may lie beyond float64
     nothing = np.nan if plan.spec.zero_rule is ZeroRule.NAN and not plan.spec.eps else 0.0
     if name == "mean" or divisor.is_by_order:
@@ -185,7 +185,10 @@ def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _combine_moments(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
-    """Return mean, mean square and variance of all finite groups as one, those that were measured, exactly."""
+    """Return mean, mean square and variance of all finite groups as one group, each exact, rounded once.
+
+    Only those are returned that were measured; NaN if no group is finite.
+    """
     names = [name for name in ("mean", "ms", "var") if name in measured]
     totals = dict.fromkeys(names, sum_pieces([]))
     for groups in _iterate_finite(measured):
@@ -199,7 +202,7 @@ def _combine_moments(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, fl
     if not count:
         return dict.fromkeys(names, math.nan)
     found = {name: round_once(sums.total / count) for name, sums in totals.items()}
-    if "var" in names:  # the means differ from group to group
+    if "var" in names:  # the variance of the group means is added
         found["var"] = round_once((totals["var"].total + totals["mean"].scatter()) / count)
     return found
 

@@ -91,7 +91,7 @@ class Update(NamedTuple):
     ----------
     before, after : State
     batch : Given
-        The batch's mean and variance, the latter with the rule's ddof.
+        The batch's mean and variance; the variance has the rule's ddof.
     weights : tuple of float
         The weight of the running statistics before, and the weight of the batch's; the sum is 1.
     """

@@ -38,7 +38,7 @@ class NormedLayer(NamedTuple):
         Whether the weight's shape does not tell if it is transposed: it has more than 2 axes, of which the
         first two have the same length.
     eps : float or None
-        The norm's eps; None where the file has none.
+        The norm's eps; None if the file has none.
     groups : int
         The number of the layer's groups, which counts only if the layer is transposed.
     """
@@ -230,7 +230,7 @@ def _fold_pair(
         If the norm has no running variance, or cannot be folded.
     """
     weight, bias = (arrays.get(f"{pair.layer}.{member}") for member in ("weight", "bias"))
-    assert weight is not None  # of a layer that was found by it
+    assert weight is not None  # the layer was found by its weight
     layer = Layer(weight, bias, pair.groups, pair.transposed)
     members = [arrays.get(f"{pair.norm}.{member}") for member in _NORM_MEMBERS[:4]]
     gamma, beta, mean, var = members

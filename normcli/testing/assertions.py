@@ -239,7 +239,10 @@ def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) ->
 def _require_dtype(
     plan: Plan, name: str, actual: NDArray[Any], expected: np.dtype[Any], *, is_array: bool
 ) -> None:
-    """Fail if an array (`is_array`; lists have no dtype) has another dtype than the one expected."""
+    """Raise `AssertionError` if an array has another dtype than the one expected.
+
+    Nothing is raised unless `is_array`: a list has no dtype. `name` is the argument's name in the message.
+    """
     __tracebackhide__ = True
     if is_array and actual.dtype.newbyteorder("=") != expected:
         norm, found = plan.norm.name, actual.dtype.name

@@ -41,7 +41,7 @@ class GateSumPasses(GroupBackwardPasses):
         Parameters
         ----------
         gradients : Source
-            What dy is read from.
+            The source of dy.
         values : ndarray
             The norm's input.
         slope : Gated
@@ -65,7 +65,10 @@ class GateSumPasses(GroupBackwardPasses):
         return np.dtype(self.plan.choose_output_dtype(self.source.dtype))
 
     def prepare(self, read: ReadTile) -> Tile:
-        """Return a tile with beta; before the norm, values that do not count contribute to the sum, too."""
+        """Return a tile for exact sums, with beta for a gate behind the norm.
+
+        For a gate before the norm, its `used` is None, as values that do not count contribute their dx, too.
+        """
         tile, raw = super().prepare(read), read.values.raw
         if self.downstream is not None:
             return tile._replace(used=None)

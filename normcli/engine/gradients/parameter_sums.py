@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from normcli.numerics.gradients.rows import Upstream
 
 _PIECE = 1 << 14
-"""Parameters that are rounded at once: some thirty float64 arrays are made of their size."""
+"""The most gammas or betas that are rounded at once: some thirty float64 arrays of their size are made."""
 
 
 class ParameterSums:

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 MOST_IN_TILE = 1 << 14
-"""Values in a tile: twenty to forty float64 arrays of its size are made."""
+"""The most values in a tile: twenty to forty float64 arrays of its size are made."""
 
 MOST_GROUPS = 1 << 12
-"""Groups in a band: some fifty float64 arrays are made of their number."""
+"""The most groups in a band: some fifty float64 arrays of that many numbers are made."""
 
 
 class GroupBackwardPasses(GradientTiles):
@@ -53,7 +53,7 @@ class GroupBackwardPasses(GradientTiles):
         Parameters
         ----------
         gradients : Source
-            What dy is read from.
+            The source of dy.
         values : ndarray
             The tensor.
         """
@@ -205,7 +205,7 @@ class GroupBackwardPasses(GradientTiles):
         return found
 
     def _add_betas(self, wanted: Selected) -> None:
-        """Add up exactly the dy of the values to which some betas are added: those where `wanted` is True."""
+        """Add up dy exactly for the betas whose entry in `wanted` is True, over the values that use them."""
         assert self.places is not None
         places = self.places
 

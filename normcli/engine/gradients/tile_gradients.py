@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 MOST_WHOLE = 1 << 16
-"""Values in a group that is read only once."""
+"""The most values in a group that is read only once."""
 
 
 class GradientTiles(Passes):
@@ -194,9 +194,9 @@ class GradientTiles(Passes):
         return Tile(numbers, rows, filled, by, places, used, downstream)
 
     def find_shift(self, numbers: Integers, values: TileValues) -> Floats | None:
-        """Return what is subtracted from the values of each group so that they are small; None for nothing.
+        """Return the number to subtract from the values of each group so that they are small; None for none.
 
-        No result depends on it.
+        The shift is about the mean of a group, and changes no result.
         """
         if self.band is not None:
             return None if self.band.shift is None else self.band.shift[self.band.locate(numbers)]
@@ -294,7 +294,7 @@ def stand(coefficients: Coefficients) -> Coefficients:
 
 
 def share_by_groups(coefficients: Coefficients) -> KnownGradients:
-    """Return Σ dy · x̂ of each group, from coefficients that were solved with dy as the gradient."""
+    """Return Σ dy · x̂ of each group, from coefficients whose gradient g is dy, without gamma."""
     plain = coefficients.share.hi * coefficients.inverse.hi
     value = pair_multiply(coefficients.share, coefficients.inverse)
     finite = np.isfinite(coefficients.inverse.hi)

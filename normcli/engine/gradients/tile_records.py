@@ -28,7 +28,7 @@ class TileValues(NamedTuple):
         As they were read, kept runs first.
     x : ndarray of float64
     low : ndarray of float64 or None
-        What is added to x where integers have more bits than float64; None if x is exact.
+        The number added to x where an integer has more bits than float64; None if x is exact.
     counted : ndarray of bool or None
         True where a value counts; None for all.
     """
@@ -158,7 +158,7 @@ def choose_shift(totals: Floats, counts: Any, dtype: np.dtype[Any]) -> Floats:
     totals : ndarray
         The sum of each group's values.
     counts : ndarray or int
-        How many values each group has.
+        The number of values of each group.
     dtype : dtype
         The tensor's.
     """

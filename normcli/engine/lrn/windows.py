@@ -62,7 +62,7 @@ Squares of float32 add up to pairs without rounding if, times the window's lengt
 `_EXACT_RATIO` of the least."""
 
 _FURTHEST, _LARGEST_WHOLE = 5000, 64
-"""A value times 2 to more than the first is infinite, to less than minus that 0, whatever the value.
+"""A value times 2^e is infinite for e above the first, and 0 for e below minus the first.
 
 Whole exponents β up to the second are raised as fractions; larger ones make them too long."""
 
@@ -300,7 +300,7 @@ _PRODUCT_ERROR = 2.0**-76
 
 
 def _round(number: Scaled, precision: Precision) -> tuple[Floats, Selected]:
-    """Return numbers rounded to a precision, and where errors of `_PRODUCT_ERROR` leave that undecided."""
+    """Return numbers rounded to a precision, and an array that is True where that is not decided."""
     total, own = take_exponents(number.value)
     exponent = np.clip(own + number.exponent, -_FURTHEST, _FURTHEST)
     decided = is_decided(total, exponent, np.abs(total.hi) * _PRODUCT_ERROR, precision)
@@ -338,7 +338,7 @@ def _raise(base: Fraction, exponent: float, bits: int) -> tuple[Fraction, Fracti
 
 
 MOST_VALUES = 1 << 14
-"""Values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
+"""The most values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
 
 
 class WindowPasses(Passes):
@@ -351,6 +351,7 @@ class WindowPasses(Passes):
         return self.statistics
 
     def _compute(self, tile: Slices, work: Workspace) -> None:
+        """Normalize a tile, keep its statistics, and write the result if there is a sink."""
         window, runs, reduced = self.plan.spec.window, self.geometry.runs, self.geometry.reduced_runs
         assert window is not None  # of every norm that has such passes
         raw = self._load(tile, work, runs)

@@ -110,7 +110,7 @@ class Approximation(NamedTuple):
 
 
 class SymmetricOperator(Protocol):
-    """A symmetric matrix, exactly."""
+    """An exact symmetric matrix: products with it, its approximation in doubles, and its numbers."""
 
     size: int
 

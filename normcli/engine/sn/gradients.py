@@ -90,7 +90,7 @@ class SigmaGradient(NamedTuple):
     ) -> tuple[ScaledIntegers, ScaledIntegers]:
         """Return dx · σ · uᵀWv, and upper bounds of the errors; the vectors are known to `bits` bits.
 
-        Where a row of W is 0, so is u, and where a column is, v.
+        `matrix` is W, and `gradient` dy. Where a row of W is 0, u is taken as 0, and where a column is 0, v.
         """
         total, some = gradient.sum_products(matrix), matrix.values != 0
         inside = ScaledIntegers(np.logical_and.outer(some.any(axis=1), some.any(axis=0)).astype(object), 0)
@@ -154,7 +154,19 @@ def _evaluate(
     places: list[int],
     bits: int,
 ) -> list[Bounded]:
-    """Return dx at some places, and a bound of the error of each; `exact` is the matrix and dy."""
+    """Return dx at some places in rationals, and a bound of the error of each.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (rows, columns)
+    exact : tuple of ScaledIntegers
+        The matrix and dy.
+    iteration : Iteration or None
+    places : list of int
+        Flat indices into the matrix.
+    bits : int
+        Bits to which vectors and σ are calculated.
+    """
     known = find_sigma_gradient(matrix, iteration, min(bits, _MOST_BITS))
     assert known is not None  # as it was not with fewer bits
     chosen = (
@@ -198,7 +210,7 @@ def _round_integers(values: list[int], exponent: int, dtype: np.dtype[Any]) -> N
 def find_sigma_gradient(
     matrix: NDArray[Any], iteration: Iteration | None, bits: int = _BITS
 ) -> SigmaGradient | None:
-    """Return what ∂σ/∂W follows from, of a matrix that is finite and not all 0; None where there is none.
+    """Return the numbers that σ and ∂σ/∂W follow from; None where σ has no derivative.
 
     It has none if the two largest singular values are equal, or nearer than doubles tell, or if an estimate of
     σ is 0.
@@ -206,6 +218,7 @@ def find_sigma_gradient(
     Parameters
     ----------
     matrix : ndarray, shape (rows, columns)
+        Finite values that are not all 0.
     iteration : Iteration or None
         Power iterations that estimate σ; None for the largest singular value.
     bits : int
@@ -238,7 +251,7 @@ def _find_column(matrix: ScaledIntegers) -> ScaledIntegers | None:
 
 
 def _iterate(matrix: NDArray[Any], iteration: Iteration, bits: int) -> SigmaGradient | None:
-    """Return what ∂σ/∂W follows from by power iterations, or by u and v that are given; None if σ is 0."""
+    """Return the numbers for ∂σ/∂W by power iterations, or by given u and v; None if the estimate of σ is 0."""
     if not iteration.steps:
         assert iteration.u is not None  # as v is not enough
         assert iteration.v is not None

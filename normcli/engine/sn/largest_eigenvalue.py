@@ -117,7 +117,10 @@ def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
 
 
 def _find_eigenvector(operator: SymmetricOperator, bits: int) -> tuple[Enclosure, ScaledIntegers] | None:
-    """Return the largest eigenvalue and its vector, nearly of length 1; None where others are too near."""
+    """Return the largest eigenvalue and its vector, nearly of length 1.
+
+    None where the next eigenvalue is so near that doubles do not tell them apart.
+    """
     if operator.size == 1:
         return _read_only_number(operator), ScaledIntegers(np.array([[1]], dtype=object), 0)
     exponent = operator.approximate().exponent
@@ -174,8 +177,8 @@ class _Refined(NamedTuple):
     gap : Fraction
         A lower bound of θ − c.
     lost : Fraction
-        How far the largest eigenvalue of `ritz` may be from that of A on the span of V, which is not quite
-        orthonormal.
+        The largest distance of the largest eigenvalue of `ritz` from that of A on the span of V, which is not
+        quite orthonormal.
     """
 
     basis: ScaledIntegers
@@ -235,7 +238,7 @@ class _Basis:
         return float(np.linalg.norm(vectors.T @ vectors - np.eye(size))) * _SLACK + rounding
 
     def _count_cluster(self) -> int:
-        """Return how many of the largest eigenvalues come before the first gap; all if there is none."""
+        """Return how many of the largest eigenvalues doubles do not tell apart; all if there is no gap."""
         values = self._values
         least = max((values[0] - values[-1]) / (2 * len(values)), _LEAST_GAP * self._largest)
         least = max(least, 16.0 * (self._error + self._skew * self._largest))
@@ -259,7 +262,7 @@ class _Basis:
         return found.enclose_one(), found.basis
 
     def refine(self) -> _Refined | None:
-        """Return a basis whose enclosure is narrow enough; None if none is found."""
+        """Return a basis that encloses the largest eigenvalue closely enough; None if none is found."""
         gap = float(self._values[self.count - 1] - self._values[self.count])
         size = len(self._vectors).bit_length() + math.frexp(self._largest)[1]
         precision = size + 8 + (-self._tolerance - math.frexp(gap)[1]) // 2
@@ -286,7 +289,17 @@ class _Basis:
     def _bound(
         self, residual: ScaledIntegers, ritz: ScaledIntegers, gram: ScaledIntegers, skew: Fraction, moved: float
     ) -> tuple[Fraction, Fraction, Fraction]:
-        """Return bounds of ‖R‖², θ − c and what is lost as the basis is not quite orthonormal."""
+        """Return bounds of ‖R‖², θ − c and what is lost as the basis V is not quite orthonormal.
+
+        Parameters
+        ----------
+        residual, ritz, gram : ScaledIntegers
+            R, VᵀAV and VᵀV.
+        skew : Fraction
+            An upper bound of ‖VᵀV − 1‖.
+        moved : float
+            An upper bound of the distance of V from LAPACK's eigenvectors.
+        """
         beside = self._error + self._largest * 2 * (moved * moved + self._skew)
         most = (float(self._values[self.count]) + beside) + abs(beside) * 2.0**-20
         gap = _divide_first(ritz, gram) - scale(Fraction(most), self._exponent)
@@ -295,7 +308,7 @@ class _Basis:
         return rest, gap, size * skew / (1 - skew)
 
     def _correct(self, basis: ScaledIntegers, residual: ScaledIntegers) -> ScaledIntegers:
-        """Return the basis less its parts along the other eigenvectors, as far as doubles tell them."""
+        """Return the basis less its parts along the other eigenvectors, estimated in doubles from R."""
         top = residual.find_top()
         others = self._vectors[:, self.count :]
         apart = self._values[: self.count] - self._values[self.count :, None]

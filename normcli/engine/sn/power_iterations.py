@@ -47,7 +47,7 @@ _LOST_BITS = 4
 """Bits that the relative errors of two vectors grow by in the quotient of the squares of their lengths."""
 
 _MARGIN = 2.0**-12
-"""What bounds that are calculated in doubles are enlarged by: ample for matrices of 2¹⁶ rows and columns."""
+"""The part by which bounds in doubles are enlarged: ample for matrices of 2¹⁶ rows and columns."""
 
 
 class FixedColumn(NamedTuple):
@@ -160,9 +160,17 @@ def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
 
 
 def _multiply(planes: list[Plane], column: FixedColumn, stretch: Fraction, width: int) -> FixedColumn:
-    """Return the product of a matrix, given by its planes, and a column, with a bound of its error.
+    """Return the product of a matrix and a column, with a bound of its error.
 
-    `stretch` is an upper bound of the matrix's largest singular value, which an error may grow by.
+    Parameters
+    ----------
+    planes : list of Plane
+        The planes of the matrix, at least one.
+    column : FixedColumn
+    stretch : Fraction
+        An upper bound of the matrix's largest singular value, by which an error may grow.
+    width : int
+        The most bits of a plane of the column.
     """
     shape = len(planes[0].digits), 1
     product = multiply(planes, cut_whole(column.whole, width), shape)

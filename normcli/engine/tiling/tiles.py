@@ -52,9 +52,9 @@ class Tiles:
     ----------
     plan : Plan
     geometry : Geometry
-        How the tiles lie in the plan's view.
+        The geometry of the plan's view.
     source : Source
-        What the tensor is read from.
+        The source of the tensor's tiles.
     sink : Sink or None
         Takes the normalized tiles; None if nothing is to be written.
     inputs : Inputs

@@ -1,4 +1,4 @@
-"""A tensor beside the result that a norm should give: what y shows instead, and how far rounding may go."""
+"""A kernel's output y beside the exact result of the norm that it should be, with bounds of rounding errors."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ values added in pairs, and √n, for values added one after the other."""
 class Case:
     """A kernel's output y beside the exact result of the norm that it should be.
 
+    A prediction (the result of a kernel with a fault) explains values of y that are within its rounding bounds.
     Arrays have the rank of the plan's view: the tensor, with a channel axis that is split into groups as two.
 
     Parameters
@@ -369,6 +370,6 @@ class Case:
         return np.asarray(near | both | (self.y == prediction.values))
 
     def hold(self, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Found:
-        """Return the finding of some faults, with the values of y that their first variant explains."""
+        """Return the finding of some faults, with True for values of y within rounding of the first variant."""
         prediction = self.predict(variants[0])
         return Found(faults, variants, prediction, self.explains(prediction))

@@ -112,7 +112,10 @@ def open_case(
 def _open_at(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], index: tuple[slice, ...]
 ) -> Case:
-    """Return the case of the values at an index of the view, a slice for each axis (see `open_case`)."""
+    """Return the case of the values at an index of the view, which has a slice for each axis.
+
+    Other parameters are as in `open_case`.
+    """
     plan, inputs, addends = subject
     gates, inputs = (inputs.gate, inputs.gated_input), inputs._replace(gate=None, gated_input=None)
     shape = plan.grid.view_shape

@@ -93,7 +93,7 @@ class Claim(NamedTuple):
     Parameters
     ----------
     faults : tuple of Fault
-        One for each wrong part of the norm; the first explains most.
+        One for each wrong part of the norm; the first changes y most.
     plan : Plan
         The plan of the norm that y should be.
     causes : tuple of str
@@ -105,9 +105,9 @@ class Claim(NamedTuple):
     region : IndexRegion or None
         The part of y in which the claim holds; None for all of y.
     shown : tuple of str
-        Clauses that compare used numbers with the right ones; empty if the causes say it.
+        Clauses that compare used numbers with the right numbers; empty if the causes name them.
     rank : float
-        The lower, the likelier; equal for claims that the data cannot tell apart.
+        The lower, the likelier; equal for claims between which the data cannot decide.
     is_exact : bool
         Whether each value of y is the prediction rounded to nearest.
     """

@@ -145,7 +145,15 @@ def bound_each(
     """Return the least and the largest r of each row with |target − r · value| ≤ slack + r · noise throughout.
 
     Both have the shape (rows,). If there is no r, the least is larger than the largest; both are NaN in rows
-    with a NaN target. `noise` bounds the errors of the values, `slack` those of the targets.
+    with a NaN target.
+
+    Parameters
+    ----------
+    values, targets : ndarray, shape (rows, values)
+    slack : ndarray
+        The bounds of the targets' errors.
+    noise : ndarray or float
+        The bounds of the values' errors.
     """
     size, signed = np.abs(values), np.where(values < 0.0, -targets, targets)
     near, far, least, most = size - noise, size + noise, signed - slack, signed + slack

@@ -274,7 +274,7 @@ def _fit_floor(model: Model, length: Floats, low: Floats, high: Floats) -> list[
 
 
 def solve_p(rows: NDArray[Any], low: Floats, high: Floats) -> float | None:
-    """Return the p with the fewest digits for which the ℓp length of each row is between its bounds.
+    """Return the p with the fewest digits for which the ℓp length of each row is between its `low` and `high`.
 
     Lengths fall as p grows, so that bounds of a length are bounds of p. None without such a p from 1/16 to 64,
     or with fewer than two rows that are not 0.

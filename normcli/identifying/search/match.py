@@ -240,9 +240,9 @@ class Match(NamedTuple):
 
     @property
     def is_rough(self) -> bool:
-        """Whether y matches only for a kernel with sums in half precision, or with errors in means or lengths.
+        """Whether only a kernel with sums in half precision, or with large errors in means or lengths, makes y.
 
-        Errors count if less than 10 % of the values are exact; False with `rounds_length`.
+        The errors count if less than 10 % of the values are exact. False with `rounds_length`.
         """
         if self.rounds_length:
             return False

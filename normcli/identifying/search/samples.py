@@ -115,7 +115,8 @@ class Samples:
     ) -> Iterator[Sample]:
         """Yield a sample for each divisor, of the groups with the indices `chosen`; nothing if none is finite.
 
-        Groups that are not finite are in the sample's `undefined`. `standardize` is called for both parts.
+        Groups that are not finite are in the sample's `undefined`. `standardize` takes the grid, indices of
+        groups, their values and a divisor, and is called for finite and other groups.
         """
         rows, actual = take_groups(grid, self.x, chosen), widen(take_groups(grid, self.y, chosen))
         usable = self._find_usable(rows)
@@ -138,9 +139,18 @@ class Samples:
     def _standardize(
         self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
     ) -> Standard:
-        """Return the standardized groups `rows` with the indices `chosen`, from the cache if they are in it.
+        """Return standardized groups, from the cache if they are in it.
 
         Otherwise they are put into the cache, as long as there is room (2²⁰ values).
+
+        Parameters
+        ----------
+        grid : Grid
+        chosen : ndarray of int
+            The indices of the groups.
+        rows : ndarray, shape (groups, group_size)
+            The values of the groups.
+        divisor : Divisor
         """
         omits_nan = not np.isnan(rows).any() or self._omits_nan
         key = grid, chosen.tobytes(), divisor, omits_nan
@@ -155,7 +165,10 @@ class Samples:
     def _standardize_roughly(
         self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
     ) -> Standard:
-        """Return groups standardized in plain float64 arithmetic; exactly if they have NaN."""
+        """Return groups standardized in plain float64 arithmetic, or exactly if they have NaN.
+
+        Parameters are as in `_standardize`.
+        """
         if np.isnan(rows).any():
             return self._standardize(grid, chosen, rows, divisor)
         return standardize_roughly(rows if is_long_integer(rows.dtype) else widen(rows), divisor)
@@ -232,7 +245,7 @@ class Samples:
         return placed.allow(actual, self.scope.dtype, level)
 
     def tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
-        """Return the bound on the error of each sampled value of y at a level, with the model's lowest eps."""
+        """Return the bound on the error of each sampled y, with the precision of a level and the lowest eps."""
         sample, eps = hypothesis.sample, hypothesis.model.low
         placed, noise = sample.place(hypothesis.affine), measure_noise(sample.standard, level)
         with np.errstate(all="ignore"):

@@ -81,7 +81,13 @@ def lie_on_lines(x: Floats, y: Floats, steps: Sequence[tuple[AffineStep, Floats]
 def _undo(y: Floats, step: AffineStep, slack: Floats, before: Floats) -> tuple[Floats, Floats]:
     """Return y with an affine step undone, which is x̂, and the bound on the error of each value.
 
-    `slack` bounds the step's own error, `before` the error of an x̂ of size 1.
+    Parameters
+    ----------
+    y : ndarray, shape (values,)
+    step : AffineStep
+        The step, with scale and shift at these values.
+    slack, before : ndarray, shape (values,)
+        The bound on the step's own error, and on the error of an x̂ of size 1.
     """
     targets, _ = step.undo(y, slack, before)
     return step.undo(y, slack, before * (1.0 + np.abs(targets)))

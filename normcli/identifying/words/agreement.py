@@ -201,6 +201,16 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
     """Return certain matches of another eps or ddof that fit y with fewer roundings than the plan's.
 
     Empty if the plan's eps and ddof fit with as few, or up to 2 levels later, and if no others fit.
+
+    Parameters
+    ----------
+    plan : Plan
+    samples : Samples
+        The input and the actual tensor.
+    sample : Sample
+        The groups to compare.
+    step : AffineStep
+        The given gamma and beta.
     """
     first = math.inf
     found: list[Match] = []

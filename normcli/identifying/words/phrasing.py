@@ -130,6 +130,7 @@ _BEFORE, _BEFORE_PLACE = 4, 2
 
 
 def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
+    """Return the diagnosis of the first answer there is: a reason, match, claim, map, doubt, or nothing."""
     claims, size = found.claims, found.question.x.size
     if found.reason is not None:
         reason, evidence = split_reason(found.reason)

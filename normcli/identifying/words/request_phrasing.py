@@ -93,7 +93,10 @@ _ROUNDED_HALVES = 4.0
 
 
 def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any]) -> bool:
-    """Whether y is the norm's result up to roundings to half precision; False without running statistics."""
+    """Whether y is the norm's result up to roundings to half precision; False without running statistics.
+
+    `values` and `actual` are the input and y; `half` is the half precision.
+    """
     if subject.inputs.given is None:
         return False
     found = check(subject.plan, values, {NORMALIZED: actual}, subject.inputs).comparisons[NORMALIZED]
@@ -103,6 +106,7 @@ def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], ac
 def _diagnose(
     subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], checked: Checked
 ) -> Diagnosis | None:
+    """Return the diagnosis of `diagnose_actual`, for an actual tensor in the dtype in which it is judged."""
     plan, inputs, _ = subject
     gate = inputs.gate
     if gate is None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 CHUNK = 1 << 15
-"""Values that one call works on: of fewer, the calls take too long."""
+"""The most values that one call works on: with fewer, calls take longer than the arithmetic."""
 
 
 class Parameters(NamedTuple):
@@ -155,7 +155,7 @@ _LONG_LINE = 256
 """In lines of this length and more, NumPy's buffer is made small: it copies broadcast operands otherwise."""
 
 _TOGETHER = 1 << 12
-"""Values that are calculated again in one call: some thirty float64 arrays of so many."""
+"""Values that are calculated again in one call: some thirty float64 arrays of that many are made."""
 
 
 def _apply_by_chunks(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp]:
@@ -315,7 +315,7 @@ def _divide_doubles(elements: Elements) -> tuple[Pair, Any]:
 
 
 def _find_off(elements: Elements) -> Any:
-    """Return an upper bound of the errors of results that come from the mean's error."""
+    """Return an upper bound of the part of results' errors that the error of the mean causes."""
     _, mean, divisor, gamma, _, low, *_ = elements
     if mean is None:
         return 0.0
@@ -326,7 +326,7 @@ def _find_off(elements: Elements) -> Any:
 
 
 def _leave_far(values: Floats, quotients: Floats) -> Floats:
-    """Return quotients, with NaN for those too small or too large, except a 0 that comes of a value of 0."""
+    """Return quotients with NaN for those beyond 2^±600, except where a value and its quotient are 0."""
     sizes = np.abs(quotients)
     if np.max(sizes, initial=0.0) <= _LARGEST and not (sizes < _LEAST).any():
         return quotients

@@ -71,7 +71,7 @@ class ExactCoefficients(NamedTuple):
     product_error: Fraction = Fraction(0)
 
     def weigh(self, deviation: Fraction) -> Fraction:
-        """Return w of a value, given as its deviation from the shift."""
+        """Return w, which B is multiplied by in dx, of a value given as x less the shift."""
         if self.p == 2.0:
             return deviation - self.centre
         sign = Fraction((deviation > 0) - (deviation < 0))
@@ -170,11 +170,11 @@ def solve_exactly(
     group : int
         The place of the group in the sums.
     powers : Fraction or None
-        Σ|x|ᵖ to `bits` bits, if p needs decimals; None if the sum is infinite, or for other p.
+        Σ|x|ᵖ to `bits` bits, for a p other than 0, 1, 2 and ±∞; None if it is infinite, or for these p.
     bits : int
         The bits that roots and powers are taken to.
     gated : GatedSums or None
-        The sums with gradients, used in place of those in `sums` where a gate multiplies dy; or None.
+        Sums with gradients that take the place of those in `sums` if a gate multiplies dy; None without one.
     """
     if gated is not None and (gated.mean_error or gated.product_error):
         worst = solve_exactly(plan, sums, group, powers, bits, GatedSums(Fraction(0), gated.product_error))
@@ -239,7 +239,10 @@ def _solve_nothing(plan: Plan, known: ExactCoefficients) -> ExactCoefficients:
 
 
 def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | None:
-    """Return D · R, as in `coefficients`; None where the divisor does not depend on the values."""
+    """Return D · R of a group with a variance or mean square, with roots to `bits` bits.
+
+    D and R are those of the module `coefficients`. None where the divisor does not depend on the values.
+    """
     eps, mode = Fraction(plan.spec.eps or 0.0), plan.spec.eps_mode
     if (
         not square
@@ -258,7 +261,21 @@ def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | Non
 def _solve_length(
     plan: Plan, sums: GradientSums, group: int, power: Fraction | None, product: Fraction, bits: int
 ) -> ExactCoefficients:
-    """Return the coefficients of a group of an ℓp length other than ℓ2."""
+    """Return the coefficients of a group of an ℓp length other than ℓ2.
+
+    Parameters
+    ----------
+    plan : Plan
+    sums : GradientSums
+    group : int
+        The place of the group in the sums.
+    power : Fraction or None
+        Σ|x|ᵖ; None if it is infinite. It is not used for p = ±∞.
+    product : Fraction
+        Σ g · x.
+    bits : int
+        The bits that roots and powers are taken to.
+    """
     zero, peak, ties, eps = Fraction(0), None, 1, Fraction(plan.spec.eps or 0.0)
     length = power or zero
     if math.isinf(sums.p):

@@ -22,7 +22,7 @@ class Upstream(NamedTuple):
     Parameters
     ----------
     low : ndarray
-        What is added to the rounded product.
+        The number added to the rounded product.
     error : ndarray
         An upper bound of the error of their sum.
     gate : Gated
@@ -65,7 +65,7 @@ class GradientRows(NamedTuple):
 
     @property
     def gradients(self) -> Pair:
-        """The derivative of the loss with respect to x̂, without a gamma that is one for the whole group."""
+        """The derivative of the loss with respect to x̂; a gamma that a whole group shares is left out."""
         dy = self.gated
         if self.gamma is None:
             return dy

@@ -50,7 +50,7 @@ class GradientSums:
     Attributes
     ----------
     count : ndarray of int64
-        How many values of each group count.
+        The number of values of each group that count.
     totals, powers : Fixed
         Σd and, for p = 0, 1 and 2, Σ|d|ᵖ of the values that count.
     gradients, products : Fixed
@@ -155,7 +155,17 @@ class GradientSums:
         self._raise_peak(groups, peak, ties)
 
     def _raise_peak(self, groups: Integers, new: Pair, ties: Integers) -> None:
-        """Replace peaks by new ones that are beyond them, and add the ties of equal ones."""
+        """Update the peak |d| of groups by new ones that are beyond it, and how many values have it.
+
+        Parameters
+        ----------
+        groups : ndarray of int
+            The numbers of the groups.
+        new : Pair
+            The peak of other values of each group.
+        ties : ndarray of int
+            How many of these values have it.
+        """
         find = find_largest if self.p > 0 else find_least
         old = self.peak.map(lambda a: a[groups])
         best = find(Pair(*(np.stack(parts, axis=-1) for parts in zip(old, new, strict=True))))

@@ -192,7 +192,10 @@ _LEAST_SQUARED, _LARGEST_SQUARED = 2.0**-400, 2.0**400
 
 
 def find_divisor(size: Floats, eps: float | None, mode: EpsMode | None) -> Floats:
-    """Return what groups of known sizes (standard deviations, lengths) are divided by: the nearest doubles."""
+    """Return the divisors of groups, from their sizes (standard deviations or lengths) and eps.
+
+    They are the nearest doubles; a size of 0 is not replaced.
+    """
     with np.errstate(all="ignore"):
         found: Floats = np.array(add_eps(two_square(size), Pair(size, np.zeros_like(size)), eps, mode).hi)
         outside = np.isfinite(size) & ~((size <= _LARGEST_SQUARED) & ((size >= _LEAST_SQUARED) | (size == 0.0)))
@@ -219,7 +222,7 @@ def find_flat(plan: Plan, statistics: Mapping[str, Floats], count: Any) -> Selec
     statistics : mapping of str to ndarray
         The statistics of groups, by name.
     count : int or ndarray
-        How many values of a group count: one number for all groups, or one for each.
+        The number of values of a group that count: one number for all groups, or one for each.
 
     Notes
     -----

@@ -65,8 +65,8 @@ def solve(plan: Plan, measured: Measured | Solution) -> Solution:
     ----------
     plan : Plan
     measured : Measured or Solution
-        What the norm's `Divisor.measurement` names; for a length of p = 2, moments about 0. A solution is
-        returned as it is.
+        The measurements that the norm's `Divisor.measurement` names; for a length of p = 2, moments
+        about 0. A solution is returned as it is.
     """
     if isinstance(measured, Solution):
         return measured
@@ -175,7 +175,7 @@ def resolve(
 
 
 def _is_root(square: Pair, root: Pair) -> Selected:
-    """Return where a root is exact."""
+    """Return an array that is True where the square of `root` is exactly `square`."""
     exact = np.zeros(root.hi.shape, np.bool_)
     short = np.flatnonzero(root.lo == root.lo.astype(np.float32))  # others have too many bits to be ties
     if short.size:

@@ -42,7 +42,7 @@ _ENDLESS = 1024
 """The least power of 2 that is beyond the range of doubles."""
 
 _FEW = 8
-"""So few values a row are added column by column, as NumPy takes longer to begin a row than to add it."""
+"""Rows of at most this length are added column by column: NumPy takes longer to begin a row than to add it."""
 
 _MOST = 1 << 19
 """The number of values that are added at once: their sum is exact in each digit."""
@@ -181,7 +181,7 @@ class Fixed:
         self.digits = digits
 
     def settle(self) -> Fixed:
-        """Return the same numbers with as few digits as hold them: equal numbers have equal digits then."""
+        """Return the same numbers in as few digits as hold them, so that equal numbers have equal digits."""
         self._normalize()
         used = self.digits.any(axis=1)
         if not used.any():
@@ -227,7 +227,7 @@ class Fixed:
         Parameters
         ----------
         size : int
-            How many doubles a number becomes.
+            The number of doubles that each number becomes.
         exponents : range
             The exponents of 2 of the digits that are taken.
         """

@@ -27,7 +27,7 @@ _QUOTIENT_BITS, _MOST_BITS, _FURTHEST = 160, 900, 700
 
 
 class RoundedNumbers(NamedTuple):
-    """Pairs, an array that is True where one is not exact, and one that is True where it is unknown."""
+    """Numbers as pairs; `inexact` is True where a pair is off, `lost` where it is 0 for want of range."""
 
     value: Pair
     inexact: Selected

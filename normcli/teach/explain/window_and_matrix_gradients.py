@@ -64,7 +64,7 @@ class WindowBackwardSteps(BackwardSteps):
         return owners
 
     def build(self) -> tuple[StoryStep, ...]:
-        """Return all steps."""
+        """Return the steps through each window to dx; those between are left out if a number is not finite."""
         self._introduce()
         with contextlib.suppress(NoNumberError):
             self._require_finite_windows()
@@ -104,6 +104,7 @@ class WindowBackwardSteps(BackwardSteps):
         self._differentiate(self.outcome)
 
     def _add_for_each(self, step: StoryStep, link: Link, every: Sequence[Numbers]) -> list[Constant]:
+        """Add a step with a name's number, or the derivative by it, in each window; return the numbers."""
         found = []
         for owner, numbers in zip(self.windows, every, strict=True):
             self.numbers = numbers
@@ -135,6 +136,7 @@ class MatrixBackwardSteps(BackwardSteps):
     """The steps to dx of a value that is divided by the largest singular value, or by an estimate of it."""
 
     def _make_numbers(self, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, Fraction]) -> Numbers:
+        """Add steps on u and v, and return the numbers of the names in the matrix's formulas."""
         iteration = self.spec.iteration
         by_sigma = find_sigma_gradient(lay_matrix(self.plan, self.group.values), iteration)
         if by_sigma is None:

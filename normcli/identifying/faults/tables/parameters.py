@@ -252,6 +252,7 @@ def _take_own(case: Case) -> list[Variant]:
 
 
 def _move_stored(case: Case) -> Iterator[Variant]:
+    """Yield variants with running statistics, both or one of them, rolled or reversed along each kept axis."""
     names = "running statistics are", "the running mean is", "the running variance is"
     for axis in case.kept:
         length = case.mean.shape[axis]
