@@ -11,7 +11,7 @@ import numpy as np
 from normcli.engine.gradients.coefficients import CoefficientSolver
 from normcli.engine.gradients.parameter_sums import ParameterSums
 from normcli.engine.gradients.passes import GroupBackwardPasses
-from normcli.engine.gradients.tile_gradients import stand, take_values
+from normcli.engine.gradients.tile_gradients import stand
 from normcli.engine.tiling.blocks import open_full
 from normcli.numerics.deciding import multiply_bounded
 from normcli.numerics.elements.activation import Activation
@@ -104,7 +104,7 @@ class GateSumPasses(GroupBackwardPasses):
         """
         if tile.downstream is not None:
             return self.find_dx_exactly(tile, solved, row, columns, bits)
-        values, known = take_values(tile.rows, row, columns), solved.recall(row, bits)
+        values, known = tile.rows.take(row, columns), solved.recall(row, bits)
         gamma = np.ones(len(columns)) if values.gamma is None else values.gamma
         beta = np.zeros(len(columns)) if tile.beta is None else tile.beta[row, columns]
         found: list[Bounded] = []

@@ -16,7 +16,7 @@ import numpy as np
 
 from normcli.engine.gradients.coefficients import CoefficientSolver
 from normcli.engine.gradients.parameter_sums import ParameterSums
-from normcli.engine.gradients.tile_gradients import GradientTiles, round_gate, share_by_groups, take_values
+from normcli.engine.gradients.tile_gradients import GradientTiles, round_gate, share_by_groups
 from normcli.engine.gradients.tile_records import Band, choose_shift, keep_small
 from normcli.norms.rules import Centre
 from normcli.numerics.gradients.in_doubles import differentiate_in_doubles
@@ -305,7 +305,7 @@ class GroupBackwardPasses(GradientTiles):
         bits : int
             Bits to which roots, powers and activations are calculated.
         """
-        values = take_values(tile.rows, row, columns)
+        values = tile.rows.take(row, columns)
         if name == "gamma":
             return solved.recall(row, bits).find_shares(values, bits)
         return [(one.gradient, one.error) for one in values._replace(gamma=None).take_exactly(bits)]
