@@ -133,7 +133,7 @@ class GroupBackwardPasses(GradientTiles):
         self.band = self.band._replace(solved=solved)
 
     def _find_means(self, band: Band) -> Floats:
-        """Return about the mean of each group of a band, as `choose_shift` returns it."""
+        """Return a number near the mean of each group of a band, to subtract from its values."""
         totals, counts = np.zeros((2, len(band.numbers)))
 
         def add(index: Slices, work: Workspace) -> None:

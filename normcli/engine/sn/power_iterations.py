@@ -74,7 +74,7 @@ class FixedColumn(NamedTuple):
         return FixedColumn(self.whole.move(exponent), (self.error >> shift) + 1 + cut)
 
     def enclose_square(self) -> Enclosure:
-        """Enclose the square of the length."""
+        """Return a lower and an upper bound of the square of the vector's length."""
         square, error = self.whole.sum_squares(), scale(Fraction(self.error), self.whole.exponent)
         off = 2 * error * self.whole.bound_length()
         return Enclosure(max(Fraction(0), square - off), square + off + error * error)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Measured(Protocol):
-    """The measurements of groups, from which they are solved."""
+    """Measurements of groups, from which `solve` makes the centre, the divisor and the statistics."""
 
     @property
     def count(self) -> Any:
