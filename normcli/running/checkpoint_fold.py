@@ -102,7 +102,7 @@ def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[
             weight = f"{layer}.weight"
             if weight not in arrays:
                 continue
-            pair, stems = _match(arrays, layer, norm), _find_stems(layer, norm)
+            pair, stems = _match(arrays, layer, norm), (layer.rpartition(".")[2], norm.rpartition(".")[2])
             is_after = is_ordered and places[weight] > places[norm + _MEAN]
             if by_number or not (pair is None or pair.transposed or is_after):
                 found += [] if pair is None else [(pair, None if by_number else stems)]
@@ -152,11 +152,6 @@ def read_pairs(arrays: Mapping[str, NDArray[Any]], given: Sequence[str]) -> list
                 raise UsageError(f"--pairs {text}: {name} is folded into once")
             pairs[name] = pair
     return list(pairs.values())
-
-
-def _find_stems(layer: str, norm: str) -> tuple[str, str]:
-    """Return the last parts of two dotted names, as conv1 and bn1."""
-    return layer.rpartition(".")[2], norm.rpartition(".")[2]
 
 
 def _list_namesakes(norm: str) -> Iterator[tuple[str, bool]]:
