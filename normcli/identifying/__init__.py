@@ -8,8 +8,8 @@
 * `confirmation`: matches of a sample, tested on all groups of a large tensor
 * `grouped_check`: a table whose rows are normalized group by group; `grouped_diagnosis`: its faults
 * `attempts`: candidates for the arithmetic of a kernel, scored by the share of equal values
-* `usual_norm`: the default norm whose result is y with a given gate, or given codes and scales
-* `quantized_request`: the other request, without a gate or of another eps, that made codes and scales
+* `gated_norm`: the default norm whose result is y with a given gate
+* `quantized_norm`: the default norm, or another request, whose codes and scales are given ones
 * `reproduction`: the algorithm that reproduces y's bits
 * `words`: causes, evidence and remedies of a diagnosis
 """

@@ -19,11 +19,11 @@ from normcli.documents.plan_header import name_inputs
 from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
 from normcli.identifying.faults.case_sampling import AskedNorm
+from normcli.identifying.gated_norm import identify_gated
 from normcli.identifying.grouped_check import GroupedTable
 from normcli.identifying.grouped_diagnosis import diagnose_groups
 from normcli.identifying.models.matrix_model import find_start
 from normcli.identifying.question import Identification, Kind, Question
-from normcli.identifying.usual_norm import identify_gated
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.identifying.words.suggestion import hint_exchange

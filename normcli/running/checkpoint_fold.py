@@ -52,7 +52,17 @@ class NormedLayer(NamedTuple):
 
 
 class FoldedPair(NamedTuple):
-    """A pair, the layer that replaces both, and the proof: what `prove` returned."""
+    """A layer with the norm behind it folded in.
+
+    Parameters
+    ----------
+    pair : NormedLayer
+        The layer and the norm.
+    folded : Layer
+        The layer that replaces both.
+    proof : tuple of float
+        The largest difference of the outputs and the largest output, as from `prove`.
+    """
 
     pair: NormedLayer
     folded: Layer

@@ -171,6 +171,11 @@ COMMON_EPS = (1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 0.0, 1e-9, 1e-4, 1e-2, 1e-10,
 """The usual eps, defaults of frameworks and 0, the likelier ones first."""
 
 
+def list_usual_eps(own: float | None) -> tuple[float | None, ...]:
+    """Return a norm's own eps and the other usual ones; None alone for a norm without eps."""
+    return (own,) if own is None else tuple(dict.fromkeys((own, *COMMON_EPS)))
+
+
 _LONGEST_ROUNDED = 4
 """Results of at most this many bytes do not show whether eps was rounded to float32, as in ONNX files."""
 

@@ -12,10 +12,10 @@ from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rounding
+from normcli.identifying.gated_norm import find_exact_eps
 from normcli.identifying.identify import identify
 from normcli.identifying.question import MOST_WORDS, Diagnosis, Kind, Question, add_clauses, count_words
 from normcli.identifying.search.affine_step import ESTIMATED
-from normcli.identifying.usual_norm import find_exact_eps
 from normcli.identifying.words.agreement import diagnose_casts, diagnose_closer_convention
 from normcli.identifying.words.map_words import tell_sigma
 from normcli.identifying.words.match_words import choose_others, list_exactness
