@@ -6,7 +6,7 @@ array([[-1., -1.],
        [ 1.,  1.]])
 """
 
-TYPE_CHECKING = False  # as in `typing`: what is imported here comes before anything can catch Ctrl-C
+TYPE_CHECKING = False  # in place of `typing`: an import here would run before Ctrl-C can be caught
 if TYPE_CHECKING:
     from normcli.auditing.record import record
     from normcli.errors import NormError

@@ -247,6 +247,7 @@ def bound_gradients(
     ----------
     task : RowTask
     dy : ndarray, shape (groups, values)
+        The derivative with respect to y.
     accumulation : Accumulation
         The algorithm and the dtype of the sums.
     dtype : dtype

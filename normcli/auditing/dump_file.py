@@ -112,7 +112,7 @@ def _read_option(name: str, value: Any) -> tuple[str, Any]:
     an integer if the option takes integers. The value of an unknown option is returned as it is.
     """
     name = name.replace("-", "_")
-    with contextlib.suppress(KeyError):  # which `Request.read` refuses
+    with contextlib.suppress(KeyError):  # an unknown option, which `Request.read` refuses
         option = find_option(name)
         if isinstance(value, str):
             return name, option.parse(value)

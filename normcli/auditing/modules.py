@@ -95,7 +95,7 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
     is_frozen = kind.__name__.endswith(_FROZEN)
     learns = bool(module.training) and tracks and not is_frozen
     momentum, counter = getattr(module, "momentum", None), getattr(module, "num_batches_tracked", None)
-    if momentum is None:  # of torch's batch norm the plain average, of its instance norm nothing
+    if momentum is None:  # torch: batch norm takes the plain average, instance norm does not update
         momentum = "none" if row_of_norm.axes is AxesRule.ALL_BUT_CHANNEL else 0.0
     return LayerSettings(
         name, norm, known.describe(),

@@ -186,7 +186,7 @@ class ModuleWatch:
         if not recorder.backward or settings.norm is None or settings.gate_act:
             return None
         if x.requires_grad and recorder.torch.is_grad_enabled():
-            every[place] = x.view_as(x)  # whose gradient is through this call alone
+            every[place] = x.view_as(x)  # a view, whose gradient is of this call alone
             every[place].register_hook(functools.partial(call.take, "grad_input"))
         for role, parameter in list(module._parameters.items()):
             if role in ("weight", "bias") and parameter is not None and parameter.requires_grad:
@@ -204,7 +204,7 @@ class ModuleWatch:
         recorder, call = self._recorder, self._calls.open.pop()
         module._parameters.update(call.replaced)
         y = output[0] if isinstance(output, tuple) and output else output
-        settings, x, call.x = call.settings, call.x, None  # the graph keeps the call, which need not keep x
+        settings, x, call.x = call.settings, call.x, None  # autograd keeps the call, which needs x no longer
         if settings.norm is None:
             if y is not None:
                 recorder.add(settings, {}, None)
@@ -230,7 +230,7 @@ class ModuleWatch:
             length = tensors["input"].shape[sample.axis]
             part = f"{len(sample.places):,} of {length:,} indices of axis {sample.axis} are recorded"
             settings = settings._replace(note="; ".join(filter(None, (settings.note, part))))
-            if sample.of_parameters is None:  # averages over samples, of which some are left out
+            if sample.of_parameters is None:  # running statistics need all samples
                 settings = settings._replace(momentum=None)
         tensors |= parameters
         tensors |= call.state
@@ -286,7 +286,7 @@ class ModuleWatch:
             return None
         whole = [
             axis for axis in range(x.ndim) if axis not in plan.grid.axes
-        ]  # whose indices have groups alone
+        ]  # axes along which each index has groups of its own
         if not whole:
             return None
         axis = max(whole, key=lambda axis: x.shape[axis])

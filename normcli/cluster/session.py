@@ -172,7 +172,7 @@ def _start_workers(count: int | None) -> Any:
         If they cannot be started.
     """
     try:
-        with _silence(), dask.config.set(_LIGHT):  # what workers say as they are stopped
+        with _silence(), dask.config.set(_LIGHT):  # workers write to stderr when they are stopped
             return LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,
@@ -202,7 +202,7 @@ def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session
     """
     for name in list(logging.root.manager.loggerDict):  # some loggers of dask have levels of their own
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # one line says what is wrong
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # normcli's own message is enough
     cluster: Any = None
     with contextlib.ExitStack() as at_end:
         if scheduler is None:

@@ -43,7 +43,7 @@ def write_own_call(
         start = arrays.constant.format(x=call.iterates.upper())
         places |= {"iterations": plan.spec.iteration.steps, "start": start}
     if evaluation and not call.layer:
-        yield from _write_running(call, plan, arrays, moved)
+        yield from _write_running(call, plan, arrays)
     elif call.measure:
         yield Statement(call.measure.format(**places))
     if call.layer:
@@ -82,7 +82,7 @@ def _fill_layer(
         yield Statement(call.assign[name].format(x=constant, **places))
 
 
-def _write_running(call: Call, plan: Plan, arrays: Arrays, moved: tuple[int, ...]) -> Iterator[Statement]:
+def _write_running(call: Call, plan: Plan, arrays: Arrays) -> Iterator[Statement]:
     """Yield the lines that make arrays of running statistics, in the shape that the call takes."""
     running = plan.grid.running
     for name, constant in RUNNING.items():

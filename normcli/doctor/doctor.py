@@ -320,8 +320,8 @@ def locate_overflow(accumulation: Accumulation, row: Values, formula: RowFormula
     Returns
     -------
     int or None
-        For algorithms that add in turn, the value at which the sum overflows; for others the first term that is
-        not finite itself, and None if only their sum overflows, or nothing does.
+        For algorithms that add in turn, the position at which the sum overflows; for others, that of the first
+        term that is not finite itself. None if only the sum of all terms overflows, or nothing does.
     """
     found: list[int | None] = []
 

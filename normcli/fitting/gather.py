@@ -191,7 +191,17 @@ class _Gatherer:
 
 
 class _Part(NamedTuple):
-    """The exact sums of some leaves of one sample, and the numbers of finite values and of all values."""
+    """The exact sums of a part of a sample: of some of the leaves that it is cut into.
+
+    Parameters
+    ----------
+    total, square : Fixed
+        Σx and Σx² of the finite values.
+    counted : ndarray of float64, shape (1,)
+        The number of finite values.
+    size : float
+        The number of all values.
+    """
 
     total: Fixed
     square: Fixed
@@ -282,7 +292,7 @@ def measure_sums(rows: NDArray[Any], groups: Integers, work: Workspace, *, need_
     low, high = np.minimum.reduce(rows, axis=-1), np.maximum.reduce(rows, axis=-1)
     selected = None
     nan = above = below = np.zeros(len(rows), dtype=np.int64)
-    if not (np.isfinite(low) & np.isfinite(high)).all():  # `minimum` passes NaN on
+    if not (np.isfinite(low) & np.isfinite(high)).all():  # `minimum` is NaN if a value is
         selected, is_nan = np.isfinite(rows), np.isnan(rows)
         low = np.minimum.reduce(np.where(is_nan, np.inf, rows), axis=-1)
         high = np.maximum.reduce(np.where(is_nan, -np.inf, rows), axis=-1)
@@ -293,7 +303,7 @@ def measure_sums(rows: NDArray[Any], groups: Integers, work: Workspace, *, need_
     extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
     if not need_sum:
         extremes = [(row, replace(sums, total=make_fraction(0))) for row, sums in extremes]
-    # Pairs are of 0, never −0: which of the two is the least would depend on the order.
+    # Pairs hold 0, never −0: otherwise the order would decide which of the two is the least.
     ends = widen_to_pair(low), widen_to_pair(high)
     return LeafSums(groups, leaves, extremes, *ends, nan, above, below)
 

@@ -137,7 +137,7 @@ def write_golden(
         raise UsageError("golden files are .npy, which has no bfloat16; choose another dtype")
     gamma, beta = (None if array is None else _narrow(array, dtype) for array in (inputs.gamma, inputs.beta))
     inputs, outs = inputs._replace(gamma=gamma, beta=beta), {}
-    if isinstance(values, np.memmap):  # what does not fit into memory is written as it is calculated
+    if isinstance(values, np.memmap):  # a result too large for memory is written while it is calculated
         for name in (NORMALIZED, *(() if dy is None else ("dx",))):
             with _locate(folder, name).open("w+b") as stream:
                 outs[name] = start_npy(stream, plan.grid.shape, dtype)

@@ -234,7 +234,7 @@ class Manifest:
         """
         said = self.members.get("convention")
         if self.members.get("normcli") != __version__ and isinstance(said, dict):
-            actual["convention"]["formula"] = said.get("formula")  # prose, which versions word differently
+            actual["convention"]["formula"] = said.get("formula")  # versions word it differently
         found = list(self._contradict(actual, files))
         if found:
             more = f"; and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""

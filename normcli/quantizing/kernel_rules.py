@@ -145,7 +145,7 @@ def _list_eps(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
 
 def _divide(largest: Floats, divisor: float, eps: float = 0.0, least: float = 0.0) -> Floats:
     """Return max(largest + eps, least) / divisor, the sum and the quotient each rounded to float32."""
-    if eps:  # in float32, sum by sum
+    if eps:  # the sum is rounded to float32, as in kernels
         largest = _round_to_float32(largest.astype(np.float32) + np.float32(eps))
     return _round_to_float32(np.maximum(largest, least) / divisor)
 

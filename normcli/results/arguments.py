@@ -118,7 +118,7 @@ def read_given(options: Mapping[str, Any]) -> dict[str, Any]:
     UsageError
         If an option is given by both of its names.
     """
-    found = {name: value for name, value in options.items() if value is not None}  # few of them all
+    found = {name: value for name, value in options.items() if value is not None}  # most options are None
     for alias, name in _ALIASES.items():
         if alias in found:
             if name in found:

@@ -218,7 +218,7 @@ def calculate_backward(
     NormError
         If the norm has no derivative, or an array does not fit.
     """
-    from normcli.engine.backward import run_backward  # for those alone who ask for it
+    from normcli.engine.backward import run_backward  # on use: few calls need gradients
 
     plan, values, dy, inputs = problem
     require_threads(effort)
@@ -247,7 +247,7 @@ def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any
     if inputs.gate is not None:  # norm(x), times dy · act'(z)
         slope = slope._replace(times=dy)
         inputs = inputs._replace(gate=slope, clip=None)
-        if selection is not None and selection.fill is not Fill.NORMALIZE:  # the gate multiplies no other
+        if selection is not None and selection.fill is not Fill.NORMALIZE:  # masked values have no gate
             inputs = inputs._replace(selection=selection._replace(fill=Fill.ZERO))
     elif left_out is not None:
         slope = slope._replace(times=np.where(left_out, 0.0, slope.times))

@@ -248,7 +248,7 @@ def _normalize(x: Any, norm: str, options: Mapping[str, Any]) -> Result:
     asked = read_arguments(x, norm, options)
     out = options.get("out")
     place = None if out is None else take_place(out)
-    give = asked.give if place is out else asked.give_other  # of a tensor's own memory
+    give = asked.give if place is out else asked.give_other  # no copy of a torch tensor's memory
     plan, values, inputs, effort = asked[:4]
     result = calculate(plan, values, inputs, out=place, effort=effort, may_copy=True, give=give)
     if strict:
@@ -272,7 +272,7 @@ def require_options(
     takes_gate : bool
         Whether the function takes the options of a gate.
     """
-    own = ("clip_output", "strict", *(() if takes_gate else GATE))  # what follows the norm is seldom of others
+    own = ("clip_output", "strict", *(() if takes_gate else GATE))  # few functions take what follows the norm
     unknown = [name for name in options if name not in OPTIONS or name in (*but, *own)]
     if unknown:
         raise UsageError(f"{function} has no option {unknown[0]!r}")

@@ -144,7 +144,7 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
     """Return the value that a promise predicts for each group, given eps and the rule for constant groups."""
     predicted, spec = _predict_by_eps(plan, promise, statistics), plan.spec
     is_nan = spec.zero_rule is ZeroRule.NAN
-    if spec.flat_rule is None or ("rstd" in statistics and not is_nan):  # which holds it
+    if spec.flat_rule is None or ("rstd" in statistics and not is_nan):  # `rstd` holds the rule already
         return predicted
     from normcli.numerics.statistics.divisor import find_flat
 
@@ -155,7 +155,7 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
 def _predict_by_eps(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> Floats:
     """Return the value that a promise predicts for each group with eps, as v / (v + eps) for the variance."""
     name, divisor = promise.statistic, plan.norm.divisor
-    assert divisor.spread is not None  # of every divisor that promises anything
+    assert divisor.spread is not None  # every divisor with promises has a spread
     size = statistics[divisor.spread]  # its square may lie beyond float64
     nothing = np.nan if plan.spec.zero_rule is ZeroRule.NAN and not plan.spec.eps else 0.0
     if name == "mean" or divisor.is_by_order:
@@ -202,7 +202,7 @@ def _combine_moments(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, fl
     if not count:
         return dict.fromkeys(names, math.nan)
     found = {name: round_once(sums.total / count) for name, sums in totals.items()}
-    if "var" in names:  # the means differ from group to group
+    if "var" in names:  # the variance of the group means is added
         found["var"] = round_once((totals["var"].total + totals["mean"].scatter()) / count)
     return found
 

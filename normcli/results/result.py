@@ -151,7 +151,7 @@ class Result:
         return f"<Result: {self.plan.norm.name} of {self.plan.grid.shape}, groups {groups}, {self.dtype}>"
 
     def _repr_html_(self) -> str:
-        from importlib import import_module  # of a floor above, which makes answers of results
+        from importlib import import_module  # by name: the module is on a floor above
 
         html: str = import_module("normcli.library.notebook").show_result(self)
         return html

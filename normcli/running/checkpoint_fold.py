@@ -52,7 +52,17 @@ class NormedLayer(NamedTuple):
 
 
 class FoldedPair(NamedTuple):
-    """A pair, the layer that replaces both, and the proof: what `prove` returned."""
+    """A layer with the norm behind it folded in.
+
+    Parameters
+    ----------
+    pair : NormedLayer
+        The layer and the norm.
+    folded : Layer
+        The layer that replaces both.
+    proof : tuple of float
+        The largest difference of the outputs and the largest output, as from `prove`.
+    """
 
     pair: NormedLayer
     folded: Layer
@@ -92,7 +102,7 @@ def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[
             weight = f"{layer}.weight"
             if weight not in arrays:
                 continue
-            pair, stems = _match(arrays, layer, norm), _find_stems(layer, norm)
+            pair, stems = _match(arrays, layer, norm), (layer.rpartition(".")[2], norm.rpartition(".")[2])
             is_after = is_ordered and places[weight] > places[norm + _MEAN]
             if by_number or not (pair is None or pair.transposed or is_after):
                 found += [] if pair is None else [(pair, None if by_number else stems)]
@@ -142,11 +152,6 @@ def read_pairs(arrays: Mapping[str, NDArray[Any]], given: Sequence[str]) -> list
                 raise UsageError(f"--pairs {text}: {name} is folded into once")
             pairs[name] = pair
     return list(pairs.values())
-
-
-def _find_stems(layer: str, norm: str) -> tuple[str, str]:
-    """Return the last parts of two dotted names, as conv1 and bn1."""
-    return layer.rpartition(".")[2], norm.rpartition(".")[2]
 
 
 def _list_namesakes(norm: str) -> Iterator[tuple[str, bool]]:
@@ -230,7 +235,7 @@ def _fold_pair(
         If the norm has no running variance, or cannot be folded.
     """
     weight, bias = (arrays.get(f"{pair.layer}.{member}") for member in ("weight", "bias"))
-    assert weight is not None  # of a layer that was found by it
+    assert weight is not None  # the layer was found by its weight
     layer = Layer(weight, bias, pair.groups, pair.transposed)
     members = [arrays.get(f"{pair.norm}.{member}") for member in _NORM_MEMBERS[:4]]
     gamma, beta, mean, var = members

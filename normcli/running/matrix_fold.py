@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.dtypes import get_eps, is_float
 from normcli.engine.sn.passes import lay_matrix
-from normcli.engine.sn.singular_values import approximate_largest
+from normcli.engine.sn.sigma_of_groups import approximate_largest
 from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -320,7 +320,7 @@ def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> Fol
     try:
         request = Request.collect(OF_MATRICES, vectors | {"rows": axis})
         folded = fold_matrix(Layer(matrix, transposed=bool(axis)), request, order, kept.name)
-    except UsageError as error:  # of u and v, which are data here
+    except UsageError as error:  # u or v does not fit: both are data here
         raise DataError(str(error)) from error
     except DataError as error:
         if not is_open:

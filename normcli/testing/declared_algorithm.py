@@ -99,7 +99,7 @@ def derive_bounds(computation: Computation, asked: Arguments) -> DerivedBound:
         return DerivedBound(np.zeros(values.shape), np.zeros(0, np.intp))
     task, finite = _make_task(asked)
     slack = bound_rows(task, computation, plan.choose_output_dtype(values.dtype))
-    error = np.where(finite[:, None], slack.error, 0.0)  # of what is not finite, nothing is tolerated
+    error = np.where(finite[:, None], slack.error, 0.0)  # no error is tolerated in groups that are not finite
     return DerivedBound(put_back(plan.grid, error), np.flatnonzero(slack.void & finite))
 
 

@@ -191,7 +191,7 @@ def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]
 
 
 def _join_alike(layers: Sequence[LayerVerdict]) -> Iterator[list[LayerVerdict]]:
-    """Yield lists of layers: those of one norm that differ in the same way together, each other layer alone."""
+    """Yield lists of layers: layers of one norm with one finding in one list, each other layer alone."""
     alike: dict[tuple[str | None, str], list[LayerVerdict]] = {}
     for one in layers:
         key = (one.settings.norm, tell(one)) if one.ok is False else ("", one.settings.name)

@@ -97,10 +97,10 @@ class Case:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The parts of the norm and its given inputs, by the names that `Row.needs` uses.
+        """The names of the parts that the norm has, and of the inputs that were given, as in `Row.needs`.
 
-        The names are "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input",
-        "slice".
+        They are some of "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input"
+        and "slice".
         """
         over = self.plan.request.over is not None
         has = {
@@ -121,9 +121,9 @@ class Case:
         return self.whole or math.prod(self.x.shape[axis] for axis in self.axes)
 
     def name_axis(self, axis: int) -> str:
-        """Return the name of an axis of the view.
+        """Return the name of an axis of the view, such as `n`.
 
-        A channel axis that is split has two axes in the view, "group" and "C of a group" (or another letter).
+        A channel axis that is split is two axes in the view, named `group` and `c of a group`.
         """
         grid = self.plan.grid
         if grid.split is None or axis < grid.split.axis:
@@ -313,9 +313,9 @@ class Case:
         values, terms : ndarray
             The result, and the sum of the sizes of its terms.
         shared : ndarray
-            The change of the result per relative error of the mean.
+            The change of the result for a relative error of 1 in the mean.
         usual : ndarray
-            The size of a usual value.
+            The size of a typical value, such as |gamma|.
         """
         lost = max(_LOST * (2.0 + math.log2(max(1, self.count))), math.sqrt(self.count))
         noise = self.arithmetic * (_ROUNDINGS * terms + lost * shared)

@@ -273,7 +273,7 @@ class Match(NamedTuple):
 
 
 def rank_matches(matches: Iterable[Match]) -> list[Match]:
-    """Return matches, the best first: usual eps, then more exact values, then the commoner norm."""
+    """Return matches, the best first: a usual eps counts first, then exact values, then default options."""
     matches = list(matches)
     most = max((match.equal for match in matches), default=1.0)
 

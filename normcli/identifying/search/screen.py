@@ -154,17 +154,18 @@ class Screen:
         margin: float = 1.0,
         offset: float = 0.0,
     ) -> list[AffineStep]:
-        """Return the steps that some values of one group leave possible.
+        """Return the steps that, undone, leave some values of one group on a line a · x + b, within bounds.
 
         Parameters
         ----------
         steps : sequence of AffineStep
+            The affine steps to test.
         index : tuple of ndarray of int
             The index of the values in the tensor, an array for each axis.
         margin : float
             The factor on all bounds.
         offset : float
-            The least |mean| / deviation to count on.
+            The least |mean| / deviation of the group that bounds of errors allow for.
         """
         if not steps:
             return []

@@ -185,8 +185,8 @@ _MORE_ROUNDINGS = 4.0
 def suggest_option(found: Comparison) -> str | None:
     """Return the option with the smallest tolerance at which an array passes, such as `--atol 0.0013`.
 
-    It is `--max-ulp` if that is the tolerance in use, else the one of `--rtol` and `--atol` that grows less.
-    None if the array passes already, or no such tolerance is finite.
+    It is `--max-ulp` if distances are judged in ulp, else `--rtol` or `--atol`, whichever grows by less. None
+    if the array passes already, or if no finite tolerance is enough.
     """
     smallest, limits = found.smallest, found.tolerance
     if smallest is None or found.ok:

@@ -249,10 +249,10 @@ def _leave_unusual(elements: Elements) -> Elements:
 
 
 def apply_usual(elements: Elements, out: NDArray[Any]) -> Selected | None:
-    """Write results, rounded once; return an array that is True where one is undecided or NaN, or None.
+    """Write results to `out`, rounded once; return an array that is True where one is undecided or NaN.
 
     Results of float64 are calculated in pairs, of shorter floats in doubles, with bounds of their errors. None
-    means that every result is decided and not NaN.
+    is returned if every result is decided and not NaN.
     """
     x, low = widen_exactly(elements.x)
     elements = elements._replace(x=x, low=low)

@@ -102,7 +102,7 @@ class GradientSums:
             chosen = rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[ordinary])
             self._add_ordinary(groups[ordinary], chosen)
             for row in np.flatnonzero(finite & ~ordinary).tolist():
-                self._add_exactly(int(groups[row]), _take_row(rows, row))
+                self._add_exactly(int(groups[row]), rows.take(row))
         if math.isinf(self.p):
             self._find_peak(groups[finite], rows.deviations.map(lambda a: a[finite]), counted[finite])
         if needs_decimals(self.p):
@@ -134,7 +134,7 @@ class GradientSums:
             _add(fixed, groups, terms)
 
     def _add_exactly(self, group: int, rows: GradientRows) -> None:
-        """Add one row whose products leave the range of doubles."""
+        """Add one row in rationals, as its products leave the range of doubles."""
         values = rows.take_exactly()
         among = [d for d, _, _, counts in values if counts]
         powers = [abs(d) if self.p == 1.0 else d * d if self.p else Fraction(d != 0) for d in among]
@@ -197,10 +197,6 @@ def is_moderate(values: Floats) -> Selected:
     """Return an array that is True where |value| is between 2⁻²⁰ and 2²⁰, so that powers are well known."""
     size = np.abs(values)
     return np.asarray((size > _LEAST_BASE) & (size < _LARGEST_BASE))
-
-
-def _take_row(rows: GradientRows, row: int) -> GradientRows:
-    return rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[row : row + 1])
 
 
 def take_sizes(d: Pair) -> Pair:

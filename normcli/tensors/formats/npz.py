@@ -121,7 +121,7 @@ def _read_array(
             return region.read(member, name)
         if info.compress_type != zipfile.ZIP_STORED or isinstance(stream, io.BytesIO):
             return store(member, region, name)
-        while member.read(_PIECE):  # to the checksum
+        while member.read(_PIECE):  # read to the end, so that the checksum is verified
             pass
     return region._replace(offset=_find_content(stream, info) + region.offset).map(stream)
 

@@ -218,9 +218,9 @@ def find_regions(stream: BinaryIO, name: str) -> dict[str, Region | str]:
     try:
         text = stream.read(min(length, _LONGEST_HEADER))
         header: dict[str, Mapping[str, Any]] = json.loads(text, object_pairs_hook=make_object)
-    except RepeatedNameError as error:  # of which the library takes the last
+    except RepeatedNameError as error:  # the library takes the last of equal names
         raise DataError(f"{name} is damaged: its header {error}") from error
-    except ValueError:  # another file than the one that was checked
+    except ValueError:  # the file was replaced after it was checked
         refuse_changed(name)
     header.pop("__metadata__", None)
     return {key: _read_region(entry, _LENGTH_BYTES + length) for key, entry in header.items()}

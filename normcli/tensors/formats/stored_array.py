@@ -85,7 +85,7 @@ class Stored(NamedTuple):
             chunk = tuple(slice(start, start + c) for start, c in zip(corner, self.chunks, strict=True))
             try:
                 self.array[chunk]
-            except Exception:  # as of `read`
+            except Exception:  # whatever a codec or a file system raises, as in `read`
                 return chunk
         return box
 
@@ -125,9 +125,9 @@ class Chunked(Mapped):
         region = Region(array.dtype, tuple(array.shape))
         try:
             with open_temporary() as stream:
-                stream.truncate(region.byte_count)  # which takes no room on the disk before it is filled
+                stream.truncate(region.byte_count)  # the file takes no room on the disk before it is filled
                 made = cast("Chunked", region.map(stream, "r+", cls))
-        except (OSError, OverflowError, ValueError) as error:  # each of a size beyond what can be counted
+        except (OSError, OverflowError, ValueError) as error:  # a size beyond what files or arrays can have
             size = format_bytes(min(region.byte_count, _MOST_COUNTED))
             raise DataError(
                 f"{stored.name} has the shape {region.shape}, {size}: no file holds so much"

@@ -141,7 +141,7 @@ def _open_root(zarr: Any, place: Place) -> Any:
         from normcli.tensors.formats.guarded_store import GuardedStore
 
         store = GuardedStore(place.path, read_only=True)
-    with warnings.catch_warnings(action="ignore"):  # of metadata that later versions will refuse
+    with warnings.catch_warnings(action="ignore"):  # warnings about metadata that later versions will refuse
         return zarr.open(store, mode="r")
 
 
@@ -293,7 +293,7 @@ def create_array(
         options |= {"zarr_format": model.metadata.zarr_format, "attributes": choose_attributes(model, dtype)}
         names = getattr(model.metadata, "dimension_names", None)
         options |= {} if names is None else {"dimension_names": names}
-        if dtype.kind == "f":  # what is equal to it xarray takes for missing in format 2
+        if dtype.kind == "f":  # xarray reads values equal to it as missing, in format 2
             options |= {"fill_value": np.nan}
     with _explain_likeness(like):
         array = zarr.create_array(str(folder), name=key, shape=shape, dtype=dtype, **options)
@@ -311,7 +311,7 @@ def _explain_likeness(like: Stored | None) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise DataError("a chunk of the store that is to be written is larger than the memory") from error
-    except Exception as error:  # of many kinds, where that is damaged
+    except Exception as error:  # a damaged model raises exceptions of many kinds
         name = "zarr" if like is None else f"a store like {like.name}"
         raise DataError(f"{name} cannot be written: {describe_failure(error)}") from error
 

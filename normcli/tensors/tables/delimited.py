@@ -245,7 +245,7 @@ class Lines:
             return None
         try:
             rows = list(csv.reader(texts, delimiter=self.delimiter))
-        except csv.Error:  # of a cell that is too long for it
+        except csv.Error:  # raised for a cell that is too long for `csv`
             return None
         return rows if set(map(len, rows)) == {self.width} else None
 

@@ -92,7 +92,7 @@ class Batches:
             yield
         except (NormError, NotWholeError):
             raise
-        except Exception as error:  # of many kinds, where a file is damaged
+        except Exception as error:  # a damaged file raises exceptions of many kinds
             reason = [*str(error).strip().splitlines(), type(error).__name__][0]
             raise DataError(f"{self.name} is no readable .parquet file: {reason}") from error
 
@@ -130,7 +130,7 @@ class Batches:
         if any(dtype.kind == "f" for dtype in dtypes):
             return (common.type,)
         whole = (np.int64, np.uint64) if common.kind == "f" else (common.type,)
-        return (*whole, np.float64)  # which has a NaN for what is missing
+        return (*whole, np.float64)  # float64 has NaN for missing values
 
     def read_batches(self, columns: Sequence[str], rows: int = _ROWS) -> Iterator[Any]:
         """Yield the pyarrow record batches of some columns, in their order, of at most `rows` rows."""

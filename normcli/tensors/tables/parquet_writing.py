@@ -180,7 +180,7 @@ def _fits(array: Any, kind: Any, pattern: str) -> bool:
         return False
     try:
         array.cast(kind)
-    except pyarrow.ArrowInvalid:  # a day that no month has
+    except pyarrow.ArrowInvalid:  # a date that does not exist, as 2023-02-30
         return False
     return True
 
@@ -239,6 +239,6 @@ def _adapt(
             if column["field_name"] in changed:
                 column |= {"pandas_type": dtype.name, "numpy_type": dtype.name, "metadata": None}
         adapted[PANDAS] = json.dumps(said).encode()
-    except (KeyError, TypeError, ValueError, RecursionError):  # there is none, or of another kind
+    except (KeyError, TypeError, ValueError, RecursionError):  # there is no description, or it has another form
         adapted.pop(PANDAS, None)
     return adapted
