@@ -26,7 +26,7 @@ def main() -> None:
         try:
             if stream is not None:
                 stream.flush()
-        except OSError:  # the reader has gone, and was served as long as it was there
+        except OSError:  # the reader of the pipe has gone
             pass
     os._exit(code)
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _UNPRINTABLE = re.compile(
     "["
     r"\x00-\x1f\x7f-\x9f"  # control characters
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # which turn the direction of writing round
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # characters that turn the direction of writing round
     r"\u2028\u2029"  # separators of lines and paragraphs
-    r"\ud800-\udfff\ufffe\uffff"  # no characters: bytes of file names that are no text, and what XML refuses
+    r"\ud800-\udfff\ufffe\uffff"  # surrogates (undecodable bytes of file names); characters XML refuses
     "]"
 )
 
@@ -148,7 +148,7 @@ _OPENING = "（【《「『“‘"
 """Characters that no line ends with."""
 
 
-@functools.cache  # on use: so many characters make patterns that take longer than all others to compile
+@functools.cache  # on use: these patterns take longer to compile than all others
 def _find_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return two patterns: of a unit within which a text is not broken, and of one wide character.
 

@@ -186,9 +186,15 @@ def bound_xhat(task: RowTask, known: Known, off: Floats, ops: DtypePrecision) ->
 def _bound_affine(
     task: RowTask, xhat: Floats, error: Floats, ops: DtypePrecision, out: DtypePrecision
 ) -> Floats:
-    """Return the largest error of y = x̂ · gamma + beta, rounded to `out`; ∞ where y overflows.
+    """Return the largest error of y = x̂ · gamma + beta; ∞ where y overflows.
 
-    `xhat` is the exact x̂, `error` its largest error, and `ops` the precision of product and sum.
+    Parameters
+    ----------
+    task : RowTask
+    xhat, error : ndarray, shape (groups, values)
+        The exact x̂, and its largest error.
+    ops, out : DtypePrecision
+        The precision of product and sum, and the precision to which y is rounded at the end.
     """
     gamma, beta = np.abs(task.gamma), np.abs(task.beta)
     size = gamma * np.abs(xhat)
@@ -241,6 +247,7 @@ def bound_gradients(
     ----------
     task : RowTask
     dy : ndarray, shape (groups, values)
+        The derivative with respect to y.
     accumulation : Accumulation
         The algorithm and the dtype of the sums.
     dtype : dtype
@@ -282,7 +289,17 @@ def bound_gradients(
 def _bound_pull(task: RowTask, drift: Drift, known: Known, p: DtypePrecision) -> tuple[Floats, Floats]:
     """Return the factor of B in dx, and its largest error, both of the shape (groups, values).
 
-    The factor is x̂; (x − mean)/√var where eps is added to the root; 0 where eps is a floor above the root.
+    The factor is x̂; (x − mean)/√var if eps is added to the root; 0 where eps is a floor above the root.
+
+    Parameters
+    ----------
+    task : RowTask
+    drift : Drift
+        The largest errors of the statistics.
+    known : Known
+        The bounds of mean and 1/divisor.
+    p : DtypePrecision
+        The precision of the sums.
     """
     none, mode = np.zeros((1, 1)), task.formula.eps_mode
     if not task.formula.eps or mode is EpsMode.INSIDE:

@@ -1,22 +1,25 @@
 """The largest errors of mean and variance: the roundings of an algorithm, added up.
 
-Each operation gives (x ∘ y)(1 + δ) + η with |δ| ≤ u, half the distance from 1 to the next number, and |η| ≤ h,
-half the smallest subnormal number, where a product or a quotient underflows. What k roundings enter is off by
-γₖ = k·u/(1 − k·u) of itself (Higham 2002, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 2.2
-and lemma 3.1). From this follows, for n values of which none goes through more than k additions:
+Each operation's result is (x ∘ y)(1 + δ) + η with |δ| ≤ u, half the distance from 1 to the next number, and
+|η| ≤ h, half the smallest subnormal number, where a product or a quotient underflows. The relative error of a
+number after k roundings is at most γₖ = k·u/(1 − k·u) (Higham 2002, Accuracy and Stability of Numerical
+Algorithms, 2nd ed., section 2.2 and lemma 3.1). For n values, each of which goes through at most k additions,
+the largest errors are:
 
-* a sum, by γₖ Σ|x| in any order: k = n − 1, or ⌈log₂ n⌉ by halves (section 4.2);
-* two passes: the variance by γ of k + 6 of itself, and the square of what the mean is off (Chan, Golub, LeVeque
-  1983, Algorithms for computing the sample variance; Higham, section 1.9 and problem 1.10: (n + 3)u of itself);
-* one pass: by γ of k + 4 of E[x²], 1 + mean²/variance times more; over x less s, of E[(x − s)²];
-* Welford's recurrence: the mean by E ≤ n·u·max|x|/2, as each step rounds it, and the variance by some 2.4 E
+* of a sum, γₖ Σ|x| in any order: k = n − 1, or ⌈log₂ n⌉ by halves (section 4.2);
+* of two passes: of the variance, γ of k + 6 times the variance, plus the square of the mean's error (Chan,
+  Golub, LeVeque 1983, Algorithms for computing the sample variance; Higham, section 1.9, problem 1.10);
+* of one pass: γ of k + 4 times E[x²], which is 1 + mean²/variance times the variance; over x − s, times
+  E[(x − s)²];
+* of Welford's recurrence: of the mean E ≤ n·u·max|x|/2, as each step rounds it, and of the variance about 2.4 E
   times the deviation (Higham, (1.6), whose bound has no constants: they are worked out in `bound_welford`);
-* parts that are merged in d levels: E more by some d·10·u·max|x|, the variance by 4 E √(d/2) of the deviation.
+* of parts that are merged in d levels: E is larger by about d·10·u·max|x|, and the error of the variance by
+  4 E √(d/2) times the deviation.
 
 These are bounds of the worst case: actual errors grow about as the root of the number of roundings (Higham,
-section 2.8). Over `normcli.testing.provocations` the worst value comes to 4 to 11 % of its bound (median) where
-sums are of the result's own dtype, and to more than 95 % where they are wider. The bounds hold for gradual
-underflow, and where products are fused with sums. Callers silence NumPy: what overflows has no bound.
+section 2.8). Over `normcli.testing.provocations`, the error of the worst value is 4 to 11 % of its bound
+(median) if sums are of the result's own dtype, and more than 95 % if they are wider. The bounds hold for
+gradual underflow, and if products are fused with sums. Callers silence NumPy; what overflows has no bound.
 """
 
 from __future__ import annotations
@@ -165,16 +168,19 @@ class Drift(NamedTuple):
 
 
 def _bound_mean(groups: GroupFacts, p: DtypePrecision, depth: int, before: int = 0) -> Floats:
-    """Return the largest error of each mean, of terms that went through `before` roundings already.
+    """Return the largest error of each mean, in a dtype of precision `p`.
 
-    Each term goes through at most `depth` additions.
+    Each term went through `before` roundings already, and goes through at most `depth` additions.
     """
     error = groups.absolute * _widen(p, groups.size, depth + before + _DIVISION) + p.underflow
     return p.limit(np.maximum(groups.absolute * groups.size, groups.size), error, depth)
 
 
 def bound_squares(groups: GroupFacts, p: DtypePrecision, order: Order, before: int = 0) -> Drift:
-    """Return the bounds of E[x²] for norms without mean; each x went through `before` roundings already."""
+    """Return the bounds of E[x²] for norms without mean, in a dtype of precision `p`.
+
+    Each x went through `before` roundings already.
+    """
     depth = order.depth
     error = groups.square * _widen(p, groups.size, depth + 2 * before + _DIVISION + 1) + 3.0 * p.underflow
     square = p.limit(np.maximum(groups.square * groups.size, groups.size), error, depth + 2 * before)

@@ -120,8 +120,8 @@ def measure_cascade(rows: Values, add: Add, ddof: int, loads: int = 1) -> RowMom
     """Return mean and variance as torch's CPU kernels on x86 with AVX2 do: 8 lanes, fused products.
 
     Welford's recurrence runs over chunks of 16 vectors. Chunks are merged in pairs, and pairs of pairs, as a
-    carry runs through a binary number; then lanes are merged one after the other. In half precision 16 values
-    are loaded at once, as two vectors (`loads`). `add` is not used.
+    carry runs through a binary number; then lanes are merged one after the other. `loads` is the number of
+    vectors that are loaded at once: 1, or 2 for half precision. `add` is not used.
 
     Source: PyTorch 2.13, aten/src/ATen/native/cpu/moments_utils.h, `RowwiseMomentsImpl`.
     """

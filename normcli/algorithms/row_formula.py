@@ -50,12 +50,15 @@ class RowFormula(NamedTuple):
         spec, norm = plan.spec, plan.norm
         return cls(norm.centre is Centre.MEAN, norm.divisor != LENGTH, spec.eps, spec.eps_mode, spec.ddof)
 
-    def find_divisor(self, square: Values) -> Values:
+    def find_divisor(self, square: Values, every: Sequence[float | None] = ()) -> Values:
         """Return the divisor for a variance, mean square or sum of squares, in the dtype of `square`.
 
-        Without a place of eps (`eps_mode` is None), a divisor of 0 is replaced by 1.
+        Without a place of eps (`eps_mode` is None), a divisor of 0 is replaced by 1. Divisors for each eps in
+        `every` stand along a first axis; if it is empty, divisors are for the formula's eps.
         """
-        eps, mode, root = square.dtype.type(self.eps or 0.0), self.eps_mode, np.sqrt(square)
+        mode, root = self.eps_mode, np.sqrt(square)
+        eps = np.array([square.dtype.type(eps or 0.0) for eps in every or (self.eps,)], square.dtype)
+        eps = eps.reshape(-1, *[1] * square.ndim) if every else eps[0]
         ways: Mapping[EpsMode | None, Callable[[], Values]] = {
             None: lambda: np.where(root == 0.0, square.dtype.type(1.0), root),
             EpsMode.INSIDE: lambda: np.sqrt(square + eps),
@@ -63,7 +66,8 @@ class RowFormula(NamedTuple):
             EpsMode.FLOOR: lambda: np.maximum(root, eps),
             EpsMode.SQUARE_FLOOR: lambda: np.sqrt(np.maximum(square, eps)),
         }
-        return ways[mode]()
+        divisor = ways[mode]()
+        return np.broadcast_to(divisor, np.broadcast_shapes(divisor.shape, eps.shape))
 
 
 class Divisors(NamedTuple):
@@ -116,6 +120,7 @@ class RowElements(NamedTuple):
         formula: RowFormula,
         affine: tuple[Values | None, Values | None],
         dtype: np.dtype[Any],
+        every: Sequence[float | None] = (),
     ) -> RowElements:
         """Return the elements of rows, given their moments.
 
@@ -128,22 +133,15 @@ class RowElements(NamedTuple):
             Gamma and beta.
         dtype : dtype
             The dtype of the result.
+        every : sequence of float or None
+            The eps for which divisors are calculated, along a first axis; if empty, the formula's eps alone.
         """
         square = moments.square[:, None]
         count = rows.shape[-1]
         stored = ((square * count).astype(dtype) / np.asarray(count).astype(dtype)).astype(square.dtype)
-        divisors = Divisors(*map(formula.find_divisor, (square, square.astype(np.float64), stored)))
+        squares = square, square.astype(np.float64), stored
+        divisors = Divisors(*(formula.find_divisor(one, every) for one in squares))
         return cls(rows, moments.mean[:, None], divisors, *affine, dtype)
-
-    @classmethod
-    def of_each(
-        cls, rows: Values, moments: RowMoments, formula: RowFormula, every: Sequence[float | None],
-        affine: tuple[Values | None, Values | None], dtype: np.dtype[Any],
-    ) -> RowElements:  # fmt: skip
-        """Return the elements for each eps of `every`: divisors have the shape (eps, groups, 1)."""
-        each = [cls.of(rows, moments, formula._replace(eps=eps), affine, dtype) for eps in every]
-        divisors = Divisors(*map(np.stack, zip(*(one.divisors for one in each), strict=True)))
-        return each[0]._replace(divisors=divisors)
 
     def take(self, columns: slice) -> RowElements:
         """Return the elements of some columns; gamma and beta must have the shape of the rows."""

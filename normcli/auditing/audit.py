@@ -90,7 +90,10 @@ class JudgedTensor(NamedTuple):
 
 
 class Detail(NamedTuple):
-    """The plan, arrays and findings of one layer, from which the report of `normcli check` is written."""
+    """The arrays and findings of one layer, from which the report of `normcli check` is written.
+
+    `source` is the name of the layer's output; `dy` and `gradients` are None if gradients were not recorded.
+    """
 
     plan: Plan
     tensor: Tensor
@@ -115,7 +118,7 @@ class LayerVerdict(NamedTuple):
     parts : tuple of JudgedTensor
         The output, then running statistics and gradients where they were recorded; empty with a problem.
     problem : str or None
-        Why the layer could not be judged; None where it was.
+        The reason for which the layer could not be judged; None if it was judged.
     detail : Detail or None
         The arrays of the layer; None except for the first bad layer of an `Audit`, as they may be large.
     """
@@ -129,12 +132,12 @@ class LayerVerdict(NamedTuple):
 
     @property
     def ok(self) -> bool | None:
-        """Whether everything agrees; None where the layer could not be judged."""
+        """Whether everything agrees; None if the layer could not be judged."""
         return None if self.problem is not None else all(part.ok for part in self.parts)
 
     @property
     def max_ulp(self) -> float | None:
-        """The largest distance of the output from the exact values in ulp; None where nothing was judged."""
+        """The largest distance of the output from the exact values in ulp; None if nothing was judged."""
         return self.parts[0].max_ulp if self.parts else None
 
     @property
@@ -151,7 +154,7 @@ class Audit(NamedTuple):
 
     @property
     def first(self) -> LayerVerdict | None:
-        """The first layer that is wrong; None where there is none."""
+        """The first layer that is wrong; None if there is none."""
         return next((one for one in self.layers if one.ok is False), None)
 
     @property
@@ -235,8 +238,7 @@ def judge_layer(
 ) -> LayerVerdict:
     """Return the verdict on one layer; a `NormError` while it is judged becomes the verdict's `problem`.
 
-    `known` has the norms found on earlier layers, or None: a layer for which no norm is named is first compared
-    with them, and a norm found on it is added.
+    A layer for which no norm is named is first compared with `known`, the norms found before, which it adds to.
     """
     try:
         return _judge(layer, tolerate, effort, known or KnownNorms())
@@ -245,7 +247,7 @@ def judge_layer(
 
 
 def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: KnownNorms) -> LayerVerdict:
-    """Return the verdict on one layer, with its `detail`; pass on any `NormError`."""
+    """Return the verdict on one layer, with its `detail` if its norm is named; pass on any `NormError`."""
     settings = layer.settings
     if settings.problem:
         return LayerVerdict(settings, problem=settings.problem)
@@ -310,7 +312,7 @@ def _summarize(role: str, found: Comparison, told: Diagnosis | None = None) -> J
 
 
 def _pair(layer: RecordedLayer, plan: Plan, roles: tuple[str, str]) -> Given | None:
-    """Return a mean and a variance in the shape of a plan's statistics; None where one of them is missing."""
+    """Return a mean and a variance in the shape of a plan's statistics; None if one of them is missing."""
     mean, var = (layer.load(role) for role in roles)
     return None if mean is None or var is None else fit_given(plan, Given(mean.values, var.values), roles)
 
@@ -334,7 +336,7 @@ def _judge_running(
 
 
 def _list_gradients(found: CheckedGradients, actual: Mapping[str, NDArray[Any]]) -> Iterator[JudgedTensor]:
-    """Yield the verdicts on gradients; one that roundings of its summed terms explain is no mismatch."""
+    """Yield the verdicts on gradients; one that differs only by roundings of its summed terms is right."""
     for name, comparison in found.comparisons.items():
         part, finding = _summarize(_GRADIENTS[name], comparison), found.faults.get(name)
         if finding is not None:

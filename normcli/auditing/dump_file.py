@@ -49,14 +49,14 @@ class LayerSettings(NamedTuple):
     ----------
     name : str
     norm : str or None
-        A name or alias of the table of norms; None where nobody knows which norm it is.
+        A name or alias of the table of norms; None if it is not known.
     options : mapping
         Options of that norm, as golden files or the command line write them.
     evaluation : bool
         Whether running statistics normalize.
     momentum : float, "none" or None
         The momentum of the running statistics that the layer updates, "none" for a plain average of all
-        batches; None where the layer updates none.
+        batches; None if the layer updates none.
     batches : int
         The number of batches in running statistics that are plain averages; otherwise 0.
     kind : str
@@ -64,11 +64,11 @@ class LayerSettings(NamedTuple):
     note : str
         A remark for the reader: that the norm is guessed, or that only some groups are recorded.
     problem : str
-        Why the layer cannot be judged; empty where it can.
+        The reason for which the layer cannot be judged; empty if it can be.
     is_guess : bool
         Whether the norm is guessed from the name of a class.
     weights_of : str
-        The layer whose weights and running statistics this one shares; empty where it has its own.
+        The layer whose weights and running statistics this one shares; empty if it has its own.
     gate_act : str
         The activation applied to the gate, as `silu`; empty without a gate.
     gates_input : bool
@@ -90,7 +90,7 @@ class LayerSettings(NamedTuple):
     gates_input: bool = False
 
     def read_request(self) -> Request | None:
-        """Return the request for the layer's norm and options; None where `norm` is None.
+        """Return the request for the layer's norm and options; None if `norm` is None.
 
         Raises
         ------
@@ -112,7 +112,7 @@ def _read_option(name: str, value: Any) -> tuple[str, Any]:
     an integer if the option takes integers. The value of an unknown option is returned as it is.
     """
     name = name.replace("-", "_")
-    with contextlib.suppress(KeyError):  # which `Request.read` refuses
+    with contextlib.suppress(KeyError):  # an unknown option, which `Request.read` refuses
         option = find_option(name)
         if isinstance(value, str):
             return name, option.parse(value)

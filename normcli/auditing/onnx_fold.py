@@ -66,7 +66,7 @@ class OpenModel(NamedTuple):
 
     @classmethod
     def read(cls, path: str) -> OpenModel:
-        """Read a model.
+        """Return the model in a file, with its batch norms behind layers.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class OpenModel(NamedTuple):
             norms = [one for one in find_norms(graph) if one.settings.evaluation]
             outputs = {one.name for one in model.graph.output}
             found = [(layer, norm) for norm in norms if (layer := _find_layer(graph, norm.tensors, outputs))]
-        except Exception as error:  # of protobuf and onnx, many kinds
+        except Exception as error:  # protobuf and onnx raise exceptions of many kinds
             raise DataError("it is no readable ONNX model") from error
         if not found:
             raise DataError("its graph has no batch normalization of running statistics behind a layer")

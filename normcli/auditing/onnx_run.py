@@ -38,7 +38,7 @@ _TYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
     "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(bool)": "bool", "tensor(uint8)": "uint8",
 }  # fmt: skip
-"""ONNX Runtime's names of types → NumPy's: those of inputs that are drawn, and of outputs that are bound."""
+"""ONNX Runtime's names of types → NumPy's, for inputs that are drawn and outputs in arrays made here."""
 
 
 def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) -> None:
@@ -78,7 +78,7 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
         model = onnx.load(path, load_external_data=False)  # ONNX Runtime reads it, too
         graph = Graph(model, str(Path(path).parent))
         norms = list(find_norms(graph))
-    except Exception as error:  # of protobuf and onnx, many kinds
+    except Exception as error:  # protobuf and onnx raise exceptions of many kinds
         raise DataError(f"{path} is no readable ONNX model") from error
     if not norms:
         raise DataError(f"{path} holds no norm that is known; exporters fold batch norms into convolutions")
@@ -159,7 +159,7 @@ def _run(session: Any, feeds: Mapping[str, NDArray[Any]], wanted: Container[str]
     made: dict[str, NDArray[Any]] = {}
     for name, values in feeds.items():
         binding.bind_cpu_input(name, values)
-    # an empty shape stands for one of which nothing is known
+    # ONNX Runtime has an empty shape for an unknown one
     asked = [one for one in session.get_outputs() if one.name in wanted]
     for one in asked:
         if one.type in _TYPES and one.shape and all(isinstance(length, int) for length in one.shape):

@@ -1,4 +1,4 @@
-"""The norms of a model of PyTorch, Keras or Flax, recorded while it runs: what each takes and gives."""
+"""The norms of a model of PyTorch, Keras or Flax, recorded while it runs: their inputs, outputs and weights."""
 
 from __future__ import annotations
 
@@ -102,7 +102,20 @@ def find_watch(model: Any) -> Watch | None:
 def _describe(
     rule: _ClassRule, layer: Any, like: str, momentum: float | None, *, evaluation: bool
 ) -> LayerSettings:
-    """Return the settings of a layer of Keras or Flax, without a name, as its attributes are now."""
+    """Return the settings of a layer of Keras or Flax as its attributes are now, without a name.
+
+    Parameters
+    ----------
+    rule : _ClassRule
+        The reading of its class.
+    layer : object
+    like : str
+        The framework's name in the table of conventions.
+    momentum : float or None
+        The momentum of running statistics that this call updates; None if it updates none.
+    evaluation : bool
+        Whether running statistics normalize.
+    """
     options: dict[str, Any] = {"like": like}
     for option, attribute in rule.options.items():
         value = getattr(layer, attribute, None)
@@ -206,7 +219,7 @@ def _watch_flax(model: Any, calls: Calls) -> Iterator[None]:
 
 
 def _read_collection(layer: Any, name: str) -> dict[str, Any]:
-    """Return the variables of a module's collection by name; empty where it has no such collection."""
+    """Return the variables of a module's collection by name; empty if it has no such collection."""
     return dict(layer.variables.get(name, {}))
 
 
@@ -227,7 +240,7 @@ def record(
     most_bytes: int | None = None,
     seed: int = 0,
 ) -> Iterator[None]:
-    """Return a context manager that writes to a file what each norm of a model takes and gives in its block.
+    """Return a context manager that writes each norm's inputs and outputs to a file while its block runs.
 
     Parameters
     ----------
@@ -313,7 +326,7 @@ def record(
 
 
 def _finish(target: str, writer: DumpWriter, layers: list[LayerSettings], framework: str) -> None:
-    """Write the header of a dump; raise `DataError` if no layer was recorded."""
+    """Write the header of a dump, `target`; raise `DataError` if no layer was recorded."""
     if not layers:
         raise DataError(f"no norm of the model ran: {target} is not written")
     writer.finish(layers, f"normcli {__version__}, {framework}")

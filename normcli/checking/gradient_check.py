@@ -363,7 +363,8 @@ def _scale(actual: Floats, right: Floats, scales: _Scales) -> Iterator[_Wrong]:
 def _list_wrong(exact: Gradients, name: str, actual: Floats, right: Floats) -> Iterator[_Wrong]:
     """Yield each possible fault, the values for its words, and the gradient of a kernel with the fault.
 
-    If `make_terms` returns None for the norm, only the turned sign is yielded.
+    If `make_terms` returns None for the norm, only the turned sign is yielded. `actual` and `right` are the
+    given and the exact gradient of this name, of one shape.
     """
     terms = make_terms(exact)
     if terms is None:

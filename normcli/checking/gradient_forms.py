@@ -141,7 +141,7 @@ class WrongGradient(NamedTuple):
         slope : ndarray or None
             The last factor of dgate; None for the derivative of the gate's activation.
         is_first : bool or None
-            Whether the gate multiplies before the norm; None for the place of the given gate.
+            Whether the gate multiplies before the norm; None for the place of the norm's own gate.
         """
         is_first = self.exact.inputs.gated_input is not None if is_first is None else is_first
         gate = None if gate is None else gate._replace(times=None)
@@ -297,7 +297,7 @@ def exchange(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def sum_part(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield, for each axis, the nearest sum from its first index on, and the nearest sum up to its last."""
+    """Yield, for each axis, the sums nearest to the gradient: over its first indices, and over its last."""
     grid, actual = c.plan.grid, c.actual.reshape(-1)
     for axis in c.along:
         word = grid.layout.name(axis) if grid.split is None else f"axis {axis}"

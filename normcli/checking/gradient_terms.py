@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 class GradientTerms(NamedTuple):
     """The terms of a norm's gradients, as arrays that broadcast to the plan's view of x.
 
+    The gradient is dx = (g − A − w · B) / D, with A = mean(g) and the divisor D.
+
     Parameters
     ----------
     dy, gamma : ndarray
@@ -42,7 +44,7 @@ class GradientTerms(NamedTuple):
     w : ndarray
         x − mean.
     divisor : ndarray
-        D.
+        The divisor D of each group.
     slope : ndarray
         w · B / Σ g · w, the factor of the sum Σ g · w in w · B; 0 if the divisor does not depend on x.
     skew : ndarray or float
@@ -182,7 +184,7 @@ MOVED_EPS: Mapping[EpsMode | None, EpsMode] = {EpsMode.INSIDE: EpsMode.OUTSIDE, 
 
 @np.errstate(all="ignore")
 def add_eps(square: Floats, eps: float | Floats, mode: EpsMode | None) -> Floats:
-    """Return the divisor for a variance or mean square and an eps, at the place of eps that `mode` says.
+    """Return the divisor for a variance or mean square and an eps, whose place in the divisor is `mode`.
 
     It is √(square + eps), √square + eps or √max(square, eps); for any other mode, and None, max(√square, eps).
     """

@@ -144,7 +144,7 @@ class Comparison:
     def compare(
         self, actual: NDArray[Any], expected: NDArray[Any], start: int, allowed: Floats | None = None
     ) -> Floats:
-        """Add a piece of values to the totals, except those of groups.
+        """Add a piece of values to the totals; the totals of groups are left as they are.
 
         The caller silences NumPy with `np.errstate(all="ignore")`.
 
@@ -349,9 +349,9 @@ def _join(groups: NDArray[np.intp], cells: NDArray[np.void]) -> Iterator[GroupDi
 
 
 def _raise_limit(least: float, error: Floats, fixed: Floats, factor: Floats) -> float:
-    """Return the smallest float64 t ≥ `least` with error ≤ fixed + factor · t for every value.
+    """Return the smallest float64 t ≥ `least` with error ≤ fixed + factor · t for every value; ∞ if none.
 
-    Infinite if there is none. The comparison is in float64 arithmetic.
+    The comparison is in float64 arithmetic; `error`, `fixed` and `factor` are arrays of one shape.
     """
     while least < math.inf:
         failing = error > fixed + factor * least

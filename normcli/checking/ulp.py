@@ -58,7 +58,7 @@ class Tolerance(NamedTuple):
     derived: str = ""
 
     def measure_excess(self, error: Floats, ulp: Floats, expected: Floats) -> Floats:
-        """Return each value's distance as a multiple of its tolerance: 0 if equal, infinite if not finite.
+        """Return each value's distance as a multiple of its tolerance; 0 for equal values, ∞ for an error of ∞.
 
         Parameters
         ----------

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from normcli.checking.check import Checked
     from normcli.checking.ulp import Tolerance
-    from normcli.fitting.parts import Box
+    from normcli.fitting.block_sums import Box
     from normcli.fitting.statistics import Stats
     from normcli.fitting.use import Use
     from normcli.norms.plan import Plan
@@ -214,6 +214,17 @@ def check_array(
     actual: Any, x: Taken, norm: str, options: Mapping[str, Any], tolerate: Callable[[np.dtype[Any]], Tolerance]
 ) -> tuple[Plan, Mapping[str, NDArray[Any] | None], Checked]:
     """Compare `actual` with the exact norm of a dask array x: `normcli.check` calls this.
+
+    Parameters
+    ----------
+    actual : array_like
+        An array of dask, or one in memory.
+    x : Taken
+    norm : str
+    options : mapping of str to object
+        The options of `normalize`.
+    tolerate : callable
+        Takes a dtype and returns the `Tolerance` for its values.
 
     Returns
     -------

@@ -100,7 +100,7 @@ class Session:
         return gathered
 
     def _settle(self, keys: set[Any]) -> None:
-        """Wait at most `SETTLE` seconds until no worker runs a task of these keys, so that none still writes.
+        """Wait at most `SETTLE` seconds until no worker runs a task with one of these keys, and might write.
 
         Workers that were started here are stopped instead: their threads may write on after a task ends.
         """
@@ -113,7 +113,13 @@ class Session:
             time.sleep(_POLL)
 
     def _watch(self, futures: list[Any], advance: Callable[[int], None]) -> None:
-        """Wait until all tasks are done or one failed; raise `DataError` if the scheduler or all workers go."""
+        """Wait until all tasks are done or one failed; `advance` takes the number of tasks newly done.
+
+        Raises
+        ------
+        DataError
+            If the scheduler ends, or there are no workers for `PATIENCE` seconds.
+        """
         alone_since: float | None = None
         done, asked = 0, time.monotonic()
         while True:
@@ -134,7 +140,7 @@ class Session:
 
 
 def _is_running(keys: set[Any], dask_worker: Any) -> bool:
-    """Whether a worker runs a task of these keys or still has it to run; dask sets the name `dask_worker`."""
+    """Whether a worker runs a task with one of these keys, or has one waiting; dask passes `dask_worker`."""
     tasks = dask_worker.state.tasks.values()
     return any(task.key in keys and task.state not in ("memory", "error", "released") for task in tasks)
 
@@ -166,7 +172,7 @@ def _start_workers(count: int | None) -> Any:
         If they cannot be started.
     """
     try:
-        with _silence(), dask.config.set(_LIGHT):  # what workers say as they are stopped
+        with _silence(), dask.config.set(_LIGHT):  # workers write to stderr when they are stopped
             return LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,
@@ -196,7 +202,7 @@ def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session
     """
     for name in list(logging.root.manager.loggerDict):  # some loggers of dask have levels of their own
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # one line says what is wrong
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # normcli's own message is enough
     cluster: Any = None
     with contextlib.ExitStack() as at_end:
         if scheduler is None:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from normcli.cluster.block_comparison import BlockCheck
     from normcli.cluster.blocks import BlockNorm, BlockUse
     from normcli.cluster.session import Session
+    from normcli.fitting.block_sums import Box, Part
     from normcli.fitting.fit import Fitted, Policy, Survey, Surveyed
-    from normcli.fitting.parts import Box, Part
     from normcli.fitting.statistics import Stats
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
@@ -73,7 +73,7 @@ class Origin(NamedTuple):
         return _open_once(self)
 
 
-@lru_cache(maxsize=16)  # of a worker, which reads many blocks of one array
+@lru_cache(maxsize=16)  # a worker reads many blocks of one array
 def _open_once(origin: Origin) -> Stored:
     Stores.rules = origin.rules
     return open_source(origin.place)
@@ -93,7 +93,7 @@ def open_source(source: str) -> Stored:
     if place is None:
         return _open_file(source)
     if place.is_zarr:
-        with contextlib.suppress(ValueError):  # where this is no worker
+        with contextlib.suppress(ValueError):  # raised if this process is no worker
             limit_threads(get_worker().state.nthreads)
     return open_store(place, source)
 
@@ -172,6 +172,14 @@ BLOCK = 1 << 24
 
 def fit_store(session: Session, request: Request, source: str, nan: str) -> Stats:
     """Return the statistics of an array of a store, from sums that the workers of a cluster gather.
+
+    Parameters
+    ----------
+    session : Session
+    request : Request
+    source : str
+        The path or URL of the array.
+    nan : {"propagate", "omit", "raise"}
 
     Raises
     ------
@@ -252,7 +260,15 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
 
 
 def check_store(session: Session, check: BlockCheck, source: str, actual: str) -> Checked:
-    """Return the comparison of the array at `actual` with the exact norm of the array at `source`.
+    """Return the comparison of one array of a store with the exact norm of another, block by block.
+
+    Parameters
+    ----------
+    session : Session
+    check : BlockCheck
+        The work for each block.
+    source, actual : str
+        The paths or URLs of the array x, and of the array that is compared.
 
     Raises
     ------
@@ -287,11 +303,11 @@ def _write_box(origin: Origin, target: Any, use: BlockUse | BlockNorm, box: Box,
     """
     values = use.run(box, origin.open().read(box), version)
     folder = Path(target.store.root, target.path)
-    if not folder.is_dir():  # it was made by the caller
+    if not folder.is_dir():  # the caller has made it
         raise DataError(f"{folder}: a worker finds no such folder: do they share this file system?")
     steps = target.shards or target.chunks
     starts = (range(cut.start, cut.stop, n) for cut, n in zip(box, steps, strict=True))
-    for corner in itertools.product(*starts):  # one at a time: zarr writes on behind one that fails
+    for corner in itertools.product(*starts):  # one at a time: zarr goes on after a chunk that fails
         part = tuple(slice(at, min(at + n, cut.stop)) for at, n, cut in zip(corner, steps, box, strict=True))
         inside = (slice(a.start - cut.start, a.stop - cut.start) for a, cut in zip(part, box, strict=True))
         target[part] = values[tuple(inside)]

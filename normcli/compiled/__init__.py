@@ -50,7 +50,7 @@ class Kernel(NamedTuple):
 
 
 def find_kernel() -> Kernel | None:
-    """Return the compiled kernel; None where NumPy is to be used.
+    """Return the compiled kernel; None if NumPy is to be used.
 
     Raises
     ------

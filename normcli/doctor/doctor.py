@@ -49,7 +49,8 @@ TOGETHER, MOST_VALUES = 64, 1 << 22
 def require_summed_statistics(plan: Plan) -> None:
     """Raise `UsageError` unless a norm's statistics are sums of values or squares over whole groups.
 
-    It is raised for norms by order of values, without a step, of matrices, windows, and with p other than 2.
+    It is raised for norms that go by the order of values, that leave out centring or division, of matrices or
+    windows, and with p other than 2.
     """
     norm, spec = plan.norm, plan.spec
     if norm.is_by_order:
@@ -189,6 +190,7 @@ class _Ward(Passes):
         return gamma, beta
 
     def _examine_rows(self, here: Examination, numbers: Integers, rows: Values, affine: Affine) -> None:
+        """Add to `here` the errors and lost variances of all computations for rows of the groups `numbers`."""
         differs = (rows != rows[:, :1]).any(axis=1) if self.formula.centres else (rows != 0).any(axis=1)
         measured = []
         for accumulation in self.accumulations:
@@ -292,7 +294,7 @@ def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tupl
 
 
 def compare_rows(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
-    """Return the distances of rows from the exact ones, with `limits` as the tolerance.
+    """Return the distances of rows from the exact rows, with `limits` as the tolerance.
 
     `numbers` has the number of each row's group.
     """
@@ -318,8 +320,8 @@ def locate_overflow(accumulation: Accumulation, row: Values, formula: RowFormula
     Returns
     -------
     int or None
-        For algorithms that add in turn, the value at which the sum overflows; for others the first term that is
-        not finite itself, and None if only their sum overflows, or nothing does.
+        For algorithms that add in turn, the position at which the sum overflows; for others, that of the first
+        term that is not finite itself. None if only the sum of all terms overflows, or nothing does.
     """
     found: list[int | None] = []
 

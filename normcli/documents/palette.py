@@ -56,11 +56,6 @@ class Look(NamedTuple):
     lines: str
 
 
-def choose_colour(group: int) -> tuple[str, str]:
-    """Return the background and the text colour of a group, by its number; eight groups on, they repeat."""
-    return PALETTE[group % len(PALETTE)]
-
-
 def choose_look(number: int) -> Look:
     """Return the look of the group that is `number` among those in a picture: distinct below 64.
 
@@ -71,7 +66,7 @@ def choose_look(number: int) -> Look:
     >>> choose_look(8)
     Look(ground='#bfe2f7', text='#000000', hatch='rising', lines='#7bc4ee')
     """
-    colour, text = choose_colour(number)
+    colour, text = PALETTE[number % len(PALETTE)]
     hatch = HATCHES[number // len(PALETTE) % len(HATCHES)]
     if hatch == HATCHES[0]:
         return Look(colour, text, hatch, colour)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Places = tuple[NDArray[np.intp], ...]
 
 COUNT = "count"
-"""The key, among statistics by name, of how many values of each group count."""
+"""The key, in a dict of statistics, of the number of values of each group that count."""
 
 
 class Selection(NamedTuple):
@@ -42,7 +42,7 @@ class Selection(NamedTuple):
     omits_nan : bool
         Whether NaN does not count.
     fill : Fill
-        What is written in place of values that do not count.
+        The numbers that are written as results of values that do not count.
     """
 
     mask: NDArray[np.bool_] | None = None
@@ -93,7 +93,7 @@ class Selection(NamedTuple):
         Returns
         -------
         ndarray of bool
-            Of the shape of each array of `places`.
+            An array of the shape of each of `places`.
         """
         excused = ~self.select(values, places)
         if self.fill is not Fill.NAN:
@@ -163,7 +163,7 @@ class TileSelection:
     selection : Selection
     plan : Plan
     geometry : Geometry
-        How the tiles lie in the plan's view.
+        The geometry of the plan's view.
     """
 
     def __init__(self, selection: Selection, plan: Plan, geometry: Geometry) -> None:

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 MOST_VALUES = 1 << 19
-"""Values in a tile that is counted: each is also held as an integer and as the number of a bin."""
+"""The most values in a tile that is counted: each is also held as an integer and as the number of a bin."""
 
 SHORTEST_LINE = 4096
-"""Bytes of a file that are read at intervals as fast as in a row; in memory it hardly matters."""
+"""The fewest bytes in a row at which a file is read fast; in memory, shorter rows hardly matter."""
 
 
 class QuantilePasses(Passes):

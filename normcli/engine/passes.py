@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 
 BUFFER = 1 << 20
-"""Bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache while it works."""
+"""The most bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache."""
 
 Found = TypeVar("Found")
 
 _READ_AGAIN = 1 << 16
-"""Values of a group that are read again at once: exact sums make some twelve arrays of that size."""
+"""The most values of a group that are read again at once: exact sums make some twelve arrays of that size."""
 
 _FEW = 16
 """Groups of fewer values are read in one piece, however far apart their values lie."""
@@ -174,7 +174,7 @@ class Passes(Tiles):
     # -- two passes
 
     def _measure_in_passes(self) -> None:
-        """Measure all leaves, merge them, and write."""
+        """Measure the part of each group in each tile, merge the parts, and normalize in a second walk."""
         geometry = self.geometry
         compiled = self.compiled if self.compiled is not None and self.compiled.measures else None
         collected = Totals(geometry, self.method.fold, self.method.records)
@@ -246,7 +246,7 @@ class TileBackwardPasses(Passes):
         order : tuple of int
             The order of runs in which `differentiate_values` takes the tile.
         gradients : Source
-            What dy is read from.
+            The source of dy.
         work : Workspace
         """
         assert self.sink is not None

@@ -246,7 +246,7 @@ def run_source(
     Parameters
     ----------
     plan : Plan
-        Of a tensor that has values.
+        The plan of a tensor that has values.
     geometry : Geometry
         The geometry of the plan's view, in which source and sink have their tiles.
     source : Source

@@ -131,7 +131,7 @@ class GroupPart(NamedTuple):
     along: tuple[int, int] | None
 
     def count_as(self, plan: Plan, selection: Selection | None) -> GroupPart:
-        """Return the part with the selection of its values; the part itself if the selection is None."""
+        """Return the part with its share of the selection of a whole tensor; itself if `selection` is None."""
         if selection is None:
             return self
         mask = selection.mask

@@ -72,7 +72,7 @@ class _Layout(NamedTuple):
         return np.ndarray(self.shape, values.dtype, values, 0, strides)  # sooner than `transpose`
 
     def lay_parameters(self, plan: Plan, inputs: Inputs) -> Iterator[RowParameter | None]:
-        """Yield gamma, then beta, each for rows of groups; None for one that is not given."""
+        """Yield gamma, then beta, as a `RowParameter` of the groups; None for one that is not given."""
         ends = tuple([(0, length) for length in self.geometry.dims])
         for values, offset in ((inputs.gamma, plan.spec.gamma_offset), (inputs.beta, 0)):
             spread = open_parameter(plan, self.geometry, values, offset)

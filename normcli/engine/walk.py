@@ -104,7 +104,7 @@ class Walk:
     ----------
     geometry : Geometry
     source : Source
-        What the tiles are read from.
+        The source of the tiles.
     effort : Effort
     block : int
         The number of values in a tile.

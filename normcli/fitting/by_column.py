@@ -125,7 +125,7 @@ def find_groups(tensor: Tensor, known: Subject | None = None) -> RowGroups:
     labels = known_labels or sort_labels({*names})
     order = {label: place for place, label in enumerate(labels)}
     named = {_name(label, AS_PYTHON): place for label, place in order.items()}
-    order = named | order if len(named) == len(order) else order  # files of old have told 1 and 1.0 apart
+    order = named | order if len(named) == len(order) else order  # older files have 1 and 1.0 as two groups
     found = (order.get(label, order.get(name, -1)) for label, name in zip(spellings, names, strict=True))
     places = np.fromiter(found, np.intp, len(names))
     if known is not None and -1 in places:

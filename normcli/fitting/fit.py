@@ -154,7 +154,7 @@ def fit(
         stats = stats._replace(subject=stats.subject._replace(columns=named[1]))
     if stats.subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
         load = fitting.load
-        if len(kinds) > 1:  # of text: whole numbers beyond 2⁵³ in some files, and other numbers in others
+        if len(kinds) > 1:  # text files: some hold whole numbers beyond 2⁵³, others do not
             notes.append(("the quantiles", "whole numbers beyond 2^53 beside others are rounded to float64"))
             load = fitting.load_as_float64
         stats = stats._replace(quantiles=_search_quantiles(stats, good, load, effort))
@@ -196,7 +196,7 @@ def _search_quantiles(
     subject = stats.subject
     batch = subject.plan(1).grid.layout.batch or 0
 
-    grouped: dict[str, RowGroups] = {}  # whose cells are read once, and not for each digit
+    grouped: dict[str, RowGroups] = {}  # the cells of each source are read once
 
     def load_all() -> Iterator[RankedValues]:
         for source, opened in sources:
@@ -337,5 +337,5 @@ def _begin(request: Request, first: Named, policy: Policy, effort: Effort) -> _F
 def _load(source: Named, wanted: tuple[str, ...] | None) -> Tensor:
     try:
         return source.load(wanted)
-    except UsageError as error:  # of a suffix or a key: a fault of this file, which can be left out
+    except UsageError as error:  # a wrong suffix or key is a fault of this file alone
         raise DataError(str(error)) from error

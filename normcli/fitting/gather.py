@@ -13,10 +13,10 @@ from normcli.engine.passes import Passes
 from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import Geometry
 from normcli.fitting.subject import find_batch, find_positions, has_images
-from normcli.fitting.sums import Sums, find_deviations, make_exact, round_deviations
+from normcli.fitting.sums import Sums, find_deviations, round_deviations
 from normcli.numerics.elements.compiled_kernel import measure_rows
 from normcli.numerics.pairs import Pair, lower_at, raise_at
-from normcli.numerics.rational import sum_exactly
+from normcli.numerics.rational import ExactSums, make_fraction, sum_exactly
 from normcli.numerics.rounding import widen_to_pair
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.sums.fixed_point import Fixed
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.rational import ExactSums
     from normcli.numerics.sums.leaf_records import Leaves
     from normcli.numerics.workspace import Workspace
 
@@ -146,6 +145,7 @@ class _Gatherer:
         self._batches, self._leaves = [], 0
 
     def _add_now(self, batch: LeafSums) -> None:
+        """Add the sums of leaves, and deviations of samples that are one leaf each."""
         sums, count = self.sums, batch.leaves.count
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner
@@ -191,7 +191,17 @@ class _Gatherer:
 
 
 class _Part(NamedTuple):
-    """The exact sums of some leaves of one sample, and the numbers of finite values and of all values."""
+    """The exact sums of a part of a sample: of some of the leaves that it is cut into.
+
+    Parameters
+    ----------
+    total, square : Fixed
+        Σx and Σx² of the finite values.
+    counted : ndarray of float64, shape (1,)
+        The number of finite values.
+    size : float
+        The number of all values.
+    """
 
     total: Fixed
     square: Fixed
@@ -206,22 +216,26 @@ def _find_leaf_deviations(batch: LeafSums) -> Floats:
     def recall(row: int) -> ExactSums:
         if row in exact:
             return exact[row]
-        total, square = Fixed.zeros(1), Fixed.zeros(1)
-        for fixed, terms in ((total, batch.leaves.sums), (square, batch.leaves.squares)):
-            fixed.add(np.zeros(1, np.int64), np.array([[term[row] for term in terms]]))
-        return make_exact(total, square, batch.leaves.count[row : row + 1].astype(np.int64))[0]
+        total, square = (
+            sum((make_fraction(term[row]) for term in terms), make_fraction(0))
+            for terms in (batch.leaves.sums, batch.leaves.squares)
+        )
+        return ExactSums(int(batch.leaves.count[row]), total, square)
 
     n = np.maximum(batch.leaves.count, 1.0)
     return round_deviations(find_moments(batch.leaves, n, recall, centred=True), batch.leaves.count)
 
 
 def _add_leaves(total: Fixed, square: Fixed, groups: Integers, batch: LeafSums) -> None:
-    """Add Σx and Σx² of each leaf exactly to its group's sums; `groups` has the group's number per leaf."""
+    """Add Σx and Σx² of each leaf exactly to the sums of its group, in place.
+
+    `groups` has the number of each leaf's group in `total` and `square`.
+    """
     for fixed, terms in ((total, batch.leaves.sums), (square, batch.leaves.squares)):
         fixed.add(groups, np.stack([term for term in terms if term.any()] or terms[:1], axis=-1))
     for row, sums in batch.extremes:
-        total.add_integer(int(groups[row]), sums.total, sums.exponent)
-        square.add_integer(int(groups[row]), sums.square, 2 * sums.exponent)
+        total.add_fraction(int(groups[row]), sums.total)
+        square.add_fraction(int(groups[row]), sums.square)
 
 
 class LeafSums(NamedTuple):
@@ -278,7 +292,7 @@ def measure_sums(rows: NDArray[Any], groups: Integers, work: Workspace, *, need_
     low, high = np.minimum.reduce(rows, axis=-1), np.maximum.reduce(rows, axis=-1)
     selected = None
     nan = above = below = np.zeros(len(rows), dtype=np.int64)
-    if not (np.isfinite(low) & np.isfinite(high)).all():  # `minimum` passes NaN on
+    if not (np.isfinite(low) & np.isfinite(high)).all():  # `minimum` is NaN if a value is
         selected, is_nan = np.isfinite(rows), np.isnan(rows)
         low = np.minimum.reduce(np.where(is_nan, np.inf, rows), axis=-1)
         high = np.maximum.reduce(np.where(is_nan, -np.inf, rows), axis=-1)
@@ -288,8 +302,8 @@ def measure_sums(rows: NDArray[Any], groups: Integers, work: Workspace, *, need_
     leaves = measure_rows(rows, work, selected, need_sum=need_sum).require_exact()
     extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
     if not need_sum:
-        extremes = [(row, replace(sums, total=0)) for row, sums in extremes]
-    # Pairs are of 0, never −0: which of the two is the least would depend on the order.
+        extremes = [(row, replace(sums, total=make_fraction(0))) for row, sums in extremes]
+    # Pairs hold 0, never −0: otherwise the order would decide which of the two is the least.
     ends = widen_to_pair(low), widen_to_pair(high)
     return LeafSums(groups, leaves, extremes, *ends, nan, above, below)
 

@@ -84,7 +84,7 @@ class Stats(NamedTuple):
     def add(self, other: Stats) -> Stats:
         """Return the statistics over the files of `self` and `other`; subjects may differ in labels alone.
 
-        The sums of these statistics may be changed.
+        The sums of `self` may be changed in place.
 
         Raises
         ------
@@ -119,8 +119,8 @@ class Rounded(NamedTuple):
     plan : Plan
         The plan for a tensor of all samples.
     fields : dict of ndarray
-        Name → values: the norm's own statistics with its ddof; `var0`, `std0` (ddof 0) and `var1`, `std1`
-        (ddof 1), without those of its own ddof, if it has a deviation; `image_std`, the mean of the samples'
+        Name → values: the norm's own statistics with its ddof; for a norm with a deviation `var0`, `std0`
+        (ddof 0) and `var1`, `std1` (ddof 1), except for its own ddof; `image_std`, the mean of the samples'
         deviations, if samples have several values of a group; `min`, `max`, `count`, `nan_count`.
     """
 

@@ -192,7 +192,7 @@ def _describe_pair(name: str, values: Pair) -> dict[str, Floats]:
 
 
 def _read_pair(members: Members, name: str, shape: tuple[int, ...]) -> Pair:
-    """Return values in pairs from the members `name` and `name_rest`; the rests are 0 without the latter."""
+    """Return values in pairs from the members `name` and `name_rest`; the rests are 0 without `name_rest`."""
     hi, rest = members.take_floats(name, shape), f"{name}_rest"
     if rest not in members:
         return Pair(hi, np.zeros(shape))
@@ -256,7 +256,7 @@ def read_stats(path: str) -> Stats:
     sums = _read_sums(members, plan.grid.stats_shape, samples)
     size = samples * plan.grid.group_size
     counted = sums.count + sums.nan + sums.above + sums.below
-    if subject.by is not None:  # each row is of one group
+    if subject.by is not None:  # a row counts in one group only
         counted = counted.reshape(plan.grid.stats_shape).sum(axis=0)
     members.require(
         "count",
@@ -336,7 +336,7 @@ def _read_groups(members: Members, subject: Subject) -> Subject:
 
 
 def _take_list(members: Members, name: str, low: int = 0, high: int = MOST_COUNTED) -> tuple[int, ...]:
-    """Return a member that is a list of integers from low to high, one for each axis."""
+    """Return a member that is a list of up to 32 integers from low to high, one for each axis."""
     shape = members.get_shape(name)
     if len(shape) != 1 or shape[0] > MOST_AXES:
         members.refuse(name, f"has the shape {shape}, and there are up to {MOST_AXES} axes")
@@ -366,7 +366,7 @@ def _read_sums(members: Members, shape: tuple[int, ...], samples: int) -> Sums:
     for field, least, most_there in _bound_sums(sums):
         about = getattr(sums, field).round()
         slack = _SLACK * np.maximum(np.abs(least), np.abs(most_there))
-        right = ~((about < least - slack) | (about > most_there + slack))  # also where any is NaN
+        right = ~((about < least - slack) | (about > most_there + slack))  # True also if a bound is NaN
         members.require(_EXACT[field], right, about, "which counts, min and max do not allow")
     return sums
 
@@ -380,7 +380,7 @@ def _bound_sums(sums: Sums) -> Iterator[tuple[str, Floats, Floats]]:
         n, low, high = sums.count.astype(np.float64), sums.low.hi, sums.high.hi
         largest = np.maximum(np.abs(low), np.abs(high))
         some = n > 0
-        if sums.total.digits.any():  # they are of the norms that centre alone
+        if sums.total.digits.any():  # sums of x are kept only for norms that centre
             yield "total", np.where(some, n * low, 0.0), np.where(some, n * high, 0.0)
         squared = np.where(largest > _SMALLEST_SQUARED, largest * largest, np.nan)
         yield "square", np.where(some, squared, 0.0), np.where(some, n * squared, 0.0)

@@ -97,7 +97,7 @@ def is_dtype_name(name: str) -> bool:
     """Whether a text is the name of a dtype of real numbers as `name_dtype` writes it, as `float32`."""
     try:
         dtype = np.dtype(find_type(name))
-    except (TypeError, ValueError, SyntaxError):  # NumPy reads lists of fields too, as Python does
+    except (TypeError, ValueError, SyntaxError):  # NumPy also parses lists of fields, as Python code
         return False
     return is_real(dtype) and name_dtype(dtype) == name
 
@@ -113,7 +113,7 @@ def choose_subject(request: Request, tensor: Tensor) -> Subject:
     """
     shape, dtype = tensor.values.shape, tensor.dtype
     request = request.adopt_layout(find_layout(tensor.dimensions))
-    if request.iterates:  # a start that has another length is no reason to give another
+    if request.iterates:  # a u of a wrong length must not be reported before the norm is refused
         require_fittable(make_plan(request._replace(iterations=None, u=None, v=None), shape, dtype))
     plan = make_plan(request, shape, dtype)
     require_fittable(plan)
@@ -197,7 +197,10 @@ def require_alike(
 
 
 def require_order(subject: Subject, dimensions: Sequence[str] | None, name: str) -> None:
-    """Raise `DataError` if a tensor's axes have the names of the subject's, in another order."""
+    """Raise `DataError` if a tensor's axes have the names of the subject's, in another order.
+
+    Nothing is raised if either has no names, or the names differ.
+    """
     mine, theirs = subject.request.layout, find_layout(dimensions)
     if mine is None or theirs is None or len(dimensions or ()) != len(subject.shape):
         return

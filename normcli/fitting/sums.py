@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
-"""Deviations between these are decided from pairs; others exactly."""
+"""The bounds between which deviations are rounded from pairs of doubles; outside, from exact integers."""
 
 _DIGITS, _SQUARED_DIGITS = range(-480, 449), range(-960, 865)
 """Exponents of digits, of sums and of sums of squares, for which all products stay within float64."""
@@ -238,17 +238,6 @@ _ROOT_ERROR = 2.0**-98
 """An upper bound of the relative error of a quotient of pairs and its root."""
 
 
-def make_exact(total: Fixed, square: Fixed, count: Integers) -> list[ExactSums]:
-    """Return Σx and Σx² of each group as integers with a common exponent."""
-    totals, t = total.integers()
-    squares, s = square.integers()
-    exponent = min(t, s // 2)
-    return [
-        ExactSums(n, a << (t - exponent), b << (s - 2 * exponent), exponent)
-        for a, b, n in zip(totals, squares, count.tolist(), strict=True)
-    ]
-
-
 def require_no_nan(sums: Sums, name: str) -> None:
     """Raise `DataError`, with the number of NaN, if any value of the tensor called `name` was NaN."""
     count = int(sums.nan.sum())
@@ -259,7 +248,17 @@ def require_no_nan(sums: Sums, name: str) -> None:
 
 
 def _set_not_finite(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[np.bool_]) -> None:
-    """Set mean and square of groups without values, or with NaN or infinities, to NaN or ±inf, in place."""
+    """Set mean and square of groups without values, or with NaN or infinities, to NaN or ±inf, in place.
+
+    Parameters
+    ----------
+    plan : Plan
+    moments : Moments
+        The moments of finite values, which are changed.
+    sums : Sums
+    unknown : ndarray of bool
+        Whether a group has no values, or a NaN that is not left out: its moments become NaN.
+    """
     above, below = sums.above > 0, sums.below > 0
     infinite = (above | below) & ~unknown
     if not (infinite | unknown).any():
@@ -276,13 +275,12 @@ def _set_not_finite(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[n
 
 
 def _make_moments(total: Fixed, square: Fixed, count: Floats, *, centred: bool) -> Moments:
-    """Return the moments of each group from exact sums; `centred` if they are about the mean."""
+    """Return the moments of each group from Σx, Σx² and the number of values; about the mean if `centred`."""
     sums, squares = total.distill(3, _DIGITS), square.distill(4, _SQUARED_DIGITS)
     leaves = make_leaves(sums.terms, squares.terms, sums.beyond | squares.beyond, count)
     leaves.sum_left, leaves.square_left = sums.left, squares.left
 
     def recall(group: int) -> ExactSums:
-        own, squares = (Fixed(each.digits[:, group : group + 1], each.low) for each in (total, square))
-        return make_exact(own, squares, count[group : group + 1].astype(np.int64))[0]
+        return ExactSums(int(count[group]), total.recall(group), square.recall(group))
 
     return find_moments(leaves, count, recall, centred=centred)

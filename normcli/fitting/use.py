@@ -77,9 +77,9 @@ class Use(NamedTuple):
             axes = format_count(values.ndim, "axis", "axes")
             raise DataError(f"{name} has {axes}; the statistics are of tensors of {len(subject.shape)}")
         fitted = subject.plan(self.stats.samples)
-        eps = fitted.spec.eps if self.eps is None else self.eps  # which may depend on all that was fitted
+        eps = fitted.spec.eps if self.eps is None else self.eps  # the fit's own may depend on its size
         request = fitted.request._replace(dtype=self.dtype, eps=eps, range=self.range or fitted.spec.range)
-        first = 0 if subject.by is None else 1  # of grouped rows, each is a group of its own here
+        first = 0 if subject.by is None else 1  # for grouped rows, an axis of length 1 comes before x
         plan = make_plan(request, (*(1,) * first, *values.shape), values.dtype, self.wanted)
         found, wanted = (one.grid.stats_shape[first:] for one in (plan, fitted))
         if found != wanted:

@@ -234,7 +234,7 @@ class Manifest:
         """
         said = self.members.get("convention")
         if self.members.get("normcli") != __version__ and isinstance(said, dict):
-            actual["convention"]["formula"] = said.get("formula")  # prose, which versions word differently
+            actual["convention"]["formula"] = said.get("formula")  # versions word it differently
         found = list(self._contradict(actual, files))
         if found:
             more = f"; and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
@@ -281,7 +281,7 @@ class Manifest:
     def _follow(
         self, recipe: dict[str, Any], plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None
     ) -> str | None:
-        """Return a sentence on the first file that a recipe does not reproduce; None if it reproduces all."""
+        """Return a sentence on the first file that a recipe does not draw again; None if it draws all."""
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)
         if "shape" in recipe:

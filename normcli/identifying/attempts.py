@@ -11,7 +11,7 @@ from normcli.algorithms.row_computation import Accumulation, Computation, list_a
 from normcli.algorithms.row_formula import RowElements, RowFormula
 from normcli.algorithms.table import CASTS, FORMS, KERNELS
 from normcli.checking.check import calculate_rows
-from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.evidence import list_usual_eps
 from normcli.identifying.search.affine_step import round_array
 from normcli.identifying.search.groups import choose_groups, locate_value, take_groups
 from normcli.identifying.search.match import Match
@@ -19,7 +19,7 @@ from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -55,13 +55,6 @@ class Candidate(NamedTuple):
     order: tuple[int, ...]
 
 
-class Attempt(NamedTuple):
-    """A computation (algorithm, dtype of sums and casts) and an eps, which is None for norms without eps."""
-
-    computation: Computation
-    eps: float | None
-
-
 class Trial(NamedTuple):
     """Sampled groups of x and y, on which computations are tried.
 
@@ -84,9 +77,18 @@ class Trial(NamedTuple):
 
     @classmethod
     def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> Trial:
-        """Return a trial of evenly spread groups, of about `most` values in all.
+        """Return a trial of evenly spread groups, at least two if the plan has two.
 
-        It has at least two groups if the plan has two. `step` is the way in which gamma and beta entered.
+        Parameters
+        ----------
+        plan : Plan
+            The plan of the norm, whose groups are taken.
+        x, y : ndarray
+            Input and output, of the plan's shape.
+        step : AffineStep
+            The gamma and beta of the whole tensor, in the way in which they entered.
+        most : int
+            About how many values to take.
         """
         grid = plan.grid
         chosen = choose_groups(grid.group_count, max(2, most // grid.group_size))
@@ -96,7 +98,7 @@ class Trial(NamedTuple):
     def choose(
         cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, chosen: NDArray[np.intp]
     ) -> Trial:
-        """Return a trial of the groups with the indices `chosen`."""
+        """Return a trial of the groups with the indices `chosen`; other parameters are as in `take`."""
         rows, actual = (take_groups(plan.grid, values, chosen) for values in (x, y))
         scale, shift = (
             None if p is None else take_groups(plan.grid, p, chosen) for p in (step.scale, step.shift)
@@ -108,29 +110,26 @@ class Trial(NamedTuple):
         """The dtype of y, in native byte order."""
         return self.actual.dtype.newbyteorder("=")
 
-    def score_all(self) -> Iterator[tuple[Attempt, float]]:
-        """Yield every computation with every usual eps, each with the share of y that is equal to its result.
+    def score_all(self) -> Iterator[tuple[list[Computation], Floats]]:
+        """Yield the computations of each accumulation, with the shares of y that are equal to their results.
 
-        In place of a share below 90 %, or below the best so far, an upper bound of it is yielded.
+        Shares have the shape (computations, eps), for the norm's eps and the other usual ones. In place of a
+        share below 90 %, or below the best so far, an upper bound of it is yielded.
         """
         formula, has_gamma = RowFormula.of(self.plan), self.affine[0] is not None
-        every = (None,) if formula.eps is None else tuple(dict.fromkeys((formula.eps, *COMMON_EPS)))
         least = LEAST_SHARE
         for accumulation in _list_all(formula):
-            wide, widens = accumulation.widen(self.rows), accumulation.dtype != self.dtype.name
-            moments = accumulation.measure(wide, formula)
-            given = RowElements.of_each(wide, moments, formula, every, self.affine, self.dtype)
+            widens = accumulation.dtype != self.dtype.name
+            given = self.measure(accumulation, list_usual_eps(formula.eps))
             casts = [
                 cast for cast in (*CASTS.values(), *FORMS) if cast.differs(widens=widens, has_gamma=has_gamma)
             ]
             computations = [Computation(accumulation, cast) for cast in casts]
-            shares = [self._score(computation, given, least) for computation in computations]
-            least = max(least, *map(max, shares))
-            for number, eps in enumerate(every):
-                for computation, scored in zip(computations, shares, strict=True):
-                    yield Attempt(computation, eps), scored[number]
+            shares = np.stack([self._score(computation, given, least) for computation in computations])
+            least = max(least, float(shares.max()))
+            yield computations, shares
 
-    def _score(self, computation: Computation, given: RowElements, least: float) -> list[float]:
+    def _score(self, computation: Computation, given: RowElements, least: float) -> Floats:
         """Return, for each eps of `given`, the share of y that is equal to a computation's result.
 
         In place of a share below `least`, an upper bound of it may be returned.
@@ -142,12 +141,18 @@ class Trial(NamedTuple):
         if likely.size:
             written = computation.write(given.choose(likely))
             shares[likely] = self.find_equal(written).mean(axis=(1, 2))
-        return list(map(float, shares))
+        return np.asarray(shares)
 
-    def write(self, attempt: Attempt) -> Values:
+    def measure(self, accumulation: Accumulation, every: Sequence[float | None]) -> RowElements:
+        """Return the elements of the rows for several eps, with statistics computed in one way."""
+        formula, wide = RowFormula.of(self.plan), accumulation.widen(self.rows)
+        moments = accumulation.measure(wide, formula)
+        return RowElements.of(wide, moments, formula, self.affine, self.dtype, every)
+
+    def write(self, computation: Computation, eps: float | None) -> Values:
         """Return the result of a computation with an eps, of the shape and dtype of the rows of y."""
-        formula = RowFormula.of(self.plan)._replace(eps=attempt.eps)
-        return attempt.computation.run(self.rows, formula, self.dtype, self.affine)
+        written: Values = computation.write(self.measure(computation.accumulation, (eps,)))[0]
+        return written
 
     def count_told(self, computation: Computation) -> float:
         """Return the number of groups in which a computation with the norm's default eps differs from y.
@@ -177,20 +182,20 @@ class Trial(NamedTuple):
         shift = self.affine[1]
         return rough if shift is None else rough & ~self.find_equal(round_array(shift, self.dtype))
 
-    def describe(self, candidate: Candidate, attempt: Attempt, bits: float) -> Match:
-        """Return the match of a candidate, with the eps and dtype of sums of an attempt, and its evidence.
+    def describe(self, candidate: Candidate, computation: Computation, bits: float) -> Match:
+        """Return the match of a candidate, with its eps, the dtype of a computation's sums, and its evidence.
 
         Its distances are those of y from the exact result.
         """
-        grid, spec, eps = self.plan.grid, self.plan.spec, attempt.eps or 0.0
+        grid, spec, eps = self.plan.grid, self.plan.spec, candidate.request.eps or 0.0
         return Match.of(
             self.plan.norm.name,
             self.actual.astype(np.float64),
-            self._calculate(attempt.eps),
+            self._calculate(candidate.request.eps),
             self.dtype,
             functools.partial(locate_value, grid, self.chosen),
             axes=grid.axes,
-            precision=attempt.computation.accumulation.dtype,
+            precision=computation.accumulation.dtype,
             like=(),
             order=candidate.order,
             groups=grid.groups,

@@ -237,7 +237,16 @@ def plan_hypothesis(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan
 def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Level) -> Floats:
     """Return the largest excess (see `_ExcessSink`) in each group that the error of its mean may cause.
 
-    `statistics` are the group's exact ones. Without a mean, it is one rounding error of the level.
+    Without a mean, it is one rounding error of the level.
+
+    Parameters
+    ----------
+    plan : Plan
+    eps : float
+    statistics : dict of str to ndarray
+        The exact statistics of the groups, by name.
+    level : Level
+        The precision of the kernel.
     """
     norm, unit = plan.norm, level.roundings * get_eps(np.dtype(find_type(level.precision)))
     if norm.centre is Centre.NOTHING or norm.divisor.spread is None:

@@ -133,8 +133,8 @@ def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) 
     """Return the diagnosis of a table that differs from the exact result; None without findings.
 
     The first that holds is told: numbers of half precision, rows in another order, a few wrong values, rows
-    normalized without groups, another ddof, eps or framework, one divisor for all groups, small errors, or the
-    fault of a single group.
+    normalized without groups, another ddof, eps or framework, one divisor for all groups, small errors, with or
+    without another ddof, or the fault of a single group.
     """
     half = None if request.dtype is not None else find_saved_dtype(table.actual.values)
     if half is not None:
@@ -149,6 +149,7 @@ def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) 
     differing = tally.find_worst(tally.count())
     told = _find_few_wrong(table, found, differing) or _find_other_request(table, request, found, differing)
     told = told or _find_common_divisor(table, found) or _find_small_errors(table, found, len(differing))
+    told = told or _find_errors_beside_ddof(table, request, found, len(differing))
     return told or _examine_group(table, request, found, [each.group for each in differing])
 
 
@@ -279,6 +280,24 @@ def _find_small_errors(table: GroupedTable, found: GroupedCheck, differing: int)
     plan = found.stats.subject.plan(1)
     told = diagnose_near(NearNorm(plan, size, float(errors.max()), spread), plan.grid.layout)
     return told._replace(cause=f"{plan.norm.name} differs: y is nearly the norm of each group")
+
+
+def _find_errors_beside_ddof(
+    table: GroupedTable, request: Request, found: GroupedCheck, differing: int
+) -> Diagnosis | None:
+    """Return the diagnosis of small errors in most groups, beside the other ddof; or None.
+
+    `differing` is the number of groups that differ from the requested norm.
+    """
+    plan, told = found.stats.subject.plan(1), None
+    other = 1 - (plan.spec.ddof or 0)
+    with contextlib.suppress(NormError):
+        if plan.norm.divisor.about_mean:
+            told = _find_small_errors(table, table.compare(request._replace(ddof=other)), differing)
+    if told is None:
+        return None
+    cause = f"{plan.norm.name} differs: ddof is {other}, and y is nearly the norm of each group"
+    return told._replace(cause=cause, remedy=f"normcli {plan.norm.name} … --ddof {other}")
 
 
 @np.errstate(all="ignore")

@@ -230,6 +230,18 @@ def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]
 
 
 def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
+    """Return the identification of y as a norm, with given or fitted gamma and beta, or as a map.
+
+    If no norm fits and y is no map with one a and b, faults of the default norms are tried before others.
+
+    Parameters
+    ----------
+    question : Question
+    norm : str or None
+        The only norm to look for; None for all.
+    list_cases : callable
+        Returns cases: x and y beside the exact result of each default norm.
+    """
     x, y, gamma, beta, layout, start, _ = question
     orders = find_orders(x.shape, y.shape)
     reason = find_reason(x, y)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import CASTS
 from normcli.dtypes import is_float, is_half
 from normcli.errors import NormError
-from normcli.identifying.attempts import LEAST_SHARE, Attempt, Candidate, Trial
+from normcli.identifying.attempts import LEAST_SHARE, Candidate, Trial
+from normcli.identifying.models.evidence import list_usual_eps
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, enumerate_affine_steps
 from normcli.norms.plan import make_plan
@@ -196,7 +198,7 @@ def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
 
 
 def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
-    """Yield a candidate with eps inside the root, and with eps outside, without its own place of eps.
+    """Yield a candidate with eps inside the root, and with eps outside, except for its own place of eps.
 
     Nothing for norms without eps.
     """
@@ -229,13 +231,13 @@ def hold_against_all(
 
 def _hold(told: Reproduction, x: NDArray[Any], y: NDArray[Any]) -> Reproduction:
     request, y = told.candidate.request, y.transpose(told.candidate.order)
-    plan, attempt = make_plan(request, x.shape, x.dtype), Attempt(told.computation, request.eps)
+    plan = make_plan(request, x.shape, x.dtype)
     step, equal = max(1, PIECE // plan.grid.group_size), 0
     with np.errstate(all="ignore"):
         for start in range(0, plan.grid.group_count, step):
             chosen = np.arange(start, min(start + step, plan.grid.group_count))
             sample = Trial.choose(plan, x, y, told.step, chosen)
-            equal += int(np.count_nonzero(sample.find_equal(sample.write(attempt))))
+            equal += int(np.count_nonzero(sample.find_equal(sample.write(told.computation, request.eps))))
     return told._replace(equal=equal / x.size, compared=x.size)
 
 
@@ -246,7 +248,15 @@ def _try_candidate(
 
     Nothing if less than 90 % of the few values, or of more, are equal to a computation's result; for norms
     without sums; for groups of one value or more than 4,096; and if fewer than 20 values differ from the exact
-    result, rounded. `step` is the way in which gamma and beta entered.
+    result, rounded.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Input and output, of one shape.
+    candidate : Candidate
+    step : AffineStep
+        Gamma and beta, in the way in which they entered.
     """
     try:
         plan = make_plan(candidate.request, x.shape, x.dtype)
@@ -256,27 +266,32 @@ def _try_candidate(
     if not has_sums or not 1 < plan.grid.group_size <= LARGEST_GROUP:
         return
     few = Trial.take(plan, x, y, step, FEW_VALUES)
-    attempts = list(few.score_all()) if len(few.rows) else []
-    tried, best = len(attempts), max((share for _, share in attempts), default=0.0)
+    scored = list(few.score_all()) if len(few.rows) else []
+    tried = sum(shares.size for _, shares in scored)
+    best = max((float(shares.max()) for _, shares in scored), default=0.0)
     if best < LEAST_SHARE:
         return
     most = Trial.take(plan, x, y, step, MOST_VALUES)
-    find_rough = functools.cache(most.find_rough)
+    find_rough, measure = functools.cache(most.find_rough), functools.cache(most.measure)
     if np.count_nonzero(find_rough(plan.spec.eps)) < CERTAIN:
         return
-    survivors: dict[Computation, list[Attempt]] = {}
-    for attempt, share in attempts:
-        if share == best:
-            survivors.setdefault(attempt.computation, []).append(attempt)
+    usual = list_usual_eps(plan.spec.eps)
+    survivors: dict[Computation, list[float | None]] = defaultdict(list)
+    for computations, shares in scored:
+        for number, place in np.argwhere(best == shares.T):
+            survivors[computations[place]].append(usual[number])
     for computation in [*survivors][:MOST_SURVIVORS]:
         found: list[Reproduction] = []
-        for attempt in survivors[computation]:
-            equal = most.find_equal(most.write(attempt))
-            shown = len(np.unique(most.actual[equal & find_rough(attempt.eps)])) - math.log2(tried)
+        every = tuple(survivors[computation])
+        for eps, written in zip(
+            every, computation.write(measure(computation.accumulation, every)), strict=True
+        ):
+            equal = most.find_equal(written)
+            shown = len(np.unique(most.actual[equal & find_rough(eps)])) - math.log2(tried)
             bits = shown - float(np.count_nonzero(~equal)) * (1.0 + math.log2(equal.size))
             if equal.all() or (bits >= CERTAIN and equal.mean() >= LEAST_SHARE):
-                told = candidate._replace(request=candidate.request._replace(eps=attempt.eps))
-                match, words = most.describe(told, attempt, bits), computation.describe(RowFormula.of(plan))
+                told = candidate._replace(request=candidate.request._replace(eps=eps))
+                match, words = most.describe(told, computation, bits), computation.describe(RowFormula.of(plan))
                 share = float(equal.mean())
                 found.append(Reproduction(told, computation, share, equal.size, bits, match, words, step))
         if found:

@@ -65,6 +65,7 @@ _PLACES = {
 
 
 def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes that a rule reduces, of all axes `every`; raise `UsageError` if they cannot be known."""
     if rule in _PLACES:
         return every[_PLACES[rule]]
     if rule in (AxesRule.CHANNEL, AxesRule.CHANNEL_WINDOW):
@@ -202,10 +203,10 @@ def shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] 
 def place_parameter(grid: Grid, shapes: ParameterShapes, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return the ways in which a gamma or beta of a shape may lie along the tensor, the likeliest first.
 
-    A way is a shape at the view's rank. Empty if the shape fits nowhere. The order: as NumPy broadcasts, if the
-    shape has as many axes as the tensor; along the norm's own axes; along channel groups; as NumPy broadcasts
-    against the tensor, then against its view; and only if none of these fits, a flat gamma along several last
-    axes together.
+    A way is a shape at the rank of the grid's view, in which a split axis is two. Empty if the shape fits
+    nowhere. The order: as NumPy broadcasts, if the shape has as many axes as the tensor; along the norm's own
+    axes; along channel groups; as NumPy broadcasts against the tensor, then against its view; and only if none
+    of these fits, a flat gamma along several last axes together.
     """
     own = shapes.own or shapes
     every = range(len(grid.shape))

@@ -173,6 +173,7 @@ class Call(NamedTuple):
         yield from self._list_refused(plan, evaluation=evaluation)
 
     def _list_refused(self, plan: Plan, *, evaluation: bool) -> Iterator[str]:
+        """Yield the obstacles of `list_obstacles` in matrices, windows, and training (unless `evaluation`)."""
         grid, window, refuses = plan.grid, plan.spec.window, self.convention.refuses
         rows, iteration = plan.spec.rows, plan.spec.iteration
         if self.iterates and (iteration is None or iteration.start != self.iterates):

@@ -38,7 +38,7 @@ class Layout(NamedTuple):
     letters : str or None
         One letter per axis in upper case, or None if the axes have numbers only.
     channel_last : bool
-        Whether the channel is the last axis if there are no names; otherwise it is axis 1 then.
+        Whether the channel of a tensor without names of axes is the last axis; otherwise it is axis 1.
     words : tuple of str or None
         The names of the axes if they are words, as in an xarray `DataArray` (`letters` is None then), or None.
     """
@@ -198,7 +198,7 @@ def name_layout(dimensions: Sequence[str]) -> str | None:
 
 
 def find_layout(dimensions: Sequence[str] | None) -> str | None:
-    """Return the layout text for a file's names of axes; None without names, or if they are no valid layout."""
+    """Return the layout text for a file's names of axes; None without names, or if the names are no layout."""
     text = None if dimensions is None else name_layout(dimensions)
     try:
         make_layout(text, len(dimensions or ()))

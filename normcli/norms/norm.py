@@ -148,8 +148,8 @@ class Norm(NamedTuple):
         """Return the norm without its centring, without its division, or without both."""
         row = self._replace(is_partial=centring or division)
         if centring:
-            whole = self.divisor.break_promise(self.centre.statistic)
-            row = row._replace(centre=Centre.NOTHING, divisor=whole)
+            promises = tuple(each for each in self.divisor.promises if each.statistic != self.centre.statistic)
+            row = row._replace(centre=Centre.NOTHING, divisor=self.divisor._replace(promises=promises))
         if division:
             row = row._replace(divisor=row.divisor.leave_out())
         return row
@@ -198,7 +198,7 @@ class Norm(NamedTuple):
         if not row.divides:
             return "", *numerator
         opening, closing = ("", "") if centre is None else ("(", ")")
-        root = row.root.replace("ₚ", format_subscript(self.p))
+        root = row.root.replace("ₚ", format_subscript(self.p)) or f"({spell_statistic(row.spread or '')})"
         before, behind = _AROUND[eps_mode or self.eps_mode]
         quantity = row.square if before.startswith("√") else root
         if not divides_alpha:

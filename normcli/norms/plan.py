@@ -140,7 +140,7 @@ class Plan:
         return np.dtype(np.float64)
 
     def restrict(self, lengths: tuple[int, ...]) -> Plan:
-        """Return the plan of a part of the view, given the part's length along each axis of the view.
+        """Return the plan of a part of the grid's view, given the part's length along each axis of the view.
 
         The shapes of gamma and beta are cut to these lengths too.
         """

@@ -112,6 +112,8 @@ class NumericSpec(NamedTuple):
 def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], group_size: int) -> NumericSpec:
     """Return the numeric options of a request, resolved for a tensor's dtype and a number of values per group.
 
+    `window` is the window of `lrn`, None for other norms; `rows` and `iteration` are left None.
+
     Raises
     ------
     UsageError

@@ -28,7 +28,7 @@ from normcli.numerics.pairs import (
     two_square,
     two_sum,
 )
-from normcli.numerics.rational import NOTHING, sum_exactly
+from normcli.numerics.rational import sum_pieces
 from normcli.numerics.rounding import Scaled, find_magnitudes
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fractio
 
     sizes = map(find_magnitudes, pieces)
     if p == 1.0:
-        return sum(map(sum_exactly, sizes), NOTHING).sum_values()
+        return sum_pieces(sizes).total
     with use_digits(count_digits(bits, p)):
         total, count, unit = Decimal(0), 0, Fraction(1)  # of powers of sizes over the unit, about 1 at most
         for size in (Fraction(size) for piece in sizes for size in piece.tolist() if 0.0 < size < math.inf):
@@ -290,4 +290,4 @@ def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fractio
 
 
 _MARK = 8
-"""How many bits behind the wanted ones an inexact length is marked."""
+"""The number of bits behind the wanted ones at which an inexact length is marked."""

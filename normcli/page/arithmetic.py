@@ -67,9 +67,9 @@ def list_terms(plan: Plan) -> Expression | None:
 
 
 def build_statistics(plan: Plan) -> Iterator[tuple[str, Tree]]:
-    """Yield each statistic of a group of known values, in an order in which each follows from those before.
+    """Yield the name of each statistic of a group and its arithmetic, each made of the values and earlier ones.
 
-    The inverse of the divisor comes last: `define_group` makes it of the others.
+    The inverse of the divisor comes last: `define_group` makes the divisor of the others.
     """
     row, each = plan.norm.divisor, list_terms(plan)
     terms = None if each is None else describe_tree(Sum((), None, each))

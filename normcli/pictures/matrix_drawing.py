@@ -109,6 +109,10 @@ class MatrixDrawing:
         return caption_matrices(self._names)
 
     def _nest(self, place: tuple[int, ...], *, heads: bool = True) -> Panel:
+        """Return the drawing of all cells at a place along the first axes: frames or drawers, or one matrix.
+
+        `heads` says whether positions stand above the columns.
+        """
         axis = len(place)
         left, within = len(self._names) - axis, 1 if self._drawers else 2
         if left <= within:
@@ -202,7 +206,16 @@ class MatrixDrawing:
 
 
 def _reach(positions: Positions, places: list[float], step: float, gap: float) -> float:
-    """Return the end of the last position, or of the gap behind it."""
+    """Return the end of the last position, or of the gap if it lies behind that.
+
+    Parameters
+    ----------
+    positions : Positions
+    places : list of float
+        The offset of each position.
+    step, gap : float
+        The length of a position, and of the gap.
+    """
     return places[-1] + step + (gap if positions.gap == positions.size else 0)
 
 

@@ -68,6 +68,7 @@ def format_shapes(shapes: Sequence[Shape]) -> Iterator[str]:
 
 
 def _format_scene(scene: Scene, *, themed: bool) -> Iterator[str]:
+    """Yield the lines of an SVG; if `themed`, with colours for dark backgrounds too."""
     width, height = _format_number(scene.width), _format_number(scene.height)
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="normcli" width="{width}" height="{height}" '
@@ -121,6 +122,7 @@ def _format_hatch(number: int) -> str:
 
 
 def _format_shape(shape: Shape) -> Iterator[str]:
+    """Yield the lines of a shape; a cell, with all in it, is one line."""
     match shape:
         case ShapeGroup(children, x, y, role, data):
             moved = f' transform="translate({_format_number(x)} {_format_number(y)})"' if x or y else ""

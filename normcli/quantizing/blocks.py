@@ -104,9 +104,10 @@ class Rounder:
     def _round_compiled(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None] | None:
-        """Round by the compiled kernel, and return (error, saturated, flushed, None).
+        """Round by the compiled kernel, and return (error, saturated, flushed, None), as `_round` does.
 
-        None without a kernel, if values with one scale are no neighbours, or if some lie halfway between codes.
+        None without a kernel, if values with one scale are no neighbours, or if some lie halfway between codes:
+        then `codes` and `sums` have to be written by `_round`.
         """
         kernel = find_kernel()
         are_neighbours = factors.size == 1 or factors.shape == (*y.shape[:-1], 1)
@@ -121,7 +122,8 @@ class Rounder:
     ) -> tuple[float, int, int, Selected | None]:
         """Round by NumPy, and return (error, saturated, flushed, is_midpoint), the last None for no midpoints.
 
-        `error` is the largest loss, |code · scale − y|; `saturated` and `flushed` are numbers of values.
+        `error` is the largest |code · scale − y|; `saturated` and `flushed` are numbers of values. Codes are
+        written to `codes`, and sums of squares to `sums`: of code · scale − y, and of y, for each row.
         """
         found = round_quotients(y, np.where(factors == 0.0, np.inf, factors), self._grid, work)
         codes[...] = encode(found.values, self._grid, work)

@@ -66,8 +66,8 @@ def round_quotients(
     np.abs(gap, out=gap)
     gap += gap
     is_midpoint = gap == units
-    if is_midpoint.any():  # by a quotient that was rounded, perhaps
-        with np.errstate(invalid="ignore"):  # of a divisor that is infinite, which no midpoint has
+    if is_midpoint.any():  # perhaps only as the quotient was rounded
+        with np.errstate(invalid="ignore"):  # inf · 0, for an infinite divisor, is no midpoint
             rest = np.where(is_midpoint, sizes - quotients * divisor, 0.0)
         moved = np.nextafter(quotients, np.copysign(np.inf, rest))
         nearest = np.where(rest == 0.0, nearest, (moved + units * _SHIFT) - units * _SHIFT)
@@ -115,7 +115,7 @@ def encode(values: Floats, grid: NumberGrid, work: Workspace | None = None) -> N
     if grid.is_integer:
         return values.astype(np.int8)
     as_double: Floats = np.abs(values, out=(work or Workspace()).get("units", values.shape))
-    as_double *= 2.0 ** (_LEAST_OF_DOUBLES - grid.least)  # whose subnormals are then the grid's
+    as_double *= 2.0 ** (_LEAST_OF_DOUBLES - grid.least)  # its subnormals are then those of the grid
     steps = as_double.view(np.int64)
     steps >>= _DIGITS_OF_DOUBLES - grid.digits
     codes = steps.astype(np.uint8)

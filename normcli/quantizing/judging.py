@@ -237,9 +237,9 @@ def _read_codes(codes: NDArray[Any], found: Quantized) -> Floats:
 
 
 def _require_codes(numbers: Floats, dtype: np.dtype[Any], row: QuantizedFormat) -> None:
-    """Raise `DataError` unless all numbers are of a format.
+    """Raise `DataError` unless all numbers are of a format; `dtype` is the dtype in which they were given.
 
-    Taken besides those that exact codes have are −128 of int8, and NaN and infinities of 8-bit floats.
+    −128 of int8, and NaN and infinities of 8-bit floats, are taken, too, though exact codes have none.
     """
     grid, is_finite = row.grid, np.isfinite(numbers)
     right = round_quotients(np.where(is_finite, numbers, 0.0), 1.0, grid).values == numbers
@@ -306,9 +306,10 @@ def _is_near(theirs: Floats, made: Any) -> bool:
 def _read_ratio(
     found: Quantized, part: QuantizedPart, theirs: Floats, right: Floats, nearest: QuantizedPart | None
 ) -> QuantizedPart:
-    """Return the comparison with a fault if all scales have one ratio to the exact ones, or to their inverses.
+    """Return `part` with a fault if all scales have one ratio to the exact ones, or are their inverses.
 
-    Otherwise it is `nearest`, the comparison with the nearest rule, or `part` if that is None.
+    Otherwise return `nearest`, the comparison with the nearest rule, or `part` if that is None. `theirs` and
+    `right` are the given and the exact scale of each value.
     """
     if _is_near(theirs, right):
         assert part.worst is not None

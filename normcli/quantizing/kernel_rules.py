@@ -145,7 +145,7 @@ def _list_eps(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
 
 def _divide(largest: Floats, divisor: float, eps: float = 0.0, least: float = 0.0) -> Floats:
     """Return max(largest + eps, least) / divisor, the sum and the quotient each rounded to float32."""
-    if eps:  # in float32, sum by sum
+    if eps:  # the sum is rounded to float32, as in kernels
         largest = _round_to_float32(largest.astype(np.float32) + np.float32(eps))
     return _round_to_float32(np.maximum(largest, least) / divisor)
 
@@ -198,7 +198,10 @@ def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:
 
 
 def _step(y: Floats, divisors: Floats, grid: NumberGrid, share: float) -> Floats:
-    """Return quotients cut off toward 0 to a grid, after `share` of a step was added to the magnitudes."""
+    """Return quotients cut off toward 0 to a grid, after `share` of a step was added to their magnitudes.
+
+    With a share of 0.5, they are rounded to nearest, halves away from 0.
+    """
     quotients = np.abs(y) / divisors
     units = find_units(quotients, grid)
     sizes: Floats = np.minimum(np.floor(quotients / units + share) * units, grid.largest)

@@ -170,7 +170,7 @@ def quantize_plan(
     if plan.groups_overlap:
         raise UsageError(f"quantize takes no windows: {plan.norm.name} is of windows")
     scales = inputs.gamma is not None or inputs.gate is not None
-    is_short = plan.spec.rounds_before_gamma and scales  # y is defined in a dtype of its own
+    is_short = plan.spec.rounds_before_gamma and scales  # the convention defines y in its own dtype
     own = plan.change_spec(dtype=None) if is_short else plan
     found = _quantize_tiles(own, values, inputs, asked, effort)
     if found is not None:
@@ -210,7 +210,7 @@ def _quantize(
 ) -> Quantized:
     """Return y as scales and codes.
 
-    `ask` returns y with values at some places, which equal a boundary, moved to the side of the exact values.
+    `ask(y, places)` returns y with values at places on a boundary moved to the side of the exact values.
     """
     row, channel = asked.row, exact.plan.grid.layout.channel
     view = find_view(
@@ -273,7 +273,7 @@ def _quantize_tiles(
         shared = view[3] if sharing is None else sharing.length
         sink = QuantizingSink(geometry, dtype, row, asked.rounding, tensor_scale, shape[-1], shared, known)
         statistics = run_into(plan, values, sink, inputs, effort)
-    except (UndecidedError, NormError):  # an error is told of the whole tensor
+    except (UndecidedError, NormError):  # the error is raised for the whole tensor
         return None
     counts = statistics.pop(COUNT, None)
     exact = Result(plan, values, statistics, inputs, effort, counts, is_finite=True)

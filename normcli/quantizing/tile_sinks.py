@@ -92,7 +92,13 @@ class LargestSink(_RowSink):
         self.largest: Floats = np.zeros(sharing.groups)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Compare the largest magnitudes so far with the values of a tile."""
+        """Raise `largest` to the largest magnitudes of a tile's values, in the groups that they belong to.
+
+        Raises
+        ------
+        UndecidedError
+            If the tile holds parts of the tensor's rows.
+        """
         y = self._take(tile, values, self._length)
         if self._numbers is None:
             largest = find_largest(y.reshape(1, -1, self._length, 1)).reshape(-1)

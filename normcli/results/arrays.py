@@ -133,7 +133,7 @@ def _take_array(x: Any, name: str) -> Taken:
     except (ValueError, TypeError, RuntimeError, BufferError) as error:
         _refuse(x, name, error)
     give = _find_way_back(x)
-    strided = _is_torch(x) and not x.is_contiguous()  # channels_last, of which the result is too
+    strided = _is_torch(x) and not x.is_contiguous()  # such as channels_last, which the result then is too
     return Taken(values, partial(_give_strided, x, give) if strided else give, give_other=give)
 
 
@@ -155,7 +155,7 @@ def _is_torch(x: Any) -> bool:
 
 
 def _find_way_back(x: Any) -> Give:
-    """Return the function from a NumPy array to an array of the library of `x`."""
+    """Return the function that turns a NumPy array into an array of the library of `x`, on its device."""
     if isinstance(x, np.ndarray):
         return give_back_as_is
     if _is_torch(x):
@@ -167,7 +167,7 @@ def _find_way_back(x: Any) -> Give:
 
 def _give_torch(torch: Any, device: Any, values: NDArray[Any]) -> Any:
     """Return a NumPy array as a tensor of torch on a device; it shares memory on the CPU."""
-    if is_bfloat16(values.dtype):  # which torch knows under its own name alone
+    if is_bfloat16(values.dtype):  # torch does not know ml_dtypes' bfloat16
         return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16).to(device)
     return torch.from_numpy(values).to(device)
 

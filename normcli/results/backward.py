@@ -13,8 +13,9 @@ from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill
-from normcli.results.arguments import read_arguments, read_numbers, require_threads
+from normcli.results.arguments import read_arguments, read_numbers
 from normcli.results.arrays import take_place
+from normcli.results.calculate import require_threads
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from normcli.tuples import NamedTuple
@@ -165,9 +166,9 @@ def backward(
     where they are passed through, and 0 where they are replaced; where they are normalized with the statistics
     of the other values, they change dx of those too. The rounding of x̂ before gamma is ignored.
 
-    For `sn`, dx = (dy − ⟨dy, y⟩ · u vᵀ) / σ with the singular vectors u and v, to 160 bits; vectors of power
-    iterations are constants, as in frameworks. A matrix whose two largest singular values are equal, or nearer
-    to each other than float64 can tell, has no derivative: its dx is NaN.
+    For `sn`, dx = (dy − ⟨dy, y⟩ · u vᵀ) / σ with the singular vectors u and v, to as many bits as the rounding
+    needs, at most 600; vectors of power iterations are constants, as in frameworks. A matrix whose two largest
+    singular values are equal, or nearer to each other than float64 can tell, has no derivative: its dx is NaN.
 
     Roots are known to 300 bits: a sum that cancels to less than 2⁻²⁴⁰ of its largest term has an error of at
     most 2⁻³⁰⁰ of that term.
@@ -218,7 +219,7 @@ def calculate_backward(
     NormError
         If the norm has no derivative, or an array does not fit.
     """
-    from normcli.engine.backward import run_backward  # for those alone who ask for it
+    from normcli.engine.backward import run_backward  # on use: few calls need gradients
 
     plan, values, dy, inputs = problem
     require_threads(effort)
@@ -247,7 +248,7 @@ def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any
     if inputs.gate is not None:  # norm(x), times dy · act'(z)
         slope = slope._replace(times=dy)
         inputs = inputs._replace(gate=slope, clip=None)
-        if selection is not None and selection.fill is not Fill.NORMALIZE:  # the gate multiplies no other
+        if selection is not None and selection.fill is not Fill.NORMALIZE:  # masked values have no gate
             inputs = inputs._replace(selection=selection._replace(fill=Fill.ZERO))
     elif left_out is not None:
         slope = slope._replace(times=np.where(left_out, 0.0, slope.times))

@@ -172,14 +172,14 @@ class _Search:
             self._add("empty", 0, grid.group_count, f"holds no values: {divisor.words_for_empty}")
             return
         suspect = _find_groups(_is_not_finite, *(statistics[name] for name in divisor.sizes))
-        if counts is not None and not windowed:  # a window may well be empty: it is a sum
+        if counts is not None and not windowed:  # a window without values is no fault: its sum is 0
             masked = _find_groups(_is_zero, counts)
             self._report("masked", masked, f"has no value that counts: {divisor.words_for_empty}")
             suspect = np.setdiff1d(suspect, masked, assume_unique=True)
         # Statistics may be finite beside values that are not: a count (p = 0), or quantiles.
         if is_float(self.values.dtype) and (suspect.size or plan.spec.p == 0 or divisor.resists_outliers):
             nan, infinite = (self._find_holders(self.values, test) for test in (np.isnan, np.isinf))
-            if counts is not None:  # what does not count may be anything
+            if counts is not None:  # values that do not count may be anything
                 nan, infinite = (np.intersect1d(held, suspect, assume_unique=True) for held in (nan, infinite))
             unlike = f", though {plan.spec.like} omits it" if plan.spec.omits_nan else ""
             self._report("nan", nan, f"holds NaN: its statistics and values are NaN{unlike}", once=False)
@@ -197,7 +197,7 @@ class _Search:
             self._judge_flat_groups(_find_groups(_is_zero, statistics[divisor.spread]))
             self._judge_nearly_flat_groups(statistics, grid.group_size if counts is None else counts)
         elif windowed and self.known.size:
-            return  # the windows of its neighbours hold what is not finite too
+            return  # neighbouring windows hold the same value that is not finite
         self._report("overflow", suspect, "is beyond float64: its statistics are not finite")
         self._judge_output(normalized)
 
@@ -209,7 +209,7 @@ class _Search:
     def _judge_flat_groups(self, flat: GroupNumbers) -> None:
         """Add kinds of the groups numbered in `flat`, whose size (deviation, length) is 0, to `found`."""
         norm, spec, is_nan = self.plan.norm, self.plan.spec, self._makes_nan
-        if spec.iteration is not None and flat.size:  # its vectors may be at a right angle to what they meet
+        if spec.iteration is not None and flat.size:  # u and v may be orthogonal to the columns and rows of X
             there = self._find_holders(self.values, _is_not_zero, self.selection)
             values = "its normalized values are infinite or NaN" if is_nan else "it is divided by 1"
             missed = np.intersect1d(flat, there, assume_unique=True)
@@ -266,7 +266,18 @@ class _Search:
         return f"has {held} against ddof {ddof}: its variance is NaN"
 
     def _report(self, kind: str, groups: GroupNumbers, consequence: str, *, once: bool = True) -> None:
-        """Add a kind of degenerate groups, without those in `known`; `once` adds the groups to `known`."""
+        """Add a kind of degenerate groups to `found`, without those in `known`; nothing if none is left.
+
+        Parameters
+        ----------
+        kind : str
+        groups : ndarray of int
+            The numbers of the groups, ascending.
+        consequence : str
+            As in `Degeneracy`.
+        once : bool
+            Whether the groups are added to `known`, so that no other kind has them too.
+        """
         fresh = np.setdiff1d(groups, self.known, assume_unique=True)
         if fresh.size:
             self._add(kind, int(fresh[0]), fresh.size, consequence)
@@ -274,7 +285,10 @@ class _Search:
             self.known = _unite(self.known, fresh)
 
     def _add(self, kind: str, first: int | None, count: int, consequence: str) -> None:
-        """Add a kind, with the number of its first group (None: no group to name) and the count of groups."""
+        """Add a kind to `found`.
+
+        `first` is the number of its first group, None if the finding is about the tensor; `count` that of all.
+        """
         name = None if first is None else self.plan.grid.group_name(first)
         self.found.append(Degeneracy(kind, name, count, consequence))
 

@@ -127,7 +127,7 @@ def _find_lost_sums(
     dtype = np.dtype(np.float64) if convention.sums_in_float64 else _choose_arithmetic(plan)
     size, p = statistics[spread], plan.spec.p or 2.0
     sums = size**p * (plan.grid.group_size if plan.spec.p is None else 1)
-    least = 0.0 if plan.spec.eps else np.finfo(dtype).smallest_normal  # an eps hides what is too small
+    least = 0.0 if plan.spec.eps else np.finfo(dtype).smallest_normal  # with an eps, small sums do not matter
     yield from _describe(
         plan,
         np.isfinite(size) & (size > 0.0) & ((sums > get_largest(dtype.name)) | (sums < least)),

@@ -91,7 +91,7 @@ def find_reach(plan: Plan, values: NDArray[Any], inputs: Inputs, at: tuple[int, 
     array([[-0.408,  0.816, -0.408],
            [ 0.   ,  0.   ,  0.   ]])
     """
-    dy = np.zeros(values.shape)  # of which the system keeps no page that nobody writes to
+    dy = np.zeros(values.shape)  # pages that are never written to take no memory
     BackwardProblem(plan, values, dy).require_sound()
     dy[at] = 1.0
     group = int(plan.grid.locate_groups([np.asarray(i, dtype=np.intp) for i in at]))

@@ -199,8 +199,8 @@ def normalize(
         The most threads to use; all processors by default. The result is the same to the bit for any number.
     statistics : bool, optional
         Whether statistics are kept as they are for `x` now; if False, they are measured again from `x` when
-        they are asked for. For very short groups (rows of 4), where keeping statistics would take longer than
-        the arithmetic, a copy of `x` is kept instead, from which they are measured when they are asked for.
+        they are read. For very short groups (rows of 4), for which keeping statistics would take longer than
+        the arithmetic, a copy of `x` is kept instead, from which they are measured when they are read.
     strict : bool, optional
         Whether degenerate groups (empty, constant, of one value, or not finite) are an error.
 
@@ -248,9 +248,9 @@ def _normalize(x: Any, norm: str, options: Mapping[str, Any]) -> Result:
     asked = read_arguments(x, norm, options)
     out = options.get("out")
     place = None if out is None else take_place(out)
-    give = asked.give if place is out else asked.give_other  # of a tensor's own memory
-    plan, values, inputs, effort = asked[:4]
-    result = calculate(plan, values, inputs, out=place, effort=effort, may_copy=True, give=give)
+    give = asked.give if place is out else asked.give_other  # no copy of a torch tensor's memory
+    plan, tensor, inputs, effort = asked[:4]
+    result = calculate(plan, tensor.values, inputs, out=place, effort=effort, may_copy=True, give=give)
     if strict:
         result.require_sound()
     return result
@@ -272,7 +272,7 @@ def require_options(
     takes_gate : bool
         Whether the function takes the options of a gate.
     """
-    own = ("clip_output", "strict", *(() if takes_gate else GATE))  # what follows the norm is seldom of others
+    own = ("clip_output", "strict", *(() if takes_gate else GATE))  # few functions take what follows the norm
     unknown = [name for name in options if name not in OPTIONS or name in (*but, *own)]
     if unknown:
         raise UsageError(f"{function} has no option {unknown[0]!r}")

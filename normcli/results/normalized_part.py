@@ -77,7 +77,7 @@ def _has_whole(result: Result) -> bool:
 
     It has to be if it is small, or if there are inputs besides gamma, beta and bounds, which cannot be cut.
     """
-    uncut = result.inputs._replace(gamma=None, beta=None, clip=None)  # no part is cut out of these inputs
+    uncut = result.inputs._replace(gamma=None, beta=None, clip=None)  # inputs of which no part can be cut out
     return result.is_normalized or result.input.size <= SMALL or any(given is not None for given in uncut)
 
 

@@ -72,7 +72,7 @@ class Result:
     effort : Effort
         The threads and the observer for everything that is calculated later: the normalized tensor, the check.
     counts : ndarray of float64 or None
-        The number of values of each group that count, of `Grid.stats_shape`; None where all count, or no
+        The number of values of each group that count, of `Grid.stats_shape`; None if all count, or no
         statistics were measured.
     give : callable
         Converts a NumPy array to the type of the caller's tensor: a tensor of another library, a table.
@@ -151,7 +151,7 @@ class Result:
         return f"<Result: {self.plan.norm.name} of {self.plan.grid.shape}, groups {groups}, {self.dtype}>"
 
     def _repr_html_(self) -> str:
-        from importlib import import_module  # of a floor above, which makes answers of results
+        from importlib import import_module  # by name: the module is on a floor above
 
         html: str = import_module("normcli.library.notebook").show_result(self)
         return html

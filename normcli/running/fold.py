@@ -55,7 +55,8 @@ def arrange(
 ) -> NDArray[Any]:
     """Return a weight with its axes moved from `order` to the order of `Layer.weight`, or with `back` reversed.
 
-    A weight of fewer than 2 or more than 5 axes is returned as it is.
+    A weight of fewer than 2 or more than 5 axes is returned as it is. `order` is that of `find_order` for the
+    same `transposed`.
     """
     if not 2 <= weight.ndim <= _MOST_AXES:
         return weight
@@ -327,7 +328,7 @@ def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[flo
     Returns
     -------
     tuple of float
-        The largest difference, and the largest magnitude of the output; NaN or infinite where that is beyond
+        The largest difference, and the largest magnitude of the output; NaN or infinite if a value is beyond
         float64.
     """
     x = draw_batch(layer, seed)

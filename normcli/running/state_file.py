@@ -48,7 +48,7 @@ _NEW_FILE = 0o666
 
 
 def read_state(path: str, norm: str) -> State | None:
-    """Return the state that a file holds; None if there is no file.
+    """Return the state that a file holds for a norm; None if there is no file.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def read_state(path: str, norm: str) -> State | None:
     columns = members.take_words("columns", *channels) if "columns" in members and len(channels) == 1 else None
     totals = None
     if "mean_sum" in members:
-        from normcli.fitting.stats_file import read_exact  # of few states
+        from normcli.fitting.stats_file import read_exact  # on use: few states have sums
 
         members.require("batches", np.asarray(batches > 0), np.asarray(batches), "too few for mean_sum")
         totals = tuple(read_exact(members, f"{name}_sum", channels) for name in ("mean", "var"))
@@ -189,9 +189,7 @@ def _try_hold(path: str, target: Path) -> Callable[[], None] | None:
         If it cannot be locked.
     """
     try:
-        if (
-            os.name == "nt"
-        ):  # which cannot replace an open file: a file serves as the lock, made by one process alone
+        if os.name == "nt":  # Windows cannot replace an open file: a file that one process can make is the lock
             return _make_lock_file(target.with_name(f".{target.name}.lock"))
         lock = target
         try:
@@ -214,7 +212,7 @@ def _try_hold(path: str, target: Path) -> Callable[[], None] | None:
     except OSError as error:
         release()
         raise DataError(f"{path} cannot be locked: {error.strerror or 'I/O error'}") from error
-    if not held or not is_at(descriptor, lock):  # held, or replaced before it was locked
+    if not held or not is_at(descriptor, lock):  # another process has the lock, or has replaced the file
         os.close(descriptor)
         return None
     if lock != target and target.exists():

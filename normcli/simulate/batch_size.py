@@ -1,4 +1,4 @@
-"""How far one sample's statistics and output change with the batch around it."""
+"""The distances of one sample's statistics and output from the population's, for batches of each size."""
 
 from __future__ import annotations
 

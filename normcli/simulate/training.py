@@ -175,7 +175,7 @@ def simulate_training(
         for row in measured:
             found[-1].append(row)
             advance(batch)
-    table = np.array(found).transpose(1, 2, 0)  # of steps, and what is measured, over runs
+    table = np.array(found).transpose(1, 2, 0)  # axes: step, quantity, run
     taken = tuple(Step(number, *map(Quartiles.of, rows)) for number, rows in enumerate(table, 1))
     return asked._replace(steps=taken)
 

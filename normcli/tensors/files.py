@@ -93,7 +93,7 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
 
 
 def split_key(specification: str) -> tuple[Path, str | None]:
-    """Return the path and the key of `FILE:KEY`; of `FILE`, and of any existing path, the path and None.
+    """Split `FILE:KEY` into path and key; the key is None for `FILE`, and for every path that exists.
 
     Raises
     ------

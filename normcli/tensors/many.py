@@ -147,7 +147,7 @@ def load_all(path: str) -> dict[str, NDArray[Any]]:
     """
     keys = list_keys(path)
     if not keys:
-        load(path)  # which says what is wrong with it
+        load(path)  # raises an error that says what is wrong
         raise UsageError(f"{path} holds no arrays by name; .npz and .safetensors do")
     return {key: _load_member(path, key) for key in keys}
 
@@ -155,7 +155,7 @@ def load_all(path: str) -> dict[str, NDArray[Any]]:
 def _load_member(path: str, key: str) -> NDArray[Any]:
     try:
         return load(f"{path}:{key}").values
-    except DataError:  # of a damaged file, which is raised again, or of a dtype not calculated with
+    except DataError:  # a damaged file, for which it is raised again below, or a dtype that norms do not take
         read = read_safetensors if path.lower().endswith(".safetensors") else read_npz
         with open_regular(path) as stream:
             return read(stream, path, key, takes_any=True)
@@ -164,7 +164,7 @@ def _load_member(path: str, key: str) -> NDArray[Any]:
 def describe_source(name: str) -> str:
     """Return a text that identifies a tensor: file name without folders, key, and file size or Zarr shape.
 
-    An example is `x.npz:a 1234`; a key or size that there is not is `None`.
+    An example is `x.npz:a 1234`. The key is `None` without one, the size if the file cannot be found.
     """
     place = find_place(name)
     path, key = split_key(name) if place is None else (Path(place.path), place.key)

@@ -50,7 +50,7 @@ def spool(stream: BinaryIO, name: str, tell_format: Callable[[bytes], str]) -> B
     head = stream.read(mapped.SMALLEST_MAPPED + 1)
     if len(head) <= mapped.SMALLEST_MAPPED:
         return io.BytesIO(head)
-    tell_format(head)  # /dev/zero has no end
+    tell_format(head)  # raises before an endless stream such as /dev/zero is stored
     with _explain(name), contextlib.ExitStack() as opened:
         spooled = opened.enter_context(open_temporary())
         while head:
@@ -103,7 +103,7 @@ def keep_open(stream: BinaryIO, owner: object) -> BinaryIO:
     Two streams of one file share their position; the copy of an `io.BytesIO` has its own, which is 0.
     """
     if isinstance(stream, io.BytesIO):
-        return io.BytesIO(stream.getvalue())  # which shares its bytes
+        return io.BytesIO(stream.getvalue())  # the copy shares the bytes
     kept = os.fdopen(os.dup(stream.fileno()), "rb")
     weakref.finalize(owner, kept.close)
     return kept

@@ -62,7 +62,7 @@ class Provocation:
         The derivative of a loss with respect to the normalized tensor, of the shape and dtype of `x`. The means
         of dy · gamma and dy · gamma · x̂ are as large as their values, and no two rows are equal.
     gamma, beta : ndarray or None
-        The parameters, of the norm's own shape and the dtype of `x`, some of gamma negative; None where the
+        The parameters, of the norm's own shape and the dtype of `x`, some of gamma negative; None if the
         norm has none.
     options : mapping of str to object
         The options for `assert_matches`: gamma, beta, and the options that `provocations` was given.
@@ -300,7 +300,7 @@ class _CaseMaker:
         yield Provocation(name, x, dy, drawn.get("gamma"), drawn.get("beta"), {**drawn, **self._options})
 
     def _draw(self, plan: Plan, make: Callable[[Floats], Floats]) -> NDArray[Any]:
-        """Return a tensor for a plan, with values made by `make` for each group."""
+        """Return a tensor of a plan's shape: `make` takes standard normal values, a row for each group."""
         grid = plan.grid
         if grid.reach is not None or not math.prod(grid.shape):
             flat: Floats = make(self._rng.normal(size=(1, max(2, math.prod(grid.shape)))))[0]

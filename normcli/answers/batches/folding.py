@@ -117,16 +117,16 @@ class Folding(RecordDocument):
         yield tell_proofs([self.folded], [self.proof])
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         return {
             "schema": SCHEMA,
             **describe_members(self.norm, "eps", "eps_mode"),
             "eps_from": self.eps_from,
             **describe_members(self.layer, "groups", "transposed"),
             "dtype": self.folded.weight.dtype.name,
-            "shape": list(self.arrays()["weight"].shape),
+            "shape": list(self.saved["weight"].shape),
             "proof": describe_proof(self.folded, self.proof),
-            **describe_value(self.arrays()),
+            **describe_value(self.saved),
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
@@ -134,8 +134,9 @@ class Folding(RecordDocument):
         for channel, values in enumerate(self._channels()):
             yield dict(zip(_OF_CHANNELS, (channel, *describe_value(tuple(values))), strict=True))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the folded `weight` and, if there is one, `bias`, as they are saved."""
+    @property
+    def saved(self) -> dict[str, NDArray[Any]]:
+        """The folded `weight` and, if there is one, `bias`, as they are saved."""
         bias = self.folded.bias
         weight = self._arrange_back(self.folded.weight)
         return {"weight": weight, **({} if bias is None else {"bias": bias})}
@@ -218,7 +219,7 @@ class CheckpointFolding(RecordDocument):
             yield tell_proofs([each.folded for each in self.folded], [each.proof for each in self.folded])
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         return {"schema": SCHEMA, "norm": "bn", "pairs": [*self.records()], "left": list(self.left)}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
@@ -327,7 +328,7 @@ class MatrixFolding:
         return Line(facts)  # no mark: the fold is right, as it does what the model does
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         return {"schema": SCHEMA, "norm": OF_MATRICES, "like": self.like, "weights": [*self.records()]}
 
     def records(self) -> Iterator[Mapping[str, Any]]:

@@ -138,12 +138,6 @@ class SelectionOptions(NamedTuple):
     fill: str | None = None
 
 
-def _find_terminal_width() -> int:
-    import shutil  # which imports what archives need: not for those who read from a pipe
-
-    return shutil.get_terminal_size().columns
-
-
 class AnswerOptions(NamedTuple):
     """The options for an answer's destination and look."""
 
@@ -161,13 +155,17 @@ class AnswerOptions(NamedTuple):
         """Return the `View` for standard output: width None unless it is a terminal; colours by `--color`."""
         from normcli.documents.document import View
 
-        terminal = sys.stdout.isatty()
+        terminal, width = sys.stdout.isatty(), None
+        if terminal:
+            import shutil  # which imports what archives need: not for those who read from a pipe
+
+            width = shutil.get_terminal_size().columns
         plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         return View(
             show=self.show,
             digits=self.digits,
             full=self.full,
-            width=_find_terminal_width() if terminal else None,
+            width=width,
             colour=self.colour == "always" or (self.colour == "auto" and terminal and not plain),
         )
 
@@ -188,7 +186,7 @@ class RunOptions(NamedTuple):
 
     @contextlib.contextmanager
     def open_effort(self) -> Iterator[Effort]:
-        """Yield an `Effort` with the threads to work with and an observer that shows progress."""
+        """Open, as a context manager, an `Effort` with the threads to use and an observer of progress."""
         from normcli.engine.walk import Effort
 
         with self.show_progress() as observer:
@@ -196,7 +194,7 @@ class RunOptions(NamedTuple):
 
     @contextlib.contextmanager
     def show_progress(self, *, beside: TextIO | None = None) -> Iterator[Watcher | None]:
-        """Show progress on standard error until the block ends, and yield its watcher.
+        """Show progress on standard error until the block of this context manager ends; it yields the watcher.
 
         Nothing is shown, and None is yielded, under `--quiet` or if the stream `beside`, which the block writes
         to, is a terminal.

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.gradients.coefficients import CoefficientSolver
-from normcli.engine.gradients.gradient_tiles import GradientTiles, share_by_groups, take_values
-from normcli.engine.gradients.tiles import Band, ParameterSums, choose_shift, keep_small
+from normcli.engine.gradients.parameter_sums import ParameterSums
+from normcli.engine.gradients.tile_gradients import GradientTiles, share_by_groups
+from normcli.engine.gradients.tile_records import Band, choose_shift, keep_small
 from normcli.norms.rules import Centre
 from normcli.numerics.gradients.in_doubles import KnownDoubles, differentiate_in_doubles
-from normcli.numerics.gradients.in_fractions import round_exactly, take_sum
+from normcli.numerics.gradients.in_fractions import round_exactly
 from normcli.numerics.gradients.rows import multiply_gradient
 from normcli.numerics.gradients.sums import GradientSums
 
@@ -30,17 +31,17 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.gradients.coefficients import SolvedGroups
-    from normcli.engine.gradients.tiles import Tile
+    from normcli.engine.gradients.tile_records import Tile
     from normcli.engine.tiling.blocks import Source
     from normcli.engine.tiling.geometry import Slices
     from normcli.numerics.deciding import Bounded
     from normcli.numerics.workspace import Workspace
 
 MOST_IN_TILE = 1 << 14
-"""Values in a tile: twenty to forty float64 arrays of its size are made."""
+"""The most values in a tile: twenty to forty float64 arrays of its size are made."""
 
 MOST_GROUPS = 1 << 12
-"""Groups in a band: some fifty float64 arrays are made of their number."""
+"""The most groups in a band: some fifty float64 arrays of that many numbers are made."""
 
 
 class GroupBackwardPasses(GradientTiles):
@@ -52,7 +53,7 @@ class GroupBackwardPasses(GradientTiles):
         Parameters
         ----------
         gradients : Source
-            What dy is read from.
+            The source of dy.
         values : ndarray
             The tensor.
         """
@@ -132,7 +133,7 @@ class GroupBackwardPasses(GradientTiles):
         self.band = self.band._replace(solved=solved)
 
     def _find_means(self, band: Band) -> Floats:
-        """Return about the mean of each group of a band, as `choose_shift` returns it."""
+        """Return a number near the mean of each group of a band, to subtract from its values."""
         totals, counts = np.zeros((2, len(band.numbers)))
 
         def add(index: Slices, work: Workspace) -> None:
@@ -204,7 +205,7 @@ class GroupBackwardPasses(GradientTiles):
         return found
 
     def _add_betas(self, wanted: Selected) -> None:
-        """Add up exactly the dy of the values to which some betas are added: those where `wanted` is True."""
+        """Add up dy exactly for the betas whose entry in `wanted` is True, over the values that use them."""
         assert self.places is not None
         places = self.places
 
@@ -232,7 +233,7 @@ class GroupBackwardPasses(GradientTiles):
 
     def _take_exactly(self, chosen: list[int], bits: int) -> list[Bounded]:
         """Return the derivatives with respect to some betas, from their exact sums; `bits` is not used."""
-        return [(take_sum(self.exact_sums.beta, place), Fraction(0)) for place in chosen]
+        return [(self.exact_sums.beta.recall(place), Fraction(0)) for place in chosen]
 
     def _locate_groups(self, band: Band) -> Integers:
         """Return the index of the gamma of each group of a band."""
@@ -304,7 +305,7 @@ class GroupBackwardPasses(GradientTiles):
         bits : int
             Bits to which roots, powers and activations are calculated.
         """
-        values = take_values(tile.rows, row, columns)
+        values = tile.rows.take(row, columns)
         if name == "gamma":
             return solved.recall(row, bits).find_shares(values, bits)
         return [(one.gradient, one.error) for one in values._replace(gamma=None).take_exactly(bits)]

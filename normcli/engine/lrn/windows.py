@@ -36,7 +36,7 @@ from normcli.numerics.pairs import (
     two_square,
 )
 from normcli.numerics.powers import raise_exactly, raise_to_power
-from normcli.numerics.rational import divide_once, scale, sum_exactly
+from normcli.numerics.rational import round_once, scale, sum_exactly
 from normcli.numerics.rounding import Scaled, store, widen_exactly
 from normcli.tuples import NamedTuple
 
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Window
     from normcli.numerics.deciding import Precision
-    from normcli.numerics.rational import ExactSums
     from normcli.numerics.workspace import Workspace
 
     Place = tuple[Any, ...]
@@ -63,7 +62,7 @@ Squares of float32 add up to pairs without rounding if, times the window's lengt
 `_EXACT_RATIO` of the least."""
 
 _FURTHEST, _LARGEST_WHOLE = 5000, 64
-"""A value times 2 to more than the first is infinite, to less than minus that 0, whatever the value.
+"""A value times 2^e is infinite for e above the first, and 0 for e below minus the first.
 
 Whole exponents β up to the second are raised as fractions; larger ones make them too long."""
 
@@ -96,10 +95,10 @@ class WindowSums(NamedTuple):
         """An upper bound of the relative errors of the sums, of which an addition has 2⁻¹⁰⁴."""
         return 2.0**-100 + self.length * 2.0**-103
 
-    def sum_exactly(self, place: Place) -> ExactSums:
-        """Return the exact sums of the members of the window at a place: its index among the values."""
+    def sum_exactly(self, place: Place) -> Fraction:
+        """Return the exact sum of squares of the window at a place: its index among the values."""
         first, *others = place
-        return sum_exactly(self.padded[(slice(first, first + self.length), *others)])
+        return sum_exactly(self.padded[(slice(first, first + self.length), *others)]).square
 
 
 def count_in_windows(selected: Selected, window: Window, axis: int) -> Floats:
@@ -174,8 +173,7 @@ def _divide_by_size(sums: WindowSums, window: Window) -> Floats:
         number, found = (pair.map(lambda a: a[undecided]) for pair in (sums.squares, quotient))
         undecided[undecided] = ~(is_exact_quotient(number, found, window.size) & sums.known[undecided])
     for place in _list_lines(undecided):
-        one = sums.sum_exactly(place)
-        result[place] = divide_once(one.square, window.size, 2 * one.exponent)
+        result[place] = round_once(sums.sum_exactly(place) / window.size)
     return result
 
 
@@ -245,7 +243,7 @@ def normalize_windows(
 
         @functools.cache
         def find_base(place: Place) -> Fraction:
-            square = sums.sum_exactly(place).sum_squares()
+            square = sums.sum_exactly(place)
             return Fraction(window.k) + Fraction(window.alpha) * square / window.divisor
 
         def finish(x: NDArray[Any], number: Scaled, precision: Precision, usual: Selected) -> Floats:
@@ -302,7 +300,7 @@ _PRODUCT_ERROR = 2.0**-76
 
 
 def _round(number: Scaled, precision: Precision) -> tuple[Floats, Selected]:
-    """Return numbers rounded to a precision, and where errors of `_PRODUCT_ERROR` leave that undecided."""
+    """Return numbers rounded to a precision, and an array that is True where that is not decided."""
     total, own = take_exponents(number.value)
     exponent = np.clip(own + number.exponent, -_FURTHEST, _FURTHEST)
     decided = is_decided(total, exponent, np.abs(total.hi) * _PRODUCT_ERROR, precision)
@@ -340,7 +338,7 @@ def _raise(base: Fraction, exponent: float, bits: int) -> tuple[Fraction, Fracti
 
 
 MOST_VALUES = 1 << 14
-"""Values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
+"""The most values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
 
 
 class WindowPasses(Passes):
@@ -353,6 +351,7 @@ class WindowPasses(Passes):
         return self.statistics
 
     def _compute(self, tile: Slices, work: Workspace) -> None:
+        """Normalize a tile, keep its statistics, and write the result if there is a sink."""
         window, runs, reduced = self.plan.spec.window, self.geometry.runs, self.geometry.reduced_runs
         assert window is not None  # of every norm that has such passes
         raw = self._load(tile, work, runs)
@@ -365,6 +364,5 @@ class WindowPasses(Passes):
         if self.sink is not None:
             place = self.sink.open(tile, work)
             store(place, y)
-            if self.selection is not None and selected is not None:
-                self.selection.fill(place, raw, selected)
+            self.fill_unselected(place, raw, selected)
             self.sink.put(tile, place, work)

@@ -10,7 +10,7 @@ import numpy as np
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.passes import Passes, TileBackwardPasses
 from normcli.engine.sn.gradients import differentiate_matrix, find_sigma_gradient
-from normcli.engine.sn.singular_values import SingularValue, SingularValues, choose_enclosure
+from normcli.engine.sn.sigma_of_groups import SingularValue, SingularValues, choose_enclosure
 from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import find_geometry
 from normcli.errors import UsageError
@@ -149,7 +149,10 @@ def find_vectors(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -
         found = find_sigma_gradient(matrix, plan.spec.iteration)
         if found is None:
             continue
-        left, right = (np.array([round_once(each) for each in vector]) for vector in found.list_vectors())
+        left, right = (
+            np.array([round_once(each) for each in vector])
+            for vector in found.list_vectors(plan.spec.iteration)
+        )
         sign = 1.0
         if plan.spec.iteration is None:
             sign = math.copysign(1.0, right[np.argmax(np.abs(right))])

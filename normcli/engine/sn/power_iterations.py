@@ -21,23 +21,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.sn.exact_products import (
-    ExactMatrix,
     choose_width,
     cut_values,
     cut_whole,
-    fix,
     multiply,
     transpose,
 )
-from normcli.engine.sn.spectrum import Enclosure
+from normcli.engine.sn.largest_eigenvalue import Enclosure
 from normcli.errors import DataError
 from normcli.numerics.rational import scale
+from normcli.numerics.sums.scaled_integers import ScaledIntegers, take_exactly
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
     from normcli.engine.sn.exact_products import Plane
     from normcli.norms.spec import Iteration
 
@@ -45,11 +43,11 @@ if TYPE_CHECKING:
 _FEW = 16
 """The most iterations for which a rough bound of errors costs less than a close one."""
 
-_UNIT_BITS = 80
-"""Bits to which vectors are known that are shown in doubles."""
+_LOST_BITS = 4
+"""Bits that the relative errors of two vectors grow by in the quotient of the squares of their lengths."""
 
 _MARGIN = 2.0**-12
-"""What bounds that are calculated in doubles are enlarged by: ample for matrices of 2¹⁶ rows and columns."""
+"""The part by which bounds in doubles are enlarged: ample for matrices of 2¹⁶ rows and columns."""
 
 
 class FixedColumn(NamedTuple):
@@ -57,13 +55,13 @@ class FixedColumn(NamedTuple):
 
     Parameters
     ----------
-    whole : ExactMatrix
+    whole : ScaledIntegers
         The vector, as a matrix of one column.
     error : int
         An upper bound of the length of the vector's error, in units of 2^exponent; 0 where it is exact.
     """
 
-    whole: ExactMatrix
+    whole: ScaledIntegers
     error: int
 
     def cut(self, bits: int) -> FixedColumn:
@@ -76,18 +74,10 @@ class FixedColumn(NamedTuple):
         return FixedColumn(self.whole.move(exponent), (self.error >> shift) + 1 + cut)
 
     def enclose_square(self) -> Enclosure:
-        """Enclose the square of the length."""
-        square = self.whole.sum_squares()
-        off = 2 * self.error * (math.isqrt(square) + 1)
-        unit = 2 * self.whole.exponent
-        low = scale(Fraction(max(0, square - off)), unit)
-        return Enclosure(low, scale(Fraction(square + off + self.error**2), unit))
-
-    def make_unit(self) -> Floats:
-        """Return the vector divided by its length, in doubles, of one axis."""
-        values = self.whole.scale(self.whole.find_top())[:, 0]
-        unit: Floats = values / np.linalg.norm(values)
-        return unit
+        """Return a lower and an upper bound of the square of the vector's length."""
+        square, error = self.whole.sum_squares(), scale(Fraction(self.error), self.whole.exponent)
+        off = 2 * error * self.whole.bound_length()
+        return Enclosure(max(Fraction(0), square - off), square + off + error * error)
 
 
 class Vectors(NamedTuple):
@@ -96,98 +86,63 @@ class Vectors(NamedTuple):
     v: FixedColumn
     u: FixedColumn
 
+    def order(self, iteration: Iteration) -> tuple[FixedColumn, FixedColumn]:
+        """Return v and u in the order in which the iterations make them: u last if they start with u."""
+        return (self.v, self.u) if iteration.u is not None else (self.u, self.v)
 
-class PowerIterations:
-    """Some power iterations, for any matrix whose shape fits the vector they start with.
+
+def enclose_estimate(iteration: Iteration, matrix: NDArray[Any], bits: int) -> Enclosure | None:
+    """Enclose the square of the estimate uᵀWv, to a relative width of 2^−bits; return None where it is 0.
 
     Parameters
     ----------
     iteration : Iteration
+    matrix : ndarray, shape (rows, columns)
+        Finite values of any real dtype, of which one at least is not 0.
+    bits : int
+
+    Raises
+    ------
+    DataError
+        If uᵀWv of a given u and v is negative.
     """
+    if not iteration.steps:
+        (sigma,) = multiply_given(matrix, iteration).list_fractions()
+        return Enclosure(sigma * sigma, sigma * sigma) if sigma else None
+    found = iterate(iteration, matrix, bits + _LOST_BITS)
+    if found is None:
+        return None
+    first, last = (column.enclose_square() for column in found.order(iteration))
+    return Enclosure(last.low / first.high, last.high / first.low)
 
-    def __init__(self, iteration: Iteration) -> None:
-        self._iteration = iteration
 
-    def enclose_square(self, matrix: NDArray[Any], bits: int) -> Enclosure | None:
-        """Enclose the square of uᵀWv, to a relative width of 2^−bits; return None where it is 0.
+def iterate(iteration: Iteration, matrix: NDArray[Any], bits: int) -> Vectors | None:
+    """Return the v and the u that the iterations end with, not divided by their lengths.
 
-        Parameters
-        ----------
-        matrix : ndarray, shape (rows, columns)
-            Finite values of any real dtype, of which one at least is not 0.
-        bits : int
-
-        Raises
-        ------
-        DataError
-            If uᵀWv of a given u and v is negative.
-        """
-        if not self._iteration.steps:
-            return _multiply_given(matrix, self._iteration)
-        count = self._iteration.steps
-        precision = bits + 32 + count * (1 if count > _FEW else max(matrix.shape).bit_length())
-        stretch = _bound_stretch(matrix, closely=count > _FEW)
-        while True:
-            found = self.find_vectors(matrix, precision, stretch)
-            if found is None:
-                return None
-            first, last = (column.enclose_square() for column in self._order(found))
-            if first.low:
-                enclosure = Enclosure(last.low / first.high, last.high / first.low)
-                if enclosure.high - enclosure.low <= scale(enclosure.low, -bits):
-                    return enclosure
-            precision *= 2
-
-    def find_vectors(self, matrix: NDArray[Any], precision: int, stretch: Fraction) -> Vectors | None:
-        """Return the v and the u that the iterations end with, not divided by their lengths.
-
-        None if the first product is 0, as the start is at a right angle to all of W. No later product is: WWᵀu
-        is 0 only where Wᵀu is.
-
-        Parameters
-        ----------
-        matrix : ndarray, shape (rows, columns)
-        precision : int
-            The bits that the largest number of each product is cut to.
-        stretch : Fraction
-            An upper bound of the largest singular value.
-        """
-        start = self._iteration.u or self._iteration.v
-        assert start is not None  # as there are iterations
-        width = choose_width(max(matrix.shape))
-        planes = cut_values(matrix, width)
-        turns = (transpose(planes), planes) if self._iteration.u is not None else (planes, transpose(planes))
-        column = FixedColumn(fix(start), 0)
-        before = column
-        for step in range(2 * self._iteration.steps):
+    Each is off by at most 2^−bits of its largest number. None if the first product (Wᵀu or Wv) is 0, as the
+    start is at a right angle to all of W. No later product is: WWᵀu is 0 only where Wᵀu is.
+    """
+    start = iteration.u or iteration.v
+    assert start is not None  # as there are iterations
+    count, width = iteration.steps, choose_width(max(matrix.shape))
+    planes = cut_values(matrix, width)
+    turns = (transpose(planes), planes) if iteration.u is not None else (planes, transpose(planes))
+    precision = bits + 32 + count * (1 if count > _FEW else max(matrix.shape).bit_length())
+    stretch = _bound_stretch(matrix, closely=count > _FEW)
+    while True:
+        before = column = FixedColumn(make_column(start), 0)
+        for step in range(2 * count):
             before, column = column, _multiply(turns[step % 2], column, stretch, width).cut(precision)
             if not step and not column.whole.values.any():
                 return None
-        return Vectors(*((before, column) if self._iteration.u is not None else (column, before)))
+        if all(each.error << bits <= each.whole.find_size() for each in (before, column)):
+            return Vectors(*((before, column) if iteration.u is not None else (column, before)))
+        precision *= 2
 
-    def find_units(self, matrix: NDArray[Any]) -> tuple[Floats, Floats] | None:
-        """Return v and u, divided by their lengths, as doubles; None if the matrix or first product is 0."""
-        if not matrix.astype(np.bool_).any():
-            return None
-        found = self.find_directions(matrix, _UNIT_BITS)
-        return None if found is None else (found.v.make_unit(), found.u.make_unit())
 
-    def find_directions(self, matrix: NDArray[Any], bits: int) -> Vectors | None:
-        """Return the v and the u that the iterations end with, not divided by their lengths.
-
-        Each is off by at most 2^−bits of its largest number. None if the first product (Wᵀu or Wv) is 0.
-        """
-        precision = bits + 32 + self._iteration.steps * max(matrix.shape).bit_length()
-        stretch = _bound_stretch(matrix, closely=False)
-        while (found := self.find_vectors(matrix, precision, stretch)) is not None:
-            if all(column.error << bits <= column.whole.find_size() for column in found):
-                break
-            precision *= 2
-        return found
-
-    def _order(self, found: Vectors) -> tuple[FixedColumn, FixedColumn]:
-        """Return v and u in the order in which the iterations make them: u last if they start with u."""
-        return (found.v, found.u) if self._iteration.u is not None else (found.u, found.v)
+def make_column(numbers: tuple[float, ...]) -> ScaledIntegers:
+    """Return numbers as a matrix of one column."""
+    return take_exactly(np.array(numbers)[:, np.newaxis])
 
 
 def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
@@ -205,9 +160,17 @@ def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
 
 
 def _multiply(planes: list[Plane], column: FixedColumn, stretch: Fraction, width: int) -> FixedColumn:
-    """Return the product of a matrix, given by its planes, and a column, with a bound of its error.
+    """Return the product of a matrix and a column, with a bound of its error.
 
-    `stretch` is an upper bound of the matrix's largest singular value, which an error may grow by.
+    Parameters
+    ----------
+    planes : list of Plane
+        The planes of the matrix, at least one.
+    column : FixedColumn
+    stretch : Fraction
+        An upper bound of the matrix's largest singular value, by which an error may grow.
+    width : int
+        The most bits of a plane of the column.
     """
     shape = len(planes[0].digits), 1
     product = multiply(planes, cut_whole(column.whole, width), shape)
@@ -215,24 +178,22 @@ def _multiply(planes: list[Plane], column: FixedColumn, stretch: Fraction, width
     return FixedColumn(product, error)
 
 
-def _multiply_given(matrix: NDArray[Any], iteration: Iteration) -> Enclosure | None:
-    """Return the square of uᵀWv of the given u and v, exactly; None where it is 0.
+def multiply_given(matrix: NDArray[Any], iteration: Iteration) -> ScaledIntegers:
+    """Return uᵀWv of the given u and v, exactly, as an array of one number.
 
     Raises
     ------
     DataError
-        If uᵀWv is negative.
+        If it is negative.
     """
     assert iteration.u is not None  # as there are no iterations
     assert iteration.v is not None
-    width = choose_width(max(matrix.shape))
-    image = _multiply(cut_values(matrix, width), FixedColumn(fix(iteration.v), 0), Fraction(0), width).whole
-    u = fix(iteration.u)
-    product = int((u.values * image.values).sum())
-    sigma = scale(Fraction(product), u.exponent + image.exponent)
+    outer = make_column(iteration.u).multiply(make_column(iteration.v).T)
+    product = outer.sum_products(take_exactly(matrix))
+    (sigma,) = product.list_fractions()
     if sigma < 0:
         raise DataError(
             f"uᵀXv is {float(sigma):.6g}, and estimates no singular value, which is not negative: u and v "
             "are of another matrix"
         )
-    return Enclosure(sigma * sigma, sigma * sigma) if sigma else None
+    return product

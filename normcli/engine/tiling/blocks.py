@@ -127,7 +127,7 @@ class _Places:
 
 _place_again = functools.lru_cache(maxsize=16)(_Places)
 _find_rows_again = functools.lru_cache(maxsize=16)(_Places.find_rows)
-"""For small tensors, where finding it out takes longer than the arithmetic."""
+"""Cached forms for small tensors, where finding places takes longer than the arithmetic."""
 
 
 class Spread:
@@ -177,7 +177,7 @@ class Spread:
 
 
 class ArraySource:
-    """An array in memory (or mapped), of any strides; floats longer than float64 are read as float64."""
+    """The source of an array's tiles, in memory or mapped, of any strides; long doubles become float64."""
 
     copies = False
 
@@ -260,7 +260,7 @@ class CopyingSource(ArraySource):
 
 
 class ArraySink:
-    """A C-contiguous array in memory."""
+    """The sink that writes tiles to a C-contiguous array in memory."""
 
     def __init__(self, values: NDArray[Any], geometry: Geometry) -> None:
         self.dtype = values.dtype
@@ -315,7 +315,7 @@ def _open_map(values: np.memmap[Any, Any], plan: Plan, geometry: Geometry) -> It
 def open_parameter(
     plan: Plan, geometry: Geometry, values: NDArray[Any] | None, offset: int = 0
 ) -> Spread | None:
-    """Return gamma or beta, of `ParameterShapes.shape`, plus an offset, to be cut to tiles; None for None."""
+    """Return gamma or beta, plus an offset, as a `Spread` to cut to tiles; None if it is not given."""
     if values is None:
         return None
     values = np.asarray(values)

@@ -63,7 +63,10 @@ class Geometry:
     @classmethod
     @functools.lru_cache(maxsize=16)  # for small tensors this would take a good part of the time
     def of(cls, view_shape: tuple[int, ...], view_axes: tuple[int, ...]) -> Geometry:
-        """Collapse a view: neighbouring axes of a kind become one run; axes of length 1 are dropped."""
+        """Return the geometry of a view: neighbouring axes that are all kept, or all reduced, become one run.
+
+        Axes of length 1 are dropped. There is at least one kept and one reduced run, if need be of length 1.
+        """
         longer = [axis for axis, length in enumerate(view_shape) if length != 1]
         runs = [(kind, tuple(axes)) for kind, axes in itertools.groupby(longer, view_axes.__contains__)]
         if not any(kind for kind, _ in runs):

@@ -20,7 +20,7 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.norms.divisors import Measurement
 from normcli.numerics.elements.compiled_kernel import measure_rows
 from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
-from normcli.numerics.rational import NOTHING, sum_exactly
+from normcli.numerics.rational import sum_pieces
 from normcli.numerics.statistics.divisor import make_neutral
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.statistics.solution import solve
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.rational import ExactSums
     from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.statistics.moments import Moments
     from normcli.numerics.sums.leaf_records import LeafRecords, Read
@@ -53,9 +52,9 @@ class Tiles:
     ----------
     plan : Plan
     geometry : Geometry
-        How the tiles lie in the plan's view.
+        The geometry of the plan's view.
     source : Source
-        What the tensor is read from.
+        The source of the tensor's tiles.
     sink : Sink or None
         Takes the normalized tiles; None if nothing is to be written.
     inputs : Inputs
@@ -339,11 +338,6 @@ def choose_method(plan: Plan) -> Method:
 @functools.cache
 def _measure_moments(centred: bool) -> Method:
     def merge(leaves: Leaves, count: Any, read: Read) -> Moments:
-        return find_moments(fold_leaves(leaves), count, lambda group: add_up(read(group)), centred=centred)
+        return find_moments(fold_leaves(leaves), count, lambda group: sum_pieces(read(group)), centred=centred)
 
     return Method(Leaves, partial(measure_rows, need_sum=centred), fold_leaves, merge)
-
-
-def add_up(pieces: Iterable[NDArray[Any]]) -> ExactSums:
-    """Return the exact sums of values that come piece by piece."""
-    return sum(map(sum_exactly, pieces), NOTHING)

@@ -1,4 +1,4 @@
-"""A tensor beside the result that a norm should give: what y shows instead, and how far rounding may go."""
+"""A kernel's output y beside the exact result of the norm that it should be, with bounds of rounding errors."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ values added in pairs, and √n, for values added one after the other."""
 class Case:
     """A kernel's output y beside the exact result of the norm that it should be.
 
+    A prediction (the result of a kernel with a fault) explains values of y that are within its rounding bounds.
     Arrays have the rank of the plan's view: the tensor, with a channel axis that is split into groups as two.
 
     Parameters
@@ -96,10 +97,10 @@ class Case:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The parts of the norm and its given inputs, by the names that `Row.needs` uses.
+        """The names of the parts that the norm has, and of the inputs that were given, as in `Row.needs`.
 
-        The names are "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input",
-        "slice".
+        They are some of "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input"
+        and "slice".
         """
         over = self.plan.request.over is not None
         has = {
@@ -120,9 +121,9 @@ class Case:
         return self.whole or math.prod(self.x.shape[axis] for axis in self.axes)
 
     def name_axis(self, axis: int) -> str:
-        """Return the name of an axis of the view.
+        """Return the name of an axis of the view, such as `n`.
 
-        A channel axis that is split has two axes in the view, "group" and "C of a group" (or another letter).
+        A channel axis that is split is two axes in the view, named `group` and `c of a group`.
         """
         grid = self.plan.grid
         if grid.split is None or axis < grid.split.axis:
@@ -312,9 +313,9 @@ class Case:
         values, terms : ndarray
             The result, and the sum of the sizes of its terms.
         shared : ndarray
-            The change of the result per relative error of the mean.
+            The change of the result for a relative error of 1 in the mean.
         usual : ndarray
-            The size of a usual value.
+            The size of a typical value, such as |gamma|.
         """
         lost = max(_LOST * (2.0 + math.log2(max(1, self.count))), math.sqrt(self.count))
         noise = self.arithmetic * (_ROUNDINGS * terms + lost * shared)
@@ -369,6 +370,6 @@ class Case:
         return np.asarray(near | both | (self.y == prediction.values))
 
     def hold(self, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Found:
-        """Return the finding of some faults, with the values of y that their first variant explains."""
+        """Return the finding of some faults, with True for values of y within rounding of the first variant."""
         prediction = self.predict(variants[0])
         return Found(faults, variants, prediction, self.explains(prediction))

@@ -112,7 +112,10 @@ def open_case(
 def _open_at(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], index: tuple[slice, ...]
 ) -> Case:
-    """Return the case of the values at an index of the view, a slice for each axis (see `open_case`)."""
+    """Return the case of the values at an index of the view, which has a slice for each axis.
+
+    Other parameters are as in `open_case`.
+    """
     plan, inputs, addends = subject
     gates, inputs = (inputs.gate, inputs.gated_input), inputs._replace(gate=None, gated_input=None)
     shape = plan.grid.view_shape
@@ -246,7 +249,7 @@ class Thin(NamedTuple):
 
 @functools.lru_cache(maxsize=2)  # of one case, each variant asks
 def thin_out(case: Case) -> Thin:
-    """Return a sample of about 2,048 values, with the statistics of all values; of fewer values, all."""
+    """Return a sample of about 2,048 values of a case, or all of fewer, with the statistics of all values."""
     places = choose_places(case.x.shape, first=case.axes)
     given = {name: getattr(case, name) for name in ("x", "y", "gamma", "beta", "exact")}
     few: dict[str, Any] = {name: cut_at(values, places) for name, values in given.items() if values is not None}

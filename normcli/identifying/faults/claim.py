@@ -93,7 +93,7 @@ class Claim(NamedTuple):
     Parameters
     ----------
     faults : tuple of Fault
-        One for each wrong part of the norm; the first explains most.
+        One for each wrong part of the norm; the first changes y most.
     plan : Plan
         The plan of the norm that y should be.
     causes : tuple of str
@@ -105,9 +105,9 @@ class Claim(NamedTuple):
     region : IndexRegion or None
         The part of y in which the claim holds; None for all of y.
     shown : tuple of str
-        Clauses that compare used numbers with the right ones; empty if the causes say it.
+        Clauses that compare used numbers with the right numbers; empty if the causes name them.
     rank : float
-        The lower, the likelier; equal for claims that the data cannot tell apart.
+        The lower, the likelier; equal for claims between which the data cannot decide.
     is_exact : bool
         Whether each value of y is the prediction rounded to nearest.
     """
@@ -155,9 +155,11 @@ class Claim(NamedTuple):
 def may_be_rounding(case: Case, found: Found) -> bool:
     """Whether a finding's fitted numbers change values so little that rounding in half precision may have.
 
-    False for findings of a region or without fitted numbers, and unless y is of half precision.
+    False for findings of a region or without fitted numbers, unless y is of half precision, and with running
+    statistics, which are no sums of the kernel.
     """
-    if not is_half(case.dtype) or found.region is not None or not any(one.numbers for one in found.variants):
+    has_sums = is_half(case.dtype) and "stored" not in case.parts
+    if not has_sums or found.region is not None or not any(one.numbers for one in found.variants):
         return False
     right, moved = case.right.values, np.abs(found.prediction.values - case.right.values)
     return bool(np.nanmax(moved - _NEAR_ROUNDINGS * get_eps(case.dtype) * (np.abs(right) + 1.0)) <= 0.0)

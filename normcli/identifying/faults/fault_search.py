@@ -99,10 +99,10 @@ def open_cases(
 def recover_used(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
 ) -> tuple[Claim, ...]:
-    """Return claims that explain y by another eps, else by statistics or gamma and beta recovered from it.
+    """Return claims that y is right with another eps, else with statistics or gamma and beta recovered from it.
 
-    It is meant for a y that no fault in a table explains. Empty if nothing explains y, or if
-    `subject.is_open` is False.
+    It is meant for a y that is the result of no fault in a table. Empty if y is not within rounding of any of
+    these results, or if `subject.is_open` is False.
 
     Parameters
     ----------
@@ -117,10 +117,10 @@ def recover_used(
 
 
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
-    """Return the claims for the only norm that explains y with other statistics, gamma or beta.
+    """Return the claims for the only norm whose result y is, with other statistics, gamma or beta.
 
-    If no norm explains y without another mean and another divisor in each group, only norms with a mean and
-    with the fewest groups count. Empty if no norm or several norms are left.
+    If every such norm needs another mean and another divisor in each group, only norms with a mean and with
+    the fewest groups count. Empty if no norm or several norms are left.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The search for the faults of a norm's parts (statistics, parameters, surroundings) that explain y."""
+"""The search for the faults in a norm's parts (statistics, parameters, gate, residual) that led to y."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim, ...]:
-    """Return the claims that y has a fault, the likeliest first; empty if y is right, or no fault explains it.
+    """Return the claims that y has a fault, the likeliest first; empty if y is right, or no fault leads to it.
 
     For a right y that was saved in another dtype (`Case.saved`), the one claim says so.
 
@@ -60,9 +60,9 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
 
     Notes
     -----
-    First, each fault of the tables is tried by itself. If none explains y within rounding, pairs are tried: a
-    fault of gamma and beta with a fault of statistics, or another input or gate with another eps. If no pair
-    explains y, faults in a part of y are tried.
+    First, each fault of the tables is tried by itself. If y is within rounding of no result with a fault, pairs
+    are tried: a fault of gamma and beta with a fault of statistics, or another input or gate with another eps.
+    If no pair leads to y, faults in a part of y are tried.
     """
     with np.errstate(all="ignore"):
         right = next((case for case in cases if not case.differs.any()), None)
@@ -86,7 +86,7 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
 
 
 def choose_case_eps(case: Case) -> Case:
-    """Return the case with the usual eps that explains the most values of a sample, if at least half of them.
+    """Return the case with the usual eps with which most values of a sample are right, if at least half are.
 
     Otherwise, and for norms without eps or with `exact`, the case itself.
     """
@@ -119,9 +119,9 @@ def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
 
 
 def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
-    """Return the claims of the first stage that explains y: one fault, two faults, or faults in a part of y.
+    """Return the claims of the first stage that has any: one fault, two faults, or faults in a part of y.
 
-    Empty if no stage explains it. Parts of y are tried only if `in_parts`.
+    Empty if no stage has any. Parts of y are tried only if `in_parts`.
     """
     is_finite = any(np.isfinite(case.y).any() for case in cases)
     for stage in (try_rows, try_pairs) if is_finite else ():
@@ -149,10 +149,10 @@ def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found
 
 
 def recover(case: Case) -> tuple[Claim, ...]:
-    """Return claims that explain y by another eps, else by statistics or gamma and beta recovered from it.
+    """Return claims that y is right with another eps, else with statistics or gamma and beta recovered from it.
 
-    For a y that no fault in a table explains. Another eps may move each value by less than rounding, and still
-    show in all values together: it is tried again. Empty if nothing explains y.
+    For a y that is the result of no fault in a table. Another eps may move each value by less than rounding,
+    and still show in all values together: it is tried again. Empty if y is not within rounding of any of these.
     """
     with np.errstate(all="ignore"):
         found = (one for one in try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
@@ -168,9 +168,9 @@ def recover(case: Case) -> tuple[Claim, ...]:
 
 
 def _try_beta(case: Case) -> Iterator[Found]:
-    """Yield the findings that explain all of y by another beta, for an x whose groups have equal values.
+    """Yield the findings that all of y is right with another beta, for an x whose groups have equal values.
 
-    Nothing without beta, and if y has no more values than beta.
+    Nothing if no beta was given, or if y has no more values than beta.
     """
     if case.has_beta and case.y.size > case.beta.size:
         found = [one for one in try_all(case, PARAMETERS) if one.share == 1.0]
@@ -207,10 +207,10 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
 def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
     """Yield the findings for a region of y: what fills it, or else that it is wrong.
 
-    If `one` has no faults, 0, x, NaN, infinity and the faults of `rows` are tried inside the region. If none
-    explains all its values, and their median error is at least 16 rounding bounds, the findings are either
-    recovered numbers that explain all of y, gamma among them, or that the region is wrong. Nothing if the
-    error is smaller.
+    If `one` has no faults, 0, x, NaN, infinity and the faults of `rows` are tried inside the region. If none of
+    these is y there, and the median error there is at least 16 rounding bounds, the findings are either other
+    numbers (gamma among them) with which all of y is right, or that the region is wrong. Nothing if the error
+    is smaller.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
 
 
 def _find_inside(case: Case, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
-    """Yield the findings that explain every value of a region: copies of x, 0, NaN or infinity, and `rows`.
+    """Yield the findings with which y is right in all of a region: x, 0, NaN or infinity, or a fault of `rows`.
 
     In regions of fewer than 8 values, and for a y without a finite value, only NaN and infinity are tried.
     """
@@ -313,7 +313,7 @@ def _lies_far(case: Case, one: Found) -> bool:
 
 
 def _find_few(case: Case, one: Found) -> IndexRegion | None:
-    """Return the region of the values that a finding does not explain, wherever they are.
+    """Return the region of the values of y that are off a finding's prediction by more than rounding.
 
     None if there are none, or more than 5 % of y; a single value is never too much.
     """

@@ -1,4 +1,7 @@
-"""Trials of the rows of fault tables on a case, alone or in pairs: which values of y each explains."""
+"""Trials of the rows of fault tables on a case, alone or in pairs.
+
+A finding (or a variant, a kernel's numbers) explains the values of y that are within rounding of its result.
+"""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ _MOST = 0.5
 
 
 def find_unknown(case: Case) -> Iterator[Found]:
-    """Yield the findings that explain all of y with the fewest recovered numbers.
+    """Yield the findings of other numbers, recovered from y, with which all of y is right within rounding.
 
-    Recovered are statistics of groups, or gamma and beta, which come first if less than half of y is wrong.
-    Nothing if neither explains all of y.
+    The numbers are statistics of groups, or gamma and beta, which come first if less than half of y is wrong.
+    Only findings with the fewest numbers are yielded; nothing if all of y is right with none.
     """
     found = [*_find_statistics(case)]
     parameters = _find_parameters(case)
@@ -48,9 +48,9 @@ def find_unknown(case: Case) -> Iterator[Found]:
 
 
 def _find_statistics(case: Case) -> Iterator[Found]:
-    """Yield at most one finding: other divisors, means, or both in each group, if they explain all of y.
+    """Yield at most one finding: other divisors, means, or both in each group, if all of y is right with them.
 
-    The divisors are tried first, and the numbers are fitted by least squares. Nothing for groups of at most
+    Divisors are tried first, then means; the numbers are fitted by least squares. Nothing for groups of at most
     3 values, or for norms that do not divide by a variance or mean square.
     """
     if not case.has_moments or case.count <= _LEAST_OF_LINE:
@@ -71,8 +71,8 @@ def _find_statistics(case: Case) -> Iterator[Found]:
 def _find_parameters(case: Case) -> Found | None:
     """Return the finding with another gamma, beta or both in each feature with wrong values of y.
 
-    For each feature, gamma alone, beta alone, and gamma with beta are fitted; the first that explains its
-    values is taken. None if a feature stays unexplained, if no number changes, if neither gamma nor beta was
+    For each feature, gamma alone, beta alone, and gamma with beta are fitted; the first with which its values
+    are right is taken. None if a feature stays wrong, if no number changes, if neither gamma nor beta was
     given, or with at most 3 values for each feature.
     """
     shape = np.broadcast_shapes(case.gamma.shape, case.beta.shape)

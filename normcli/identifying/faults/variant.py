@@ -1,4 +1,4 @@
-"""Numbers that a kernel may have used instead of the norm's, and the values of y that they explain."""
+"""Numbers that a kernel may have used instead of the norm's, and the values of y that follow from them."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ REGION_IDS = frozenset(("where-index", "where-region", "where-values"))
 
 
 class Found(NamedTuple):
-    """A finding: faults with a kernel's numbers for them (variants), and the values of y that these explain.
+    """A finding: faults, a kernel's numbers for them (variants), and the values of y within rounding of these.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class Found(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The part of y's values that are explained, from 0 to 1."""
+        """The part of y's values that are explained (within rounding of the prediction), from 0 to 1."""
         return float(self.explained.mean())
 
     @property

@@ -17,7 +17,7 @@ from normcli.dtypes import find_type, get_eps, is_half
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Selected
     from normcli.identifying.models.standards import Standard
 
 
@@ -133,9 +133,18 @@ def bound_factors(
     return np.maximum(least, 0.0), largest
 
 
-def _are_bounds(least: Floats, largest: Floats, most: Floats) -> bool:
+def have_factors(standard: Standard, targets: Floats, slack: Floats, noise: Noise) -> Selected:
+    """Return, for each of several targets, whether every group has a factor that leads to it, shape (targets,).
+
+    `targets` and `slack` have a first axis of targets before the groups; `bound_factors` is stricter.
+    """
+    return _are_bounds(*bound_each(standard.values, targets, slack, noise.whole), noise.most[:, 0])
+
+
+def _are_bounds(least: Floats, largest: Floats, most: Floats) -> Selected:
     """Whether every group has a factor between its bounds, positive and at most `most`; False with NaN."""
-    return bool(np.all((least <= largest) & (least <= most) & (largest > 0.0)))
+    are_bounds: Selected = np.all((least <= largest) & (least <= most) & (largest > 0.0), axis=-1)
+    return are_bounds
 
 
 @np.errstate(all="ignore")
@@ -144,8 +153,17 @@ def bound_each(
 ) -> tuple[Floats, Floats]:
     """Return the least and the largest r of each row with |target − r · value| ≤ slack + r · noise throughout.
 
-    Both have the shape (rows,). If there is no r, the least is larger than the largest; both are NaN in rows
-    with a NaN target. `noise` bounds the errors of the values, `slack` those of the targets.
+    Both have the shape (rows,), or (…, rows). If there is no r, the least is larger than the largest; both are
+    NaN in rows with a NaN target.
+
+    Parameters
+    ----------
+    values, targets : ndarray, shape (rows, values)
+        Targets may have more axes before these.
+    slack : ndarray
+        The bounds of the targets' errors.
+    noise : ndarray or float
+        The bounds of the values' errors.
     """
     size, signed = np.abs(values), np.where(values < 0.0, -targets, targets)
     near, far, least, most = size - noise, size + noise, signed - slack, signed + slack
@@ -154,7 +172,7 @@ def bound_each(
     if not np.all(near > 0.0):
         none = np.where((near == 0.0) & (most < 0.0), np.inf, -np.inf)
         low = np.maximum(low, np.where(near < 0.0, most / near, none))
-    return low.max(axis=1), high.min(axis=1)
+    return low.max(axis=-1), high.min(axis=-1)
 
 
 def _bound_shapes(

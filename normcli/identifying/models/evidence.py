@@ -171,6 +171,11 @@ COMMON_EPS = (1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 0.0, 1e-9, 1e-4, 1e-2, 1e-10,
 """The usual eps, defaults of frameworks and 0, the likelier ones first."""
 
 
+def list_usual_eps(own: float | None) -> tuple[float | None, ...]:
+    """Return a norm's own eps and the other usual ones; None alone for a norm without eps."""
+    return (own,) if own is None else tuple(dict.fromkeys((own, *COMMON_EPS)))
+
+
 _LONGEST_ROUNDED = 4
 """Results of at most this many bytes do not show whether eps was rounded to float32, as in ONNX files."""
 
@@ -274,7 +279,7 @@ def _fit_floor(model: Model, length: Floats, low: Floats, high: Floats) -> list[
 
 
 def solve_p(rows: NDArray[Any], low: Floats, high: Floats) -> float | None:
-    """Return the p with the fewest digits for which the ℓp length of each row is between its bounds.
+    """Return the p with the fewest digits for which the ℓp length of each row is between its `low` and `high`.
 
     Lengths fall as p grows, so that bounds of a length are bounds of p. None without such a p from 1/16 to 64,
     or with fewer than two rows that are not 0.

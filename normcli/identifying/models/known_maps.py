@@ -158,7 +158,7 @@ def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) 
     Parameters
     ----------
     found : PlainMap
-        The fitted map that explains y.
+        The map that was fitted to y, and holds within rounding.
     x, y : ndarray
         Input and output, or a sample of them, of one shape.
     dtype : numpy.dtype
@@ -176,7 +176,7 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
     Parameters
     ----------
     found : PlainMap
-        The fitted map that explains y.
+        The map that was fitted to y, and holds within rounding.
     x, y : ndarray
         Input and output, or a sample of them, of one shape.
     dtype : numpy.dtype

@@ -73,13 +73,26 @@ class PlainMap(NamedTuple):
         return self.scale * x + self.shift
 
     def explains(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> bool:
-        """Whether, wherever x is finite, y is finite and within rounding of a · x + b."""
+        """Whether, wherever x is finite, y is finite and within rounding of a · x + b.
+
+        Parameters
+        ----------
+        x, y : ndarray
+            Input and output, of one shape.
+        dtype : numpy.dtype
+            The dtype to which y was rounded.
+        level : Level
+            The precision of the arithmetic.
+        """
         with np.errstate(all="ignore"):
             explained = (np.abs(y - self.apply(x)) <= self.allow(x, y, dtype, level)) & np.isfinite(y)
         return bool(np.all(explained | ~np.isfinite(x)))
 
     def find_wrong(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level, times: float) -> Selected:
-        """Return True where x is finite and y is not within `times` the rounding bound of a · x + b."""
+        """Return True where x is finite and y is not within `times` the rounding bound of a · x + b.
+
+        Other parameters are as in `explains`.
+        """
         with np.errstate(all="ignore"):
             right = self.apply(x)
             explained = np.abs(y - right) <= times * self.allow(x, right, dtype, level)

@@ -147,6 +147,10 @@ class _Iterated(NamedTuple):
         return every._replace(exact=exact.exact)
 
     def _find_within(self, factors: _Factors, slack: Floats) -> FittedMatrix | None:
+        """Return the matrix with the numbers of iterations whose 1 / σ is in `factors` and leads to y; or None.
+
+        `slack` bounds the error of each y.
+        """
         matrix, last = _lay(self.x, self.axis), 0
         near = []
         for count, sigma in iterate(matrix, self.start):
@@ -181,7 +185,7 @@ def _lay(x: Floats, axis: int) -> Floats:
 def _divide(x: Floats, axis: int, start: Start | None = None, steps: int = 0) -> Floats:
     """Return x / σ, where σ is the largest singular value of x as a matrix with rows along an axis.
 
-    With a start and steps above 0, σ is estimated by this number of power iterations.
+    With a start vector and `steps` above 0, σ is the estimate after this number of power iterations.
     """
     request = Request(OF_MATRICES, rows=(axis,), dtype="float64")
     if start is not None and steps:

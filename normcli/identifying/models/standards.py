@@ -80,9 +80,9 @@ class Standard:
         return self.measured or int(self.values.shape[1])
 
     def pick(self, places: NDArray[np.intp]) -> Standard:
-        """Return single values as groups of one, each with the statistics of its whole group.
+        """Return single values as groups of one value, each with the statistics of its whole group.
 
-        `places` are flat indices into the rows.
+        `places` are the values' indices in the flattened rows.
         """
         groups, (rows, values) = (
             places // self.values.shape[1],

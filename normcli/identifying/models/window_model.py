@@ -233,7 +233,14 @@ class _Seen(NamedTuple):
 def _look(x: Floats, y: Floats, slack: Floats, squares: Floats) -> _Seen | None:
     """Return the divisors x / y, with the windows' sums of squares; None if no exponent is possible.
 
-    None is returned if signs of x and y differ, or if y is larger than |x| + 2 · slack where x or the sum is 0.
+    None is returned if signs of x and y differ, or if |y| is above |x| + 2 · slack where x or the sum is 0.
+
+    Parameters
+    ----------
+    x, y, slack : ndarray
+        Input, output, and the bound on the error of each y, of one shape.
+    squares : ndarray
+        The sum of squares over the window of each value.
     """
     usable = (np.abs(y) > 2.0 * slack) & (x != 0.0) & (squares > 0.0)
     if np.any(np.abs(y[~usable]) > 2.0 * slack[~usable] + np.abs(x[~usable])):

@@ -103,7 +103,8 @@ def list_cases(
     """Yield each hypothesis without gamma and beta, and the sets of axes along which these may vary.
 
     Each grid is combined with each divisor that is a root of variance or mean square. Nothing if x has infinity
-    or NaN; grids for which y does not show more numbers than gamma and beta have are left out.
+    or NaN; grids for which y does not show more numbers than gamma and beta have are left out. Parameters are
+    as in `estimate`.
     """
     for grid, divisor in itertools.product(grids, MOMENTS):  # any other differs by a scale and a shift
         every = [axes for axes in _choose_parameter_axes(grid, most) if any(list_betas(grid, axes, divisor))]
@@ -130,6 +131,17 @@ def _estimate_along(
     """Return the hypotheses that reproduce y with gamma and beta along some axes, without beta if possible.
 
     Hypotheses with arithmetic in half precision are returned only if there are no others; empty if none fits.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        The axes along which gamma and beta vary.
+    plain : Hypothesis
+        The hypothesis without gamma and beta.
+    x, y : ndarray
+        Input and output, of one shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
     """
     rough: list[Estimated] = []
     for shifts in list_betas(plain.sample.grid, axes, plain.sample.standard.divisor):
@@ -174,7 +186,10 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
 
 
 def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
-    """Whether gamma and beta fit with some likely eps: no finite y is off by more than `most`."""
+    """Whether gamma and beta fit with some likely eps: no finite y is off by more than `most`.
+
+    `plain` is the hypothesis without gamma and beta.
+    """
     least = float(np.square(plain.sample.standard.size.min(initial=math.inf)))
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
     counted = np.isfinite(target.y)

@@ -140,7 +140,8 @@ def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
 def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
     """Return log2 of the largest error of a group, averaged over groups.
 
-    Errors are those of lines fitted from `values` to y, in units of `fit.allowed`; below 1, they count 0.
+    Lines along the target's axes are fitted from `values` to y; the errors are in units of `fit.allowed`, and
+    count 0 below 1. `grid` has the groups.
     """
     lines = target.fit(values)
     off = np.fmax.reduce(take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed), axis=1)

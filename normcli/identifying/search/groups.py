@@ -123,6 +123,7 @@ _SMALL = 64
 
 
 def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -> NDArray[Any]:
+    """Return the rows of `take_groups`; of a mapped tensor, only the chosen groups are read."""
     view = values.reshape(grid.split_shape(values.shape))
     if view.shape != grid.view_shape:
         view = np.broadcast_to(fetch(view), grid.view_shape)
@@ -139,7 +140,7 @@ def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -
 
 
 def locate_value(grid: Grid, chosen: NDArray[np.intp], row: int, column: int) -> tuple[int, ...]:
-    """Return the index in the tensor of a value, given its row and column in `take_groups(…, chosen)`."""
+    """Return the index in the tensor of the value at a row and column of `take_groups(grid, …, chosen)`."""
     return tuple(int(i[0]) for i in grid.locate_values(chosen[[row]], np.array([column])))
 
 

@@ -240,9 +240,9 @@ class Match(NamedTuple):
 
     @property
     def is_rough(self) -> bool:
-        """Whether y matches only for a kernel with sums in half precision, or with errors in means or lengths.
+        """Whether only a kernel with sums in half precision, or with large errors in means or lengths, makes y.
 
-        Errors count if less than 10 % of the values are exact; False with `rounds_length`.
+        The errors count if less than 10 % of the values are exact. False with `rounds_length`.
         """
         if self.rounds_length:
             return False
@@ -273,7 +273,7 @@ class Match(NamedTuple):
 
 
 def rank_matches(matches: Iterable[Match]) -> list[Match]:
-    """Return matches, the best first: usual eps, then more exact values, then the commoner norm."""
+    """Return matches, the best first: a usual eps counts first, then exact values, then default options."""
     matches = list(matches)
     most = max((match.equal for match in matches), default=1.0)
 

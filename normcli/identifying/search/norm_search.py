@@ -15,7 +15,7 @@ from normcli.identifying.search.affine_estimate import estimate
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import BY_LUCK, Match, rank_matches
 from normcli.identifying.search.match_names import try_plan
-from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, Samples, list_grids
+from normcli.identifying.search.samples import FEW_VALUES, FEWEST_VALUES, MOST_VALUES, Samples, list_grids
 from normcli.identifying.search.screen import ON_ANY_LINE
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.plan import make_plan
@@ -129,11 +129,17 @@ class Search:
 
         If `doubtful_too`, the 256 best of the others have matches too.
         """
-        fitted = [one for pair in self._candidates for one in self.samples.fit(*pair, level)]
+        fitted: list[Hypothesis] = []
+        left = []
+        for pair in self._candidates:
+            bounds = self.samples.bound(*pair, level)
+            fitted += self.samples.fit(*pair, bounds)
+            if bounds is None or np.any(bounds[0] > 0.0):  # else y shows no divisor, at looser levels neither
+                left.append(pair)
+        self._candidates = left
         doubtful = [hypothesis for hypothesis in fitted if not hypothesis.model.is_likely]
         doubtful.sort(key=lambda one: (one.model.is_odd, -one.model.bits))  # plausible eps, then most evidence
-        left = doubtful[:_MOST_DOUBTFUL] if doubtful_too else []
-        kept = set(map(id, left))
+        kept = set(map(id, doubtful[:_MOST_DOUBTFUL] if doubtful_too else ()))
         for hypothesis in fitted:
             if hypothesis.model.is_likely or id(hypothesis) in kept:
                 yield from self.samples.describe(hypothesis, level)
@@ -171,15 +177,21 @@ class Search:
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield each sample and affine step that may lead to y, as a few groups show at the loosest level."""
-        steps = self.samples.steps
+        steps, loosest = self.samples.steps, self.samples.levels[-1]
         for grid in self.samples.grids:
             shown = grid.group_size > ON_ANY_LINE
             possible = self.samples.screen.find_possible(grid, steps) if shown else steps
-            for few in self.samples.take_samples(grid, FEW_VALUES) if possible else ():
-                left = [step for step in possible if self.samples.bound(few, step, self.samples.levels[-1])]
-                sample = self.samples.take_some(grid, MOST_VALUES, few.standard.divisor) if left else None
+            left = dict.fromkeys(self.samples.standards if possible else (), possible)
+            is_small = possible and grid.group_size <= FEW_VALUES  # or groups of each step take room
+            for few in self.samples.take_samples(grid, FEWEST_VALUES, [*left]) if is_small else ():
+                left[few.standard.divisor] = self.samples.keep_possible(few, possible, loosest)
+            divisors = [divisor for divisor, some in left.items() if some]
+            for few in self.samples.take_samples(grid, FEW_VALUES, divisors) if divisors else ():
+                divisor = few.standard.divisor
+                some = [step for step in left[divisor] if self.samples.bound(few, step, loosest)]
+                sample = self.samples.take_some(grid, MOST_VALUES, divisor) if some else None
                 if sample is not None:
-                    yield from ((sample, step) for step in left)
+                    yield from ((sample, step) for step in some)
 
     def _find_windows(self, level: Level) -> list[Match]:
         """Return matches of the windows of local response normalization that fit the first part of y."""

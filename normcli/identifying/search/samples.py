@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps, is_half, is_long_integer
-from normcli.identifying.models.error_bounds import Level, bound_factors, list_levels, measure_noise
+from normcli.identifying.models.error_bounds import (
+    Level,
+    bound_factors,
+    have_factors,
+    list_levels,
+    measure_noise,
+)
 from normcli.identifying.models.evidence import fit_models
 from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize, standardize_roughly
 from normcli.identifying.models.weight import count_fine
@@ -48,8 +55,8 @@ KEPT_VALUES = 1 << 20
 LARGEST_GROUP = 1 << 22
 """Hypotheses with larger groups are left out."""
 
-FEW_VALUES = 1 << 12
-"""The most values, about, that a hypothesis is tried on first."""
+FEWEST_VALUES, FEW_VALUES = 1 << 9, 1 << 12
+"""The most values, about, that a hypothesis is tried on first, and then."""
 
 
 _LEAST_RANK = 3
@@ -93,13 +100,13 @@ class Samples:
         own = None if scope.norm is None else NORMS[scope.norm].divisor
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
 
-    def take_samples(self, grid: Grid, most: int) -> Iterator[Sample]:
+    def take_samples(self, grid: Grid, most: int, divisors: Sequence[Divisor]) -> Iterator[Sample]:
         """Yield a sample for each divisor: some groups, of about `most` values in all.
 
         Groups are standardized in plain float64 arithmetic. Nothing if no chosen group is finite.
         """
         chosen = choose_groups(grid.group_count, most // grid.group_size)
-        return self._take_each(grid, chosen, self.standards, self._standardize_roughly)
+        return self._take_each(grid, chosen, divisors, self._standardize_roughly)
 
     def take_some(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
         """Return a sample of some groups, of about `most` values in all; None if no chosen group is finite."""
@@ -115,7 +122,8 @@ class Samples:
     ) -> Iterator[Sample]:
         """Yield a sample for each divisor, of the groups with the indices `chosen`; nothing if none is finite.
 
-        Groups that are not finite are in the sample's `undefined`. `standardize` is called for both parts.
+        Groups that are not finite are in the sample's `undefined`. `standardize` takes the grid, indices of
+        groups, their values and a divisor, and is called for finite and other groups.
         """
         rows, actual = take_groups(grid, self.x, chosen), widen(take_groups(grid, self.y, chosen))
         usable = self._find_usable(rows)
@@ -138,9 +146,18 @@ class Samples:
     def _standardize(
         self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
     ) -> Standard:
-        """Return the standardized groups `rows` with the indices `chosen`, from the cache if they are in it.
+        """Return standardized groups, from the cache if they are in it.
 
         Otherwise they are put into the cache, as long as there is room (2²⁰ values).
+
+        Parameters
+        ----------
+        grid : Grid
+        chosen : ndarray of int
+            The indices of the groups.
+        rows : ndarray, shape (groups, group_size)
+            The values of the groups.
+        divisor : Divisor
         """
         omits_nan = not np.isnan(rows).any() or self._omits_nan
         key = grid, chosen.tobytes(), divisor, omits_nan
@@ -155,7 +172,10 @@ class Samples:
     def _standardize_roughly(
         self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
     ) -> Standard:
-        """Return groups standardized in plain float64 arithmetic; exactly if they have NaN."""
+        """Return groups standardized in plain float64 arithmetic, or exactly if they have NaN.
+
+        Parameters are as in `_standardize`.
+        """
         if np.isnan(rows).any():
             return self._standardize(grid, chosen, rows, divisor)
         return standardize_roughly(rows if is_long_integer(rows.dtype) else widen(rows), divisor)
@@ -232,13 +252,21 @@ class Samples:
         return placed.allow(actual, self.scope.dtype, level)
 
     def tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
-        """Return the bound on the error of each sampled value of y at a level, with the model's lowest eps."""
+        """Return the bound on the error of each sampled y, with the precision of a level and the lowest eps."""
         sample, eps = hypothesis.sample, hypothesis.model.low
         placed, noise = sample.place(hypothesis.affine), measure_noise(sample.standard, level)
         with np.errstate(all="ignore"):
             before = noise.limit(hypothesis.measure_factors(eps), hypothesis.standardize(eps))
             scaled = before if placed.scale is None else before * np.abs(placed.scale)
         return self.allow(sample, placed, level) + scaled
+
+    def keep_possible(self, sample: Sample, steps: Sequence[AffineStep], level: Level) -> list[AffineStep]:
+        """Return the affine steps with which every finite group of a sample has a factor of its own."""
+        undone = zip(*(self._undo(sample, step, level) for step in steps), strict=True)
+        targets, slack = (np.stack(np.broadcast_arrays(*parts)) for parts in undone)
+        with np.errstate(all="ignore"):
+            possible = have_factors(sample.standard, targets, slack, measure_noise(sample.standard, level))
+        return list(itertools.compress(steps, possible))
 
     def bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
         """Return the least and the largest factor of x̂ in each group with which the affine step leads to y.
@@ -248,10 +276,9 @@ class Samples:
         """
         if sample.undefined is not None and self.find_wrong(sample.undefined, affine).any():
             return None
-        standard, (targets, slack) = sample.standard, self._undo(sample, affine, level)
-        if (missing := standard.missing) is not None:
-            targets, slack = np.where(missing, 0.0, targets), np.where(missing, np.inf, slack)
-        return bound_factors(standard, targets, slack, measure_noise(standard, level))
+        return bound_factors(
+            sample.standard, *self._undo(sample, affine, level), measure_noise(sample.standard, level)
+        )
 
     def _undo(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats]:
         """Return y with an affine step undone, and the bound on the error of each value.
@@ -266,25 +293,24 @@ class Samples:
             return self._undone[key][1]
         placed = sample.place(affine)
         undone = placed.undo(sample.actual, self.allow(sample, placed, level), np.zeros(1))
+        if (missing := sample.standard.missing) is not None:
+            undone = np.where(missing, 0.0, undone[0]), np.where(missing, np.inf, undone[1])
         if is_kept:
             self._undone[key] = affine, undone
         return undone
 
-    def fit(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Hypothesis]:
-        """Yield the hypotheses whose eps, ddof or p agree with the factors of all groups of a sample.
-
-        Nothing if some group has no factor (see `bound`).
-        """
-        bounds = self.bound(sample, affine, level)
-        if bounds is None:
-            return
-        fine = self.count_fine(sample.standard, bounds)
-        for model in fit_models(sample.standard, *bounds):
-            yield Hypothesis(sample, affine, model._replace(fine=fine))
+    def fit(
+        self, sample: Sample, affine: AffineStep, bounds: tuple[Floats, Floats] | None
+    ) -> Iterator[Hypothesis]:
+        """Yield the hypotheses whose eps, ddof or p agree with all groups, given the result of `bound`."""
+        if bounds is not None:
+            fine = self.count_fine(sample.standard, bounds)
+            for model in fit_models(sample.standard, *bounds):
+                yield Hypothesis(sample, affine, model._replace(fine=fine))
 
     def match(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
         """Yield the matches of the hypotheses that `fit` yields, if their evidence is enough."""
-        for hypothesis in self.fit(sample, affine, level):
+        for hypothesis in self.fit(sample, affine, self.bound(sample, affine, level)):
             if hypothesis.model.is_likely:
                 yield from self.describe(hypothesis, level)
 

@@ -81,7 +81,13 @@ def lie_on_lines(x: Floats, y: Floats, steps: Sequence[tuple[AffineStep, Floats]
 def _undo(y: Floats, step: AffineStep, slack: Floats, before: Floats) -> tuple[Floats, Floats]:
     """Return y with an affine step undone, which is x̂, and the bound on the error of each value.
 
-    `slack` bounds the step's own error, `before` the error of an x̂ of size 1.
+    Parameters
+    ----------
+    y : ndarray, shape (values,)
+    step : AffineStep
+        The step, with scale and shift at these values.
+    slack, before : ndarray, shape (values,)
+        The bound on the step's own error, and on the error of an x̂ of size 1.
     """
     targets, _ = step.undo(y, slack, before)
     return step.undo(y, slack, before * (1.0 + np.abs(targets)))
@@ -148,17 +154,18 @@ class Screen:
         margin: float = 1.0,
         offset: float = 0.0,
     ) -> list[AffineStep]:
-        """Return the steps that some values of one group leave possible.
+        """Return the steps that, undone, leave some values of one group on a line a · x + b, within bounds.
 
         Parameters
         ----------
         steps : sequence of AffineStep
+            The affine steps to test.
         index : tuple of ndarray of int
             The index of the values in the tensor, an array for each axis.
         margin : float
             The factor on all bounds.
         offset : float
-            The least |mean| / deviation to count on.
+            The least |mean| / deviation of the group that bounds of errors allow for.
         """
         if not steps:
             return []

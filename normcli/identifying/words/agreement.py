@@ -201,13 +201,23 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
     """Return certain matches of another eps or ddof that fit y with fewer roundings than the plan's.
 
     Empty if the plan's eps and ddof fit with as few, or up to 2 levels later, and if no others fit.
+
+    Parameters
+    ----------
+    plan : Plan
+    samples : Samples
+        The input and the actual tensor.
+    sample : Sample
+        The groups to compare.
+    step : AffineStep
+        The given gamma and beta.
     """
     first = math.inf
     found: list[Match] = []
     for number, level in enumerate(samples.levels):
         if level.precision != samples.levels[0].precision:
             break
-        fitted = samples.fit(sample, step, level)
+        fitted = samples.fit(sample, step, samples.bound(sample, step, level))
         fitting = list(itertools.takewhile(lambda one: one.model.p is None, fitted))  # lengths come last
         if any(_holds(hypothesis.model, plan) for hypothesis in fitting):
             return []

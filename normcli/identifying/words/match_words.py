@@ -57,7 +57,7 @@ def format_match(match: Match, asked: Question, layout: Layout) -> str:
 
 
 def list_clauses(match: Match, asked: Question, layout: Layout) -> Iterator[str]:
-    """Yield the options of a match as clauses such as `eps 1e-05`, those that say most first."""
+    """Yield the options of a match as clauses such as `eps 1e-05`: groups, window, p, eps, then others."""
     if match.groups is not None:
         interleaved = "" if match.group_order == GroupOrder.CONTIGUOUS else f"{match.group_order} "
         yield format_count(match.groups, f"{interleaved}group")
@@ -82,7 +82,7 @@ def list_clauses(match: Match, asked: Question, layout: Layout) -> Iterator[str]
 
 
 def list_unused(way: str, asked: Question) -> list[str]:
-    """Return those of `gamma` and `beta` that were given, but that a way of the affine step does not use."""
+    """Return the names `gamma` and `beta` of given parameters that a way of the affine step does not use."""
     return [name for name in ("gamma", "beta") if getattr(asked, name) is not None and name not in WAYS[way]]
 
 

@@ -130,6 +130,7 @@ _BEFORE, _BEFORE_PLACE = 4, 2
 
 
 def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
+    """Return the diagnosis of the first answer there is: a reason, match, claim, map, doubt, or nothing."""
     claims, size = found.claims, found.question.x.size
     if found.reason is not None:
         reason, evidence = split_reason(found.reason)
@@ -213,7 +214,7 @@ def _diagnose_match(found: Identification, layout: Layout) -> Diagnosis:
 
 
 def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
-    """Return the diagnosis of a norm that fits with too little evidence, an odd eps, or only nearly."""
+    """Return the diagnosis of a norm that fits only nearly, with little evidence, or with an unusual eps."""
     first, asked = found.doubtful[0], found.question
     dtype, clauses = choose_counting_dtype(asked.y.dtype), [*list_clauses(first, asked, layout)]
     title = format_title(first, layout)

@@ -193,7 +193,7 @@ def _name_axes(word: str, there: Sequence[int], here: Sequence[int], layout: Lay
 
 
 def _compare_numbers(plan: Plan, match: Match) -> Iterator[OtherChoice]:
-    """Yield the differences of eps, p, ddof, the window's constants and the power iterations."""
+    """Yield the differences of a match from a plan in eps, p, ddof, a window's constants, power iterations."""
     spec, window = plan.spec, match.window
     if match.takes_eps and spec.eps is not None:
         yield from _compare_eps(spec.eps, spec.eps_mode, match)
@@ -217,6 +217,7 @@ def _compare_numbers(plan: Plan, match: Match) -> Iterator[OtherChoice]:
 
 
 def _compare_eps(eps: float, mode: EpsMode | None, match: Match) -> Iterator[OtherChoice]:
+    """Yield the difference of a match from a requested eps and its place; nothing if both fit the match."""
     low, high = match.eps_range
     is_off = not low * (1.0 - _ABOUT) <= eps <= high * (1.0 + _ABOUT)
     moved = match.eps_mode != mode and match.eps_mode is not None and low > 0.0
@@ -236,7 +237,7 @@ def _compare_eps(eps: float, mode: EpsMode | None, match: Match) -> Iterator[Oth
 
 
 def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[OtherChoice]:
-    """Yield the differences in the way that gamma and beta entered, and in the order of y's axes."""
+    """Yield the differences of a match from a plan in gamma and beta, and in the order of y's axes."""
     adds_one, way = plan.spec.gamma_offset == 1, match.affine
     unused = list_unused(way, asked)
     if way == ESTIMATED:

@@ -12,10 +12,10 @@ from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rounding
+from normcli.identifying.gated_norm import find_exact_eps
 from normcli.identifying.identify import identify
 from normcli.identifying.question import MOST_WORDS, Diagnosis, Kind, Question, add_clauses, count_words
 from normcli.identifying.search.affine_step import ESTIMATED
-from normcli.identifying.usual_norm import find_exact_eps
 from normcli.identifying.words.agreement import diagnose_casts, diagnose_closer_convention
 from normcli.identifying.words.map_words import tell_sigma
 from normcli.identifying.words.match_words import choose_others, list_exactness
@@ -93,7 +93,10 @@ _ROUNDED_HALVES = 4.0
 
 
 def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any]) -> bool:
-    """Whether y is the norm's result up to roundings to half precision; False without running statistics."""
+    """Whether y is the norm's result up to roundings to half precision; False without running statistics.
+
+    `values` and `actual` are the input and y; `half` is the half precision.
+    """
     if subject.inputs.given is None:
         return False
     found = check(subject.plan, values, {NORMALIZED: actual}, subject.inputs).comparisons[NORMALIZED]
@@ -103,6 +106,7 @@ def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], ac
 def _diagnose(
     subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], checked: Checked
 ) -> Diagnosis | None:
+    """Return the diagnosis of `diagnose_actual`, for an actual tensor in the dtype in which it is judged."""
     plan, inputs, _ = subject
     gate = inputs.gate
     if gate is None:
@@ -181,8 +185,8 @@ _MORE_ROUNDINGS = 4.0
 def suggest_option(found: Comparison) -> str | None:
     """Return the option with the smallest tolerance at which an array passes, such as `--atol 0.0013`.
 
-    It is `--max-ulp` if that is the tolerance in use, else the one of `--rtol` and `--atol` that grows less.
-    None if the array passes already, or no such tolerance is finite.
+    It is `--max-ulp` if distances are judged in ulp, else `--rtol` or `--atol`, whichever grows by less. None
+    if the array passes already, or if no finite tolerance is enough.
     """
     smallest, limits = found.smallest, found.tolerance
     if smallest is None or found.ok:

@@ -169,6 +169,10 @@ def _list_candidates(found: Identification) -> Iterator[_Candidate]:
 
 
 def _spread_eps(question: Question, match: Match, computation: Computation | None) -> Iterator[_Candidate]:
+    """Yield the candidates of a match, with its eps and the smallest and largest usual eps that fit.
+
+    Nothing for norms with windows or matrices. `computation` is the algorithm, or None for the exact result.
+    """
     if match.window is not None or match.rows is not None:
         return
     request = Request(

@@ -93,7 +93,7 @@ class Factor(NamedTuple):
 
 
 class Activation(enum.StrEnum):
-    """The function that a gate is passed through before it multiplies; the first is the usual one."""
+    """The function act through which a gate z goes before it multiplies; SILU is the default."""
 
     SILU = "silu"
     SIGMOID = "sigmoid"
@@ -149,7 +149,7 @@ class Activation(enum.StrEnum):
         return slope._replace(error=np.where(z == 0.0, 0.0, slope.error))
 
     def _bend(self, z: Floats) -> tuple[Pair, Pair]:
-        """Return t(z) and t′(z) of the σ(t) that an activation is made of; gelu-tanh takes z of up to ±10⁴."""
+        """Return t(z) and t′(z), where σ(t) is in the activation; for gelu-tanh, z is cut to ±10⁴."""
         one = _widen(np.ones_like(z))
         if self is not Activation.GELU_TANH:
             scale = 2.0 if self is Activation.TANH else 1.0

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 CHUNK = 1 << 15
-"""Values that one call works on: of fewer, the calls take too long."""
+"""The most values that one call works on: with fewer, calls take longer than the arithmetic."""
 
 
 class Parameters(NamedTuple):
@@ -157,7 +157,7 @@ _LONG_LINE = 256
 """In lines of this length and more, NumPy's buffer is made small: it copies broadcast operands otherwise."""
 
 _TOGETHER = 1 << 12
-"""Values that are calculated again in one call: some thirty float64 arrays of so many."""
+"""Values that are calculated again in one call: some thirty float64 arrays of that many are made."""
 
 
 def _apply_by_chunks(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp]:
@@ -256,10 +256,10 @@ def _leave_unusual(elements: Elements) -> Elements:
 
 
 def apply_usual(elements: Elements, out: NDArray[Any]) -> Selected | None:
-    """Write results, rounded once; return an array that is True where one is undecided or NaN, or None.
+    """Write results to `out`, rounded once; return an array that is True where one is undecided or NaN.
 
     Results of float64 are calculated in pairs, of shorter floats in doubles, with bounds of their errors. None
-    means that every result is decided and not NaN.
+    is returned if every result is decided and not NaN.
     """
     x, low = widen_exactly(elements.x)
     elements = elements._replace(x=x, low=low)
@@ -340,7 +340,7 @@ def _multiply_doubles(value: Floats, error: Any, elements: Elements) -> tuple[Pa
 
 
 def _find_off(elements: Elements) -> Any:
-    """Return an upper bound of the errors of results that come from the mean's error."""
+    """Return an upper bound of the part of results' errors that the error of the mean causes."""
     _, mean, divisor, gamma, _, low, *_ = elements
     if mean is None:
         return 0.0
@@ -351,7 +351,7 @@ def _find_off(elements: Elements) -> Any:
 
 
 def _leave_far(values: Floats, quotients: Floats) -> Floats:
-    """Return quotients, with NaN for those too small or too large, except a 0 that comes of a value of 0."""
+    """Return quotients with NaN for those beyond 2^±600, except where a value and its quotient are 0."""
     sizes = np.abs(quotients)
     if np.max(sizes, initial=0.0) <= _LARGEST and not (sizes < _LEAST).any():
         return quotients

@@ -22,7 +22,7 @@ class Upstream(NamedTuple):
     Parameters
     ----------
     low : ndarray
-        What is added to the rounded product.
+        The number added to the rounded product.
     error : ndarray
         An upper bound of the error of their sum.
     gate : Gated
@@ -65,7 +65,7 @@ class GradientRows(NamedTuple):
 
     @property
     def gradients(self) -> Pair:
-        """The derivative of the loss with respect to x̂, without a gamma that is one for the whole group."""
+        """The derivative of the loss with respect to x̂; a gamma that a whole group shares is left out."""
         dy = self.gated
         if self.gamma is None:
             return dy
@@ -93,6 +93,10 @@ class GradientRows(NamedTuple):
     def map(self, function: Any) -> GradientRows:
         """Return the rows with a function (an index, a reshape) applied to each array."""
         return map_arrays(self, function)
+
+    def take(self, row: int, columns: Any = slice(None)) -> GradientRows:
+        """Return some values of one row, along one axis; all of them by default."""
+        return self.map(lambda a: np.broadcast_to(a, self.dy.shape)[row, columns])
 
     def leave_gradients_out(self, chosen: Selected) -> GradientRows:
         """Return the rows with a dy of 0 where `chosen`, which broadcasts against them, is True."""

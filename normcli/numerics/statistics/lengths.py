@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +74,7 @@ class Powers(LeafRecords):
     extreme : ndarray of bool
         For p = 1, whether a pair does not hold the sum; else False.
     count : ndarray
-        How many values count.
+        The number of values that count.
     """
 
     unit: Floats
@@ -137,7 +136,7 @@ class Lengths:
         return solution
 
     def _settle(self, shown: Floats) -> None:
-        """Calculate those lengths again, in `shown`, whose errors leave open which double is the nearest."""
+        """Calculate again, exactly, the lengths whose rounding is not decided, and write them to `shown`."""
         value, own = take_exponents(self.length)
         decided = is_decided(value, own, self.error, PRECISIONS["float64"]) | ~np.isfinite(shown)
         for group in np.flatnonzero(~decided & (self.length.hi != 0.0)).tolist():
@@ -201,7 +200,7 @@ def _is_usable(unit: Floats) -> Selected:
 
 
 def _sum_powers(size: Pair, result: Powers, p: float) -> None:
-    """Write Σ(|x| / unit)ᵖ of rows."""
+    """Write Σ(|x| / unit)ᵖ of each row of `size` to `result`, whose `unit` is known."""
     leaves, n = size.hi.shape
     for rows in cut_rows(leaves, n, _CHUNK):
         unit = np.where(_is_usable(result.unit[rows]), result.unit[rows], 1.0)
@@ -249,9 +248,9 @@ def merge_powers(leaves: Powers, count: Any, read: Read, *, p: float) -> Lengths
     `count` is the number of values that count, in all groups or in each; `read` takes the number of a group and
     yields its values that count, piece by piece.
     """
-    folded, recall = fold_powers(leaves, p), None
-    if p == 1.0 or has_powers(p):  # pairs may not be all of a length
-        recall = partial(_find_again, read, p)
+    folded = fold_powers(leaves, p)
+    loses = p == 1.0 or has_powers(p)  # pairs may not be all of a length
+    recall = (lambda group, bits: find_to_bits(read(group), p, bits)) if loses else None
     if p in (0.0, 1.0):
         lo = np.where(np.isfinite(folded.hi), folded.lo, 0.0)
         length = Pair(np.where(folded.extreme, 1.0, folded.hi), lo)  # any number in the place of unknown ones
@@ -274,12 +273,11 @@ def merge_powers(leaves: Powers, count: Any, read: Read, *, p: float) -> Lengths
     return Lengths(count, found, error, recall)
 
 
-def _find_again(read: Read, p: float, group: int, bits: int) -> Fraction:
-    return find_to_bits(read(group), p, bits)
-
-
 def find_length_of_all(values: Floats, p: float) -> float:
-    """Return the length of some finite values, for p > 0; from groups' lengths, that of all their values."""
+    """Return the ℓp length of some finite values, for p > 0.
+
+    If the values are lengths of groups, it is the length of all values of the groups together.
+    """
     width = min(values.size, MAX_LEAF)
     rows = np.pad(values, (0, -values.size % width)).reshape(-1, width)
     leaves = measure_powers(rows, Workspace(), p=p).reshape((1, -1))

@@ -177,7 +177,7 @@ class RankSearch:
 
     @property
     def passes(self) -> int:
-        """How often all values have to be added: once for each digit."""
+        """The number of times that all values have to be added: once for each digit."""
         return -(-self._size // self._digit)
 
     @property

@@ -75,7 +75,7 @@ class Leaves(LeafRecords):
         Whether the values differ so much in magnitude that these doubles cannot hold the sums, or their
         squares may over- or underflow: then they have to be summed in another way.
     count : ndarray
-        How many values count.
+        The number of values that count.
     """
 
     sum_0: Floats
@@ -182,7 +182,7 @@ def fold_leaves(leaves: Leaves) -> Leaves:
 
 
 def _add_up(numbers: Sequence[Floats]) -> Distilled:
-    """Add numbers, each a sum of doubles, along the last axis."""
+    """Add numbers along the last axis; each is a sum of doubles, of which each array has one."""
     size, left = len(numbers), np.zeros(numbers[0].shape[:-1], np.bool_)
     while (n := numbers[0].shape[-1]) > 1:
         half = n // 2

@@ -58,6 +58,11 @@ def explain(
     Statistics are taken from the group's result. Sums are exact fractions; in a group of more than
     `MOST_TERMS` values they are calculated from the statistics.
 
+    Raises
+    ------
+    DataError
+        If the tensor's file has changed since it was opened, or σ of a given u and v is negative.
+
     Examples
     --------
     >>> import numpy as np

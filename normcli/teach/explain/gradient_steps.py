@@ -73,7 +73,7 @@ class BackwardSteps(StepList):
     _by_product: dict[str, Constant]  # the derivative with respect to the product of a gate and a value
 
     def build(self) -> tuple[StoryStep, ...]:
-        """Return all steps."""
+        """Return the steps of the whole group, then those of each value that the story shows."""
         self._introduce()
         self._by_product = {}
         ready, outcomes = False, self.group.outcomes
@@ -146,7 +146,10 @@ class BackwardSteps(StepList):
     # -- back from the divisor
 
     def _go_back(self) -> None:
-        """Add the derivative with respect to each name that the values share, from the divisor to the mean."""
+        """Add the derivatives with respect to the names that the values share, from the divisor to the mean.
+
+        They are kept in `self.links`, and their numbers in `self.numbers`.
+        """
         self.links = self.chain.link_shared(self.numbers.work_out)
         needed = self.chain.find_needed(self.links, self.numbers.work_out)
         for link in self.links:
@@ -167,7 +170,7 @@ class BackwardSteps(StepList):
             self.numbers.shared[name_slope(link.name)] = found
 
     def _lead_to_norm(self, outcome: Outcome) -> None:
-        """Add the derivatives with respect to a value's names between x and y: the result before a gate, x̂."""
+        """Add the derivatives with respect to x̂ and the result before a gate, after the gate's own steps."""
         if outcome.gate is not None:
             self.steps += list_activation(outcome.gate, outcome)
         for name in reversed(self.chain.between):
@@ -231,7 +234,7 @@ class BackwardSteps(StepList):
     # -- numbers
 
     def _add_link(self, step: StoryStep, link: Link, own: Mapping[str, Constant] | None = None) -> Constant:
-        """Add a step, completed with a link's derivative as formula and numbers; return the exact value.
+        """Add a step with the derivative of the loss with respect to a name; return its exact value.
 
         If a number is beyond float64, the step says so instead, and `NoNumberError` is raised.
 
@@ -240,7 +243,7 @@ class BackwardSteps(StepList):
         step : StoryStep
             The step without formula.
         link : Link
-            A link whose formula is not None.
+            The derivative; its formula is not None.
         own : mapping of str to Constant, optional
             The numbers of one value by name; without it, the derivative is one that all values share.
         """
@@ -263,7 +266,7 @@ class BackwardSteps(StepList):
     def _find_between(self, own: Mapping[str, Constant], name: str = "x") -> dict[str, Constant]:
         """Return the numbers of a value's names between x and y, and of derivatives with respect to them.
 
-        With a name among these, only the derivatives with respect to later names are returned.
+        If `name` is one of these names, only the derivatives with respect to later ones are returned.
         """
         found: dict[str, Constant] = {}
         for each in reversed(self.chain.between):
@@ -276,7 +279,7 @@ class BackwardSteps(StepList):
 
     @functools.cached_property
     def _symbols(self) -> Mapping[str, Symbol]:
-        """The symbols of all names, and of the derivatives with respect to them, in formulas."""
+        """Name → its symbol in formulas, for all names and for the derivatives with respect to them."""
         symbols = dict(SYMBOLS)
         if self.spec.p is not None:
             symbols |= dict.fromkeys(("‖x‖", "norm"), name_length(self.spec.p))

@@ -177,7 +177,10 @@ class StatisticSteps(MatrixSteps):
         return self._add(step, Quotient(total, Difference(self.n, Constant(ddof))), value=square)
 
     def _add_squares(self, known: Expression, centre: Constant | None = None) -> Constant | None:
-        """Add the sum of squared deviations from a centre (None: from 0)."""
+        """Add the sum of squared deviations from a centre (None: from 0); return None if it exceeds float64.
+
+        `known` is the sum as it follows from the statistics, for groups too long to add up.
+        """
         if centre is None:
             step = StoryStep("squares", "The squares, and their sum.", SYMBOLS["Σx²"])
             return self._add_sum(step, _square, known)
@@ -189,6 +192,7 @@ class StatisticSteps(MatrixSteps):
         return self._add_sum(step, lambda x: _square(Difference(x, centre)), known, value)
 
     def _find_length(self) -> Constant:
+        """Add the steps to an ℓp length and to the divisor, and return the divisor."""
         p, length = self.spec.p, self.group.statistics["norm"]
         assert p is not None
         symbol, known = name_length(p), Constant(length)
@@ -243,7 +247,7 @@ class StatisticSteps(MatrixSteps):
     # -- eps and the root
 
     def _add_root(self, square: Constant | None, of_square: Symbol, of_root: Symbol, root: float) -> Constant:
-        """Add eps and the root, in their order.
+        """Add eps and the root, in the order of the norm, and return the divisor.
 
         Parameters
         ----------
@@ -286,7 +290,10 @@ class StatisticSteps(MatrixSteps):
         return join_eps(self.spec.eps_mode, size, Constant(self.spec.eps or 0.0))
 
     def replace_zero(self, divisor: Constant) -> Constant:
-        """Return the divisor; where it is 0, or a convention takes it for 0, add a step and return 1."""
+        """Return the divisor; 1 if it is 0, or a convention takes it for 0, after a step that says so.
+
+        If values over it are NaN or infinite, the step says that, and `NoNumberError` is raised.
+        """
         small = None if self.running else self._find_how_small()
         if divisor.value != 0 and small is None:
             return divisor

@@ -233,7 +233,15 @@ class StepWriter:
         return None
 
     def _make_terms(self, make: MakeTerm, known: Expression) -> tuple[Sequence[Expression], Constant | None]:
-        """Return the terms of a sum over the group, and its total if there are too many to add up."""
+        """Return the terms of a sum over the group, and its total, which is None if they can be added up.
+
+        Parameters
+        ----------
+        make : callable
+            Returns the term of a value.
+        known : Expression
+            The sum as it follows from the statistics, whose value is the total of more than `MOST_TERMS` terms.
+        """
         terms = self._list_terms(make)
         if len(terms) <= MOST_TERMS:
             return tuple(terms), None
@@ -245,7 +253,7 @@ class StepWriter:
         return terms, Constant(float(total), exact=False)
 
     def _round(self, value: Fraction | float, expression: Expression) -> Constant:
-        """Return a value as a number, exact if the printed numbers of an expression give its printed value."""
+        """Return a value as a number, exact if an expression of printed numbers equals the printed value."""
         number, written = float(value), evaluate(expression, read_decimals)
         is_exact = written.exact and Fraction(repr(number)) == written.number
         if is_exact and self.whole_numbers and number.is_integer() and abs(number) < MOST_WHOLE:

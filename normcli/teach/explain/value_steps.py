@@ -30,7 +30,7 @@ class StepList(StatisticSteps):
     """The steps from a group's values to its normalized ones."""
 
     def build(self) -> tuple[StoryStep, ...]:
-        """Return all steps."""
+        """Return the steps of the whole group, then those of each value that the story shows."""
         self._introduce()
         found = None
         with contextlib.suppress(NoNumberError):
@@ -93,7 +93,20 @@ class StepList(StatisticSteps):
             self._multiply(outcome, outcome.gate, y)
 
     def _round_before(self, outcome: Outcome, number: Constant, symbol: Symbol, what: str) -> Constant:
-        """Return a number, rounded to the output's dtype (with a step) if the convention rounds it."""
+        """Return a number, rounded to the output's dtype if the convention rounds before gamma and the gate.
+
+        Rounding adds a step to the story; it raises `NoNumberError` if the rounded number is not finite.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            The value that the step is about.
+        number : Constant
+        symbol : Symbol
+            The number's symbol: x̂ or y.
+        what : str
+            What comes next, for the step's sentence: `gamma` or `the gate`.
+        """
         if not self.spec.rounds_before_gamma:
             return number
         dtype = self.group.dtype
@@ -106,7 +119,10 @@ class StepList(StatisticSteps):
         return self._add_value(step, rounded, exact=True)
 
     def _scale(self, outcome: Outcome, x_hat: Constant) -> Constant:
-        """Add the step from x̂ to gamma · x̂ + beta; return its number."""
+        """Add the step from x̂ to gamma · x̂ + beta; return its number.
+
+        If gamma or beta is not finite, `NoNumberError` is raised without a step.
+        """
         if not all(map(math.isfinite, outcome.parameters.values())):
             raise NoNumberError
         dtype, offset = self.group.dtype, self.spec.gamma_offset

@@ -112,9 +112,10 @@ class Chain:
         }
 
     def link_shared(self, weigh: Callable[[Expression], Fraction]) -> list[Link]:
-        """Return the links of the names that a group's values share, from the divisor back to the mean.
+        """Return the derivatives with respect to the names that a group's values share, from divisor to mean.
 
-        `weigh` returns the number of an expression, as in `differentiate`.
+        Names that are given or constant have none. `weigh` returns the number of an expression, as in
+        `differentiate`.
         """
         links: list[Link] = []
         for place in reversed(range(len(self.shared))):
@@ -127,13 +128,33 @@ class Chain:
         return links
 
     def link_value(self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> Link:
-        """Return the link of a name of single values, `x`, `x̂`, `gamma` or `beta`, given the shared links."""
+        """Return the derivative with respect to a name of single values, such as `x`, `x̂` or `gamma`.
+
+        Parameters
+        ----------
+        name : str
+        links : sequence of Link
+            The list that `link_shared` returned; empty if no shared name depends on this one.
+        weigh : callable
+            Returns the number of an expression, as in `differentiate`.
+        """
         return self._link(name, links, weigh, of_one=True)
 
     def _link(
         self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction], *, of_one: bool = False
     ) -> Link:
-        """Return the link of a name: a sum over the definitions of a value and over later links."""
+        """Return the derivative of the loss with respect to a name, by the chain rule over all later names.
+
+        Parameters
+        ----------
+        name : str
+        links : sequence of Link
+            The derivatives with respect to the later names that a group's values share, the last name first.
+        weigh : callable
+            Returns the number of an expression, as in `differentiate`.
+        of_one : bool
+            Whether the name is of a single value, such as x; otherwise its group shares it, as the mean.
+        """
         by = {name} if of_one else {name, self.aliases.get(name, name)}
         terms: list[Expression | None] = []
         through: list[str] = []
@@ -160,7 +181,10 @@ class Chain:
         return Link(name, add(terms), tuple(through))
 
     def find_needed(self, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> set[str]:
-        """Return the names through which a value changes the loss; given statistics are not among them."""
+        """Return the names through which a value changes the loss; given statistics are not among them.
+
+        Arguments are as in `link_value`.
+        """
         through = {link.name: link.through for link in links}
         needed, new = set[str](), {*self.link_value("x", links, weigh).through}
         while new:

@@ -96,7 +96,7 @@ class FileFormat(NamedTuple):
         Whether a table's columns that are not in the tensor are written beside it.
     start : callable or None
         Takes a stream, a shape and a dtype; writes the header, and returns the array behind it, to be filled in
-        any order. None where values have no fixed places. Large files of formats with it are mapped to be read.
+        any order. None if values have no fixed places. Large files of formats with it are mapped to be read.
     """
 
     read: Callable[[BinaryIO, str, str | None, TableOptions], tuple[NDArray[Any] | FileTable, str | None]]
@@ -139,6 +139,7 @@ def _refuse_all_but_columns(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str
 
 
 def _make_delimited(delimiter: str) -> FileFormat:
+    """Return the format of text tables with a delimiter."""
     return FileFormat(
         read=lambda stream, name, key, options: read_delimited(stream, name, options, delimiter),
         write=lambda stream, saved: write_delimited(stream, saved.values, saved.names, saved.table, delimiter),
@@ -270,7 +271,13 @@ def require_holdable(suffix: str, where: str, shape: tuple[int, ...], dtype: np.
 
 
 def find_format(path: str, option: str) -> FileFormat:
-    """Return the format of a path's suffix; raise `UsageError` for a pickle and for an unknown suffix."""
+    """Return the format of a path's suffix.
+
+    Raises
+    ------
+    UsageError
+        If the suffix is that of a pickle, or unknown; the message begins with `option` and the path.
+    """
     suffix = Path(path).suffix.lower()
     if suffix in _PICKLES:
         load = f"{_PICKLES[suffix].format(path=path)}; x = x if isinstance(x, dict) else {{'x': x}}"

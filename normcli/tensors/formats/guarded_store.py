@@ -25,11 +25,11 @@ class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only wher
     """
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
-        """Return the bytes of a file, or a part of them; None if there is no such file."""
+        """Return the bytes of a file, or those in a range of zarr's; None if there is no such file."""
         return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
 
     def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Any:
-        """Return the bytes of a file, or a part of them; None if there is no such file."""
+        """Return the bytes of a file, or those in a range of zarr's; None if there is no such file."""
         make = (prototype or default_buffer_prototype()).buffer.from_bytes
         try:
             with open_regular(self.root / key, os.path.realpath(self.root)) as stream:

@@ -216,6 +216,7 @@ class Decoders(NamedTuple):
 
 
 def _make_decoders(**numbers: Any) -> Decoders:
+    """Return the two parsers; `numbers` are arguments of `JSONDecoder` on how numbers are parsed."""
     one = json.JSONDecoder(object_pairs_hook=make_object, **numbers)
     lines = json.JSONDecoder(
         object_pairs_hook=make_object,

@@ -98,7 +98,20 @@ def read_npz(stream: BinaryIO, name: str, key: str | None, *, takes_any: bool = 
 def _read_array(
     archive: zipfile.ZipFile, info: zipfile.ZipInfo, stream: BinaryIO, name: str, *, takes_complex: bool
 ) -> NDArray[Any]:
-    """Return the array of a member: read in full once, so that its checksum is verified."""
+    """Return the array of a member, which is read to its end once, so that its checksum is verified.
+
+    Parameters
+    ----------
+    archive : ZipFile
+    info : ZipInfo
+        The member.
+    stream : BinaryIO
+        The stream of the archive, to map an uncompressed array.
+    name : str
+        The array's name in messages.
+    takes_complex : bool
+        Whether complex numbers are read, too.
+    """
     with archive.open(info) as unpacked:
         member = cast("BinaryIO", unpacked)
         region = _read_header(member, info, name)
@@ -108,7 +121,7 @@ def _read_array(
             return region.read(member, name)
         if info.compress_type != zipfile.ZIP_STORED or isinstance(stream, io.BytesIO):
             return store(member, region, name)
-        while member.read(_PIECE):  # to the checksum
+        while member.read(_PIECE):  # read to the end, so that the checksum is verified
             pass
     return region._replace(offset=_find_content(stream, info) + region.offset).map(stream)
 
@@ -264,7 +277,10 @@ class Members:
         return self._get(name).shape
 
     def take_integers(self, name: str, shape: tuple[int, ...], low: int, high: int) -> Integers:
-        """Return an int64 member of a shape, whose values are from low to high, both included."""
+        """Return an int64 member of a shape, whose values are from low to high, both included.
+
+        As with all `take_…`, a member that is missing, or of another dtype, shape or range, raises `DataError`.
+        """
         values = self._take(name, np.dtype(np.int64), shape)
         self.require(name, (values >= low) & (values <= high), values, f"not from {low} to {high}")
         return values
@@ -289,7 +305,10 @@ class Members:
         return self._take_texts(name, shape)
 
     def require(self, name: str, right: Selected, values: NDArray[Any], problem: str) -> None:
-        """Raise `DataError`, with the first wrong value, unless `right` is True for all values of a member."""
+        """Raise `DataError`, with the first wrong value, unless `right` is True for all values of a member.
+
+        `problem` is the end of the message, behind the value: `not from 0 to 9`.
+        """
         if not right.all():
             self.refuse(name, f"is {values[~right].reshape(-1)[0]}, {problem}")
 
@@ -310,6 +329,7 @@ class Members:
         return array
 
     def _take_texts(self, name: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+        """Return the texts of a member of a shape, in C order; raise `DataError` for any other member."""
         array = self._get(name)
         if array.dtype.kind != "U":
             self.refuse(name, f"is {array.dtype}, and no text")

@@ -115,6 +115,11 @@ def write_named(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write tensors under their names, the widest dtypes first, so that all values are aligned.
 
     The header has the metadata `{"format": "pt"}` as from `safetensors.torch`, which some readers require.
+
+    Raises
+    ------
+    DataError
+        If the format does not have a dtype.
     """
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     widest_first = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
@@ -132,7 +137,7 @@ def _write_values(stream: BinaryIO, values: NDArray[Any], dtype: np.dtype[Any]) 
 
 
 def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Region:
-    """Write the header of a single tensor; return the place of its values in the file."""
+    """Write the header of a single tensor called `key`; return the place of its values in the file."""
     offset = _write_text(stream, {key: _describe(shape, dtype, 0)})
     return Region(dtype.newbyteorder("<"), shape, offset)
 
@@ -213,9 +218,9 @@ def find_regions(stream: BinaryIO, name: str) -> dict[str, Region | str]:
     try:
         text = stream.read(min(length, _LONGEST_HEADER))
         header: dict[str, Mapping[str, Any]] = json.loads(text, object_pairs_hook=make_object)
-    except RepeatedNameError as error:  # of which the library takes the last
+    except RepeatedNameError as error:  # the library takes the last of equal names
         raise DataError(f"{name} is damaged: its header {error}") from error
-    except ValueError:  # another file than the one that was checked
+    except ValueError:  # the file was replaced after it was checked
         refuse_changed(name)
     header.pop("__metadata__", None)
     return {key: _read_region(entry, _LENGTH_BYTES + length) for key, entry in header.items()}

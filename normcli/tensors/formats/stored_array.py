@@ -85,7 +85,7 @@ class Stored(NamedTuple):
             chunk = tuple(slice(start, start + c) for start, c in zip(corner, self.chunks, strict=True))
             try:
                 self.array[chunk]
-            except Exception:  # as of `read`
+            except Exception:  # whatever a codec or a file system raises, as in `read`
                 return chunk
         return box
 
@@ -114,7 +114,7 @@ class Chunked(Mapped):
 
     @classmethod
     def make(cls, stored: Stored) -> Chunked:
-        """Return the array of a store as one that is read by chunks.
+        """Return an array of a store as a `Chunked`, whose chunks are read later.
 
         Raises
         ------
@@ -125,9 +125,9 @@ class Chunked(Mapped):
         region = Region(array.dtype, tuple(array.shape))
         try:
             with open_temporary() as stream:
-                stream.truncate(region.byte_count)  # which takes no room on the disk before it is filled
+                stream.truncate(region.byte_count)  # the file takes no room on the disk before it is filled
                 made = cast("Chunked", region.map(stream, "r+", cls))
-        except (OSError, OverflowError, ValueError) as error:  # each of a size beyond what can be counted
+        except (OSError, OverflowError, ValueError) as error:  # a size beyond what files or arrays can have
             size = format_bytes(min(region.byte_count, _MOST_COUNTED))
             raise DataError(
                 f"{stored.name} has the shape {region.shape}, {size}: no file holds so much"
@@ -148,6 +148,7 @@ class Chunked(Mapped):
         return int(math.prod(lengths) * self.itemsize)
 
     def _read_into(self, missing: memoryview, place: int) -> None:
+        """Fill a buffer with the bytes from an offset on: from chunks, or from the file they were copied to."""
         if self.row_bytes > CACHE:
             self._fill()
         if self._is_filled:

@@ -141,19 +141,15 @@ def _open_root(zarr: Any, place: Place) -> Any:
         from normcli.tensors.formats.guarded_store import GuardedStore
 
         store = GuardedStore(place.path, read_only=True)
-    with warnings.catch_warnings(action="ignore"):  # of metadata that later versions will refuse
+    with warnings.catch_warnings(action="ignore"):  # warnings about metadata that later versions will refuse
         return zarr.open(store, mode="r")
 
 
 def list_others(place: Place) -> list[str]:
     """Return the names of the arrays of a Zarr store other than the one at a place and its coordinates.
 
-    For a folder that is no readable store, the names of its files are returned.
-
-    Raises
-    ------
-    MissingExtraError
-        If the library for Zarr is missing.
+    A store that is a single array has words for it if the place has a key, else nothing. A folder that is no
+    readable store has the names of its files. `MissingExtraError` is raised without the library.
     """
     zarr = _import("zarr", "a Zarr store")
     try:
@@ -210,7 +206,10 @@ def _require_whole(array: Any, source: str) -> None:
 
 
 def _require_linked_files(h5py: Any, file: Any, key: str, depth: int = 0) -> None:
-    """Raise `DataError` if an external link on the path to a dataset leads to a pipe or device (HDF5 hangs)."""
+    """Raise `DataError` if an external link on the path to a dataset leads to a pipe or device (HDF5 hangs).
+
+    `key` is the path in `file`; `depth` counts the files that were followed to it.
+    """
     names = key.strip("/").split("/")
     for count in range(1, len(names) + 1):
         link = file.get("/".join(names[:count]), getlink=True)
@@ -294,7 +293,7 @@ def create_array(
         options |= {"zarr_format": model.metadata.zarr_format, "attributes": choose_attributes(model, dtype)}
         names = getattr(model.metadata, "dimension_names", None)
         options |= {} if names is None else {"dimension_names": names}
-        if dtype.kind == "f":  # what is equal to it xarray takes for missing in format 2
+        if dtype.kind == "f":  # xarray reads values equal to it as missing, in format 2
             options |= {"fill_value": np.nan}
     with _explain_likeness(like):
         array = zarr.create_array(str(folder), name=key, shape=shape, dtype=dtype, **options)
@@ -305,14 +304,14 @@ def create_array(
 
 @contextlib.contextmanager
 def _explain_likeness(like: Stored | None) -> Iterator[None]:
-    """Turn exceptions of zarr within the block, but for `OSError`, into `DataError`, with the model's name."""
+    """Return a context manager that turns exceptions of zarr, but for `OSError`, into `DataError`."""
     try:
         yield
     except (NormError, OSError):
         raise
     except MemoryError as error:
         raise DataError("a chunk of the store that is to be written is larger than the memory") from error
-    except Exception as error:  # of many kinds, where that is damaged
+    except Exception as error:  # a damaged model raises exceptions of many kinds
         name = "zarr" if like is None else f"a store like {like.name}"
         raise DataError(f"{name} cannot be written: {describe_failure(error)}") from error
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     Label = tuple[str | None, ...]
-    """The name of a group of rows: its value in each column that groups them, None where that is missing."""
+    """The name of a group of rows: its value in each column that groups them, None for a missing one."""
 
 MISSING = ("", "-", "NA", "N/A", "#N/A", "<NA>", "nan", "null", "none")
 """The cell texts, in upper or lower case, that are read as NaN."""

@@ -87,12 +87,12 @@ class Batches:
 
     @contextlib.contextmanager
     def _explain(self) -> Iterator[None]:
-        """Turn exceptions of pyarrow within the block into `DataError` with the file's name."""
+        """Return a context manager that turns exceptions of pyarrow into `DataError` with the file's name."""
         try:
             yield
         except (NormError, NotWholeError):
             raise
-        except Exception as error:  # of many kinds, where a file is damaged
+        except Exception as error:  # a damaged file raises exceptions of many kinds
             reason = [*str(error).strip().splitlines(), type(error).__name__][0]
             raise DataError(f"{self.name} is no readable .parquet file: {reason}") from error
 
@@ -130,7 +130,7 @@ class Batches:
         if any(dtype.kind == "f" for dtype in dtypes):
             return (common.type,)
         whole = (np.int64, np.uint64) if common.kind == "f" else (common.type,)
-        return (*whole, np.float64)  # which has a NaN for what is missing
+        return (*whole, np.float64)  # float64 has NaN for missing values
 
     def read_batches(self, columns: Sequence[str], rows: int = _ROWS) -> Iterator[Any]:
         """Yield the pyarrow record batches of some columns, in their order, of at most `rows` rows."""
@@ -154,7 +154,24 @@ class Batches:
             start += batch.num_rows
 
     def _fill(self, column: NDArray[Any], array: Any, place: int, start: int) -> str | None:
-        """Copy numbers into a column; return a text on the first one that float64 rounded, or None."""
+        """Copy numbers into a column; return a text on the first whole number that float64 rounded, or None.
+
+        Parameters
+        ----------
+        column : ndarray
+            The column, which is written to.
+        array : pyarrow.Array
+            The numbers.
+        place : int
+            The place of the column in the file.
+        start : int
+            The number of rows before the first one.
+
+        Raises
+        ------
+        NotWholeError
+            If the column is of integers, and a value is missing or out of range.
+        """
         numbers = find_numbers(array, cast("np.dtype[Any]", self._dtypes[place]))
         missing = find_missing(array)
         if column.dtype.kind == "f":

@@ -57,7 +57,7 @@ class TableOptions(NamedTuple):
     columns_source: str = "--columns"
 
     def refuse(self, subject: str, *, but: Sequence[str] = ()) -> None:
-        """Raise `UsageError` if an option is set that the input cannot have, as it is no such table.
+        """Raise `UsageError` if an option for tables is set, as the input is none, or not one of text.
 
         Parameters
         ----------

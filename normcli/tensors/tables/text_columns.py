@@ -211,7 +211,7 @@ def settle_text(rows: TextRows, chosen: Sequence[int], error: TextError) -> str:
     """
     ways = _list_ways(rows)
     columns = {place: _CellsSeen(ways) for place in chosen}
-    columns[error.place].add(error.cell, error.where, ways)  # which may stand behind the rows looked at
+    columns[error.place].add(error.cell, error.where, ways)  # its row may come after the last one looked at
     for number, (where, cells) in enumerate(islice(rows.iterate_texts(), _MOST_ROWS), 1):
         for place, column in columns.items():
             column.add(cells[place], where, ways)
@@ -276,7 +276,10 @@ def _refuse(
 
 
 def _advise(rows: TextRows, columns: Mapping[int, _CellsSeen], texts: Mapping[int, _CellsSeen]) -> str:
-    """Return advice for a message: the option that leaves out columns of text and likely identifiers."""
+    """Return advice for a message: the option that leaves out columns of text and likely identifiers.
+
+    `columns` are all chosen columns by place, `texts` those that are text.
+    """
     rest = [place for place in columns if place not in texts]
     if rows.is_picked:
         names = shlex.quote(join_names([name_column(rows, place) for place in rest]))

@@ -11,7 +11,7 @@ from normcli.cli.files.destination import ARCHIVES, WholeFiles, collect_fields
 from normcli.cli.files.outputs import choose_outputs
 from normcli.cli.files.sources import load_typed, require_one_stream
 from normcli.cli.parameters import answer_options, options
-from normcli.cli.problem import Problem, load_problem, warn_of_input
+from normcli.cli.problem import load_problem, warn_of_input
 from normcli.cli.verb_commands import NamedNorm, Verb
 from normcli.errors import UsageError
 from normcli.writers import FORMATS, GRADIENT_PARTS, GRADIENTS
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from normcli.cli.parameters.settings import Settings
+    from normcli.results.arguments import Problem
     from normcli.tensors.tensor import Tensor
 
 
@@ -61,7 +62,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
 
     From dy, the derivative of a loss by the normalized tensor, follow dx, dgamma = Σ dy · x̂ and dbeta = Σ dy.
     Each number is the exact one, rounded once to its dtype, whatever the conditioning: a kernel's gradients can
-    be held against it to the ulp. Of sn, that is dx no smaller than 2⁻⁸⁰ of the largest, and all of rank 1.
+    be held against it to the ulp.
 
     With --gate z there is dgate too: dy · act(z) takes the place of dy, and dgate is dy · norm(x) · act'(z);
     under --gate-order before, dx and dgate are act(z) and x · act'(z) times the derivative by x · act(z).
@@ -76,7 +77,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
       normcli backward bn --shape 2,3,4,4 --print dgamma,dbeta
       normcli backward rms -i x.npy --dy dy.npy --gate z.npy -o gradients.npz
     """
-    outputs = choose_outputs(settings.answer)
+    outputs = choose_outputs(settings)
     if outputs.document is not None and outputs.document.format_name not in FORMATS:
         raise UsageError(
             "-o saves dx as .npy, .json, .csv and the like; "

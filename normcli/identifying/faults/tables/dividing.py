@@ -154,6 +154,11 @@ _FAST = 0.005
 
 
 def _approximate(case: Case) -> Iterator[Variant]:
+    """Yield variants with an approximate reciprocal root: the fast one after 1 and 2 steps, and the fitted one.
+
+    The fitted divisors are yielded only if their errors are below 0.5 %, of about one size in all groups, not
+    those of E[x²] − E[x]², and if the means are right.
+    """
     squares = (case.divisor**2).astype(np.float32)
     guess = (np.uint32(_MAGIC) - (squares.view(np.uint32) >> np.uint32(1))).view(np.float32).astype(np.float64)
     for _ in range(2):
@@ -179,10 +184,10 @@ def _measure_cancelled(case: Case) -> Floats:
 
 
 def cancel(case: Case) -> Iterator[Variant]:
-    """Yield a variant with the divisors that fit y, if E[x²] − E[x]² may have errors as large as theirs.
+    """Yield a variant with the divisors that fit y, if they are within the errors of E[x²] − E[x]².
 
-    Errors are bounded by the kernel's arithmetic. For y of half precision, up to three variants with
-    E[x²] − E[x]² in half precision come first. Nothing if no divisors are explained so.
+    These are bounded by the kernel's arithmetic. For y of half precision, up to three variants with
+    E[x²] − E[x]² in half precision come first. Nothing if the divisors are further off.
     """
     if is_half(case.dtype):
         yield from _cancel_in_half(case)

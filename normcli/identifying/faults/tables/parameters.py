@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,18 +56,56 @@ def _replace(case: Case, gamma: Floats, beta: Floats) -> Iterator[Variant]:
 def _roll(case: Case) -> list[Variant]:
     """Return the variants whose gamma, beta or both are rolled along an axis, by at most 64 places.
 
-    Fewer places are first. A parameter of another size than gamma (or than beta, without gamma) stays as it is.
+    Of each axis, and of gamma, beta and both, only the 4 shifts with the least square error are returned, fewer
+    places first. A parameter of one number stays as it is.
     """
     found: list[Variant] = []
     shape = case.plan.grid.merge_shape(case.gamma.shape if case.has_gamma else case.beta.shape)
+    own = [
+        p.reshape(shape if p.size == math.prod(shape) else [1] * len(shape)) for p in (case.gamma, case.beta)
+    ]
     for axis, length in enumerate(shape):
-        for shift in list_shifts(length):
-            rolled = (
-                np.roll(p.reshape(shape), shift, axis).reshape(p.shape) if p.size == math.prod(shape) else p
-                for p in (case.gamma, case.beta)
-            )
-            found += label(_replace(case, *rolled), 1, by=shift)
+        shifts = list_shifts(length)
+        places = (np.arange(length) - np.reshape(shifts, (-1, 1))).astype(np.intp) % length
+        rolled = (
+            np.moveaxis(np.take(np.broadcast_to(p, shape), places, axis), axis, 0) if p.size > 1 else
+            np.broadcast_to(p, (len(shifts), *p.shape)) for p in own
+        )  # fmt: skip
+        for every in _replace(case, *rolled) if shifts else ():
+            for place in sorted(np.argsort(_sum_squares(case, every))[:_MOST_ROLLED]):
+                given = {name: getattr(every, name) for name in ("gamma", "beta")}
+                one: dict[str, Any] = {
+                    name: p if p is None else p[place].reshape(getattr(case, name).shape)
+                    for name, p in given.items()
+                }
+                found += label([every._replace(**one)], 1, by=shifts[place])
     return found
+
+
+_MOST_ROLLED = 4
+"""The most shifts of gamma or beta along an axis that are tried; a y in parts may have several."""
+
+
+def _sum_squares(case: Case, every: Variant) -> Floats:
+    """Return the sum of squared errors of several gammas, betas or both, on the first axis of a variant.
+
+    It follows from sums of each feature, and lacks the sum of the squares of y, which all variants share.
+    """
+    shapes = [p.shape for p in (case.gamma, case.beta)]
+    axes = tuple(axis for axis, n in enumerate(np.broadcast_shapes(*shapes)) if n == 1)
+    counted = np.isfinite(case.y) & np.isfinite(case.standardized)
+    y, x, factor = (np.where(counted, values, 0.0) for values in (case.y, case.standardized, case.factor))
+    x = x * factor
+    gamma, beta = (
+        own.reshape(1, -1) if theirs is None else theirs.reshape(len(theirs), -1)
+        for own, theirs in ((case.gamma, every.gamma), (case.beta, every.beta))
+    )
+    of_xx, of_x, of_1, of_xy, of_y = (
+        (one * other).sum(axes).reshape(-1)
+        for one, other in ((x, x), (x, factor), (factor, factor), (x, y), (factor, y))
+    )
+    squares = gamma * (gamma * of_xx + 2.0 * (beta * of_x - of_xy)) + beta * (beta * of_1 - 2.0 * of_y)
+    return np.asarray(squares.sum(1))
 
 
 def _reverse(case: Case) -> Iterator[Variant]:
@@ -252,6 +290,7 @@ def _take_own(case: Case) -> list[Variant]:
 
 
 def _move_stored(case: Case) -> Iterator[Variant]:
+    """Yield variants with running statistics, both or one of them, rolled or reversed along each kept axis."""
     names = "running statistics are", "the running mean is", "the running variance is"
     for axis in case.kept:
         length = case.mean.shape[axis]

@@ -80,7 +80,7 @@ def _name_groups(case: Case, variant: Variant, what: str, there: Selected) -> It
     what : str
         The quantity, such as "the sum of squares".
     there : ndarray of bool
-        The groups where it overflows or underflows.
+        True for groups in which the quantity overflows or underflows.
     """
     where, name = "every group" if there.all() else "some groups", case.dtype.name
     wider = _WIDER.get(name, "float64, of x / max |x|")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.sn.spectrum import Enclosure
+    from normcli.engine.sn.largest_eigenvalue import Enclosure
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Iteration
 
@@ -38,7 +38,7 @@ _BITS = 110
 
 
 def _enclose_largest(matrix: NDArray[Any], bits: int) -> Enclosure:
-    from normcli.engine.sn.spectrum import enclose_square  # few norms divide by it
+    from normcli.engine.sn.largest_eigenvalue import enclose_square  # few norms divide by it
 
     return enclose_square(matrix, bits)
 
@@ -50,9 +50,9 @@ def choose_enclosure(iteration: Iteration | None) -> EncloseSquare:
     """
     if iteration is None:
         return _enclose_largest
-    from normcli.engine.sn.power_iterations import PowerIterations
+    from normcli.engine.sn.power_iterations import enclose_estimate
 
-    return PowerIterations(iteration).enclose_square
+    return functools.partial(enclose_estimate, iteration)
 
 
 class SingularValue:
@@ -110,7 +110,10 @@ def _round(value: SingularValue, found: Fraction) -> float:
 
 
 def _find_plain(matrix: NDArray[Any]) -> float | None:
-    """Return NaN or ∞ for a matrix that holds NaN or else ∞, and 0 for one of zeros or none; else None."""
+    """Return the largest singular value if the values alone tell it; None for any other matrix.
+
+    It is NaN if a value is NaN, ∞ if one is infinite, and 0 if all are 0 or there are none.
+    """
     sizes = np.abs(matrix.astype(np.float64))
     if np.isnan(sizes).any():
         return math.nan
@@ -119,7 +122,7 @@ def _find_plain(matrix: NDArray[Any]) -> float | None:
 
 
 def approximate_largest(matrix: NDArray[Any]) -> float:
-    """Return the largest singular value, rounded to ten digits; LAPACKs differ in further ones.
+    """Return the largest singular value, rounded to ten digits, as LAPACKs differ in later ones.
 
     It takes a part of the time of `SingularValue`.
     """
@@ -141,7 +144,7 @@ class SingularValues:
     values: Sequence[SingularValue]
 
     def solve(self, plan: Plan) -> Solution:
-        """Return the divisors and statistics of groups."""
+        """Return the solution of groups: no mean, σ or its estimate as the divisor, and σ as statistic."""
         row, values = plan.norm.divisor, self.values
         nothing = np.zeros(len(values))
         sizes = np.array([1.0 if value.known is None else value.known for value in values])

@@ -115,7 +115,17 @@ def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -
 
 
 def join_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part], *, omits_nan: bool) -> Stats:
-    """Return the statistics of a tensor from the parts of blocks that together hold each value once."""
+    """Return the statistics of a tensor from the parts of blocks that together hold each value once.
+
+    Parameters
+    ----------
+    subject : Subject
+    shape : tuple of int
+        The shape of the tensor.
+    parts : iterable of Part
+    omits_nan : bool
+        Whether NaN is left out; otherwise it makes the statistics of its group NaN.
+    """
     plan = _plan_whole(subject, shape)
     by_groups: dict[tuple[tuple[int, int], ...], list[Part]] = defaultdict(list)
     for part in parts:
@@ -140,7 +150,17 @@ def locate_groups(plan: Plan, box: Box) -> Box:
 
 
 def cut_stats(stats: Stats, shape: tuple[int, ...], box: Box) -> Stats:
-    """Return the statistics of the groups with values in a block, as for a tensor of the block's shape."""
+    """Return the statistics of the groups with values in a block, as for a tensor of the block's shape.
+
+    Parameters
+    ----------
+    stats : Stats
+        The statistics of the whole tensor.
+    shape : tuple of int
+        The shape of the whole tensor.
+    box : tuple of slice
+        The place of the block in it.
+    """
     plan = _plan_whole(stats.subject, shape)
     lengths = tuple(
         cut.stop - cut.start if axis in plan.grid.kept else n
