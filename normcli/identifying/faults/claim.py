@@ -155,9 +155,11 @@ class Claim(NamedTuple):
 def may_be_rounding(case: Case, found: Found) -> bool:
     """Whether a row with fitted numbers changes values so little that sums in half precision explain them.
 
-    False for findings of a region and without fitted numbers, and for longer dtypes.
+    False for findings of a region and without fitted numbers, for longer dtypes, and with running statistics,
+    which take no sums.
     """
-    if not is_half(case.dtype) or found.region is not None or not any(one.numbers for one in found.variants):
+    takes_sums = is_half(case.dtype) and case.stored is None
+    if not takes_sums or found.region is not None or not any(one.numbers for one in found.variants):
         return False
     right, moved = case.right.values, np.abs(found.prediction.values - case.right.values)
     return bool(np.nanmax(moved - _NEAR_ROUNDINGS * get_eps(case.dtype) * (np.abs(right) + 1.0)) <= 0.0)

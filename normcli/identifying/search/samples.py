@@ -258,7 +258,8 @@ class Samples:
         if bounds is None:
             return
         fine = self.count_fine(sample.standard, bounds)
-        for model in fit_models(sample.standard, *bounds):
+        roundings = 0.0 if level == self.levels[0] else float(level.measure(1.0))
+        for model in fit_models(sample.standard, *bounds, roundings):
             yield Hypothesis(sample, affine, model._replace(fine=fine))
 
     def match(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:

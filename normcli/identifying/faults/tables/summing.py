@@ -43,7 +43,7 @@ def _overflow(case: Case) -> Iterator[Variant]:
                 yield from _name_groups(case, variant, words, over)
     for sums in _add_narrowly(case):
         if sums.over.any():
-            yield from _name_groups(case, sums.variant, "the sum of squares", sums.over)
+            yield from _name_groups(case, sums.variant, "a sum or its square", sums.over)
 
 
 def _underflow(case: Case) -> Iterator[Variant]:
