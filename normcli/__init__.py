@@ -6,7 +6,7 @@ array([[-1., -1.],
        [ 1.,  1.]])
 """
 
-TYPE_CHECKING = False  # as in `typing`: what is imported here comes before anything can catch Ctrl-C
+TYPE_CHECKING = False  # in place of `typing`: an import here would run before Ctrl-C can be caught
 if TYPE_CHECKING:
     from normcli.auditing.record import record
     from normcli.errors import NormError
@@ -49,7 +49,7 @@ _HOMES = {
     }.items()
     for name in names
 }
-"""Where each public name lives; it is imported on first use, so that the command line starts quickly."""
+"""Public name → the module it is imported from on first use, so that the command line starts quickly."""
 
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and a misspelt name
@@ -60,7 +60,7 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and a misspelt n
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        globals()[name] = getattr(import_module(home), name)  # which is then found without this
+        globals()[name] = getattr(import_module(home), name)  # so that the name is found directly from now on
         return globals()[name]
 
 

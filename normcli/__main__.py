@@ -1,4 +1,4 @@
-"""`python -m normcli`, and the console script: the command line with nothing that can go wrong before it."""
+"""`python -m normcli`, and the console script: the command line, which Ctrl-C can end from the start."""
 
 import _signal  # type: ignore[import-not-found]  # of which `signal` is made, and slowly imported
 import gc
@@ -6,11 +6,11 @@ import os
 import sys
 
 _OBJECTS = 50_000
-"""Objects that are made before any are looked through for cycles: those of modules, which stay, are fewer."""
+"""The number of new objects from which on garbage is collected; importing modules makes fewer."""
 
 
 def main() -> None:
-    """Run the command line; leave with its exit code."""
+    """Run the command line, and end the process with its exit code."""
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # not of a run in the background
         _signal.signal(_signal.SIGINT, lambda *_: os._exit(130))  # nothing is written before `run` takes over
     gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
@@ -26,7 +26,7 @@ def main() -> None:
         try:
             if stream is not None:
                 stream.flush()
-        except OSError:  # the reader has gone, and was served as long as it was there
+        except OSError:  # the reader of the pipe has gone
             pass
     os._exit(code)
 

@@ -1,6 +1,6 @@
-"""Which numbers are taken and given: the dtypes of input and output, and NumPy's limit of axes.
+"""The dtypes that input and output may have, their limits, and the most axes of a tensor.
 
-bfloat16 is no dtype of NumPy's own: what it is, and how it differs from those, is known here alone.
+bfloat16 is no dtype of NumPy's own: only this module knows how it differs from those that are.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     Selected = NDArray[np.bool_]
 
 OUTPUT_DTYPES = ("float16", "bfloat16", "float32", "float64")
-"""The dtypes that a result can be asked for in."""
+"""The names of the dtypes that a result can have."""
 
 EXTRA = "safetensors"
-"""The extra of this package that brings bfloat16, and the files that hold it."""
+"""The extra of this package that installs `ml_dtypes`, for bfloat16, and `safetensors`."""
 
 _BFLOAT16 = "bfloat16"
 
 _REAL_KINDS = "biuf"
-"""NumPy's kinds of dtype that hold real numbers: bool, int, unsigned, float."""
+"""NumPy's kinds of dtypes of real numbers: bool, int, unsigned int, float."""
 
 _EPS = {"float16": 2.0**-10, _BFLOAT16: 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
-"""From 1 to the next number."""
+"""Output dtype → the distance from 1 to the next number."""
 
 _LARGEST = {
     "float16": 65504.0,
@@ -38,22 +38,22 @@ _LARGEST = {
     "float32": (2.0 - 2.0**-23) * 2.0**127,
     "float64": (2.0 - 2.0**-52) * 2.0**1023,
 }
-"""The largest finite number."""
+"""Output dtype → its largest finite number."""
 
 _SMALLEST = {"float16": 2.0**-24, _BFLOAT16: 2.0**-133, "float32": 2.0**-149, "float64": 2.0**-1074}
-"""The smallest number above 0, which is subnormal."""
+"""Output dtype → its smallest number above 0, which is subnormal."""
 
 _HALF_BYTES, _SHORT_BYTES = 2, 4
 
 LARGEST_EXACT = 2**53
-"""Up to this, every whole number is a float64."""
+"""The number up to which every whole number is a float64."""
 
 MOST_AXES = 32
-"""Of NumPy's functions some take no more (its arrays take 64)."""
+"""The most axes of a tensor: some of NumPy's functions take no more, although its arrays have up to 64."""
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is bfloat16, which NumPy casts to and from but has no format, `finfo` or kind for."""
+    """Whether a dtype is bfloat16, which NumPy can cast, but has no `finfo` and no kind of its own for."""
     return dtype.kind == "V" and dtype.name == _BFLOAT16  # the kind first: NumPy takes a while to make the name
 
 
@@ -89,24 +89,26 @@ def is_real(dtype: np.dtype[Any]) -> bool:
 
 @functools.cache  # NumPy takes a while to make the name
 def get_eps(dtype: np.dtype[Any]) -> float:
-    """Return the distance from 1 to the next number of an output's dtype."""
+    """Return the distance from 1 to the next number of an output's dtype; `KeyError` for other dtypes."""
     return _EPS[dtype.name]
 
 
 def get_largest(name: str) -> float:
-    """Return the largest finite number of an output's dtype."""
+    """Return the largest finite number of an output's dtype, by its name."""
     return _LARGEST[name]
 
 
 def get_smallest(name: str) -> float:
-    """Return the smallest number above 0 of an output's dtype."""
+    """Return the smallest number above 0 of an output's dtype, by its name."""
     return _SMALLEST[name]
 
 
 def choose_arithmetic(dtype: np.dtype[Any]) -> Any:
-    """Return what NumPy takes for the dtype that values are read as: in native order, none rounded.
+    """Return the dtype, as NumPy takes it, in which values of a dtype are read, in native byte order.
 
-    float16 becomes float32: NumPy compares halves one by one, which takes longer than all else.
+    It is float32 for short floats, float64 for other floats and for short integers, and for long integers their
+    own dtype. Only long doubles are rounded by it. float16 becomes float32 as NumPy compares halves one by one,
+    which is slow.
     """
     if is_long_integer(dtype):
         return dtype.newbyteorder("=")
@@ -114,30 +116,30 @@ def choose_arithmetic(dtype: np.dtype[Any]) -> Any:
 
 
 def find_type(name: str) -> Any:
-    """Return what NumPy takes for the dtype of a name.
+    """Return the dtype of a name as NumPy takes it: the name itself, or a type of `ml_dtypes`.
 
     Raises
     ------
     MissingExtraError
-        If NumPy has it not, and the library that has it is missing.
+        If the name is bfloat16 or an 8-bit float, and `ml_dtypes` is not installed.
     """
     if name != _BFLOAT16 and not name.startswith("float8"):
         return name
     try:
-        import ml_dtypes  # for those alone who ask for it: it takes a while to import
+        import ml_dtypes  # on use: it takes a while to import
     except ImportError as error:
         raise MissingExtraError.of(name, EXTRA) from error
     return getattr(ml_dtypes, name)
 
 
 def require_few_axes(count: int, name: str) -> None:
-    """Raise `DataError` if a tensor has more axes than are taken."""
+    """Raise `DataError` if `count`, the number of axes of a tensor called `name`, is beyond `MOST_AXES`."""
     if count > MOST_AXES:
         raise DataError(f"{name} has {count} axes; at most {MOST_AXES} are taken")
 
 
 def require_real(dtype: np.dtype[Any], name: str) -> None:
-    """Raise `DataError` unless a dtype holds real numbers."""
+    """Raise `DataError` unless a dtype, of the values called `name`, is one of real numbers."""
     if not is_real(dtype):
         if dtype.kind == "V" and dtype.itemsize <= 2 and dtype.names is None:
             raise DataError(

@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions, and the exit code of each. The library raises no others."""
+"""The exceptions that the library raises on purpose, and the exit code of the command line for each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class ExitCode(enum.IntEnum):
-    """What the command line returns to the shell; `meaning` says when."""
+    """The number that the command line returns to the shell; `meaning` has the cases in words."""
 
     meaning: str
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
-        """Return a code that knows its meaning."""
+        """Return a code with its meaning as an attribute."""
         member = int.__new__(cls, code)
         member._value_, member.meaning = code, meaning
         return member
@@ -39,10 +39,11 @@ class ExitCode(enum.IntEnum):
 
 
 class NormError(Exception):
-    """Anything that normcli refuses, with one line that says what, why and what would be right.
+    """The base of all errors of normcli; the message is one line: what is wrong, why, and what would be right.
 
-    Messages are written with the options of the command line, `--running-mean`. Python shows its arguments,
-    `running_mean`, and leaves out an option in parentheses, which is there to be typed: `groups (--groups)`.
+    Messages are written with the options of the command line, `--running-mean`. `str` of the exception has the
+    names of Python's arguments, `running_mean`, and leaves out an option in parentheses: of `groups
+    (--groups)`, only `groups` is left.
     """
 
     exit_code: ClassVar = ExitCode.WRONG_USAGE
@@ -63,7 +64,7 @@ class NormError(Exception):
     @classmethod
     @contextlib.contextmanager
     def name_options(cls) -> Iterator[None]:
-        """Show options as the command line has them, until the block ends."""
+        """Return a context manager in whose block messages have the options of the command line."""
         before, NormError._names_options = NormError._names_options, True
         try:
             yield
@@ -73,7 +74,10 @@ class NormError(Exception):
 
 @contextlib.contextmanager
 def name_subject(subject: str) -> Iterator[None]:
-    """Put what an error of the block is about before its message, unless the message begins so."""
+    """Return a context manager that puts a subject before the message of a `NormError` of its block.
+
+    The error keeps its class. A message that begins with the subject already is unchanged.
+    """
     try:
         yield
     except NormError as error:
@@ -82,29 +86,29 @@ def name_subject(subject: str) -> Iterator[None]:
 
 
 class UsageError(NormError):
-    """The request itself makes no sense: unknown axes, groups that do not divide, two sources."""
+    """The error for a request that makes no sense: unknown axes, groups that do not divide, two sources."""
 
 
 class DataError(NormError):
-    """The data cannot be used: unreadable, malformed, of an impossible shape or dtype, or unwritable."""
+    """The error for data that cannot be used: unreadable, malformed, of a wrong shape or dtype, unwritable."""
 
     exit_code = ExitCode.BAD_DATA
 
 
 class MissingExtraError(DataError, ImportError):
-    """What is asked for needs a library that one of this package's extras brings."""
+    """The error for a missing library, which one of this package's extras installs."""
 
     @classmethod
     def of(cls, what: str, extra: str) -> MissingExtraError:
-        """Return the error that says what needs which extra."""
+        """Return the error with the message that `what` needs the extra `extra`."""
         return cls(f"{what} needs the extra: pip install 'normcli[{extra}]'")
 
 
 class DegenerateError(NormError):
-    """Under `strict`: a group is empty, constant, of one value or not finite."""
+    """The error, with `strict`, for a group that is empty, constant, of one value or not finite."""
 
     exit_code = ExitCode.DEGENERATE
 
 
 class MissingStatisticError(NormError, AttributeError):
-    """A norm was asked for a statistic that it does not have, such as the mean of one that does not centre."""
+    """The error for a statistic that a norm does not have, such as the mean of one that does not centre."""

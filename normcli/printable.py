@@ -1,4 +1,4 @@
-"""Text for a reader: names made fit for a terminal, and numbers with their nouns or units."""
+"""Text for a reader: names without control characters, numbers with nouns or units, wide characters."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 _UNPRINTABLE = re.compile(
     "["
     r"\x00-\x1f\x7f-\x9f"  # control characters
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # which turn the direction of writing round
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # characters that turn the direction of writing round
     r"\u2028\u2029"  # separators of lines and paragraphs
-    r"\ud800-\udfff\ufffe\uffff"  # no characters: bytes of file names that are no text, and what XML refuses
+    r"\ud800-\udfff\ufffe\uffff"  # surrogates (undecodable bytes of file names); characters XML refuses
     "]"
 )
 
 
 def make_printable(text: str) -> str:
-    r"""Return a text on one line, its control characters as escape sequences.
+    r"""Return a text on one line, with escape sequences in place of characters that a terminal must not get.
 
-    So are those that turn the direction of writing round, which would show a name in another order than it has,
-    and what is no character at all.
+    These are control characters, characters that turn the direction of writing round, which would show a name
+    in another order than it has, and code points that are no characters.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def make_printable(text: str) -> str:
 
 
 class TerminalBytes(io.RawIOBase):
-    """Takes the bytes of lines and writes them to a terminal, as `make_printable` does; tabs stay.
+    """A binary stream that writes UTF-8 to a terminal, as `make_printable` does; tabs and line ends stay.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ class TerminalBytes(io.RawIOBase):
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def writable(self) -> bool:
-        """Say so."""
+        """Return True."""
         return True
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write bytes of UTF-8, of which the last character may be cut."""
+        """Write bytes of UTF-8, the last character of which may be cut; return their number."""
         text = self._decoder.decode(bytes(data))
         self._terminal.write(
             _UNPRINTABLE.sub(lambda found: found[0] if found[0] in "\t\n" else _escape(found), text)
@@ -64,17 +64,18 @@ class TerminalBytes(io.RawIOBase):
 
 
 def _escape(found: re.Match[str]) -> str:
+    r"""Return the escape sequence of a matched character, such as `\x1b` or `\u202e`."""
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def shorten(text: str, most: int = 24) -> str:
-    """Return a text cut to a number of characters, with an ellipsis where it was longer."""
+    """Return a text cut to `most` characters, with an ellipsis behind them if it was longer."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
 def agree(count: int, one: str, more: str) -> str:
-    """Return the word that goes with a number: the one for 1, or the other.
+    """Return the words that go with a number: `one` for 1, otherwise `more`.
 
     Examples
     --------
@@ -85,7 +86,7 @@ def agree(count: int, one: str, more: str) -> str:
 
 
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun, which gets an s (or is another) unless it is one.
+    """Return a number with its noun: `noun` for 1, otherwise `plural`, by default the noun with an s.
 
     Examples
     --------
@@ -96,11 +97,11 @@ def format_count(count: int, noun: str, plural: str | None = None) -> str:
 
 
 _LIMIT_DIGITS = 3
-"""Significant digits of a tolerance."""
+"""The number of significant digits of a tolerance in messages."""
 
 
 def format_up(value: float) -> str:
-    """Return a number ≥ 0 of three significant digits that is no smaller.
+    """Return a number ≥ 0 rounded up to three significant digits, as text.
 
     Examples
     --------
@@ -132,13 +133,13 @@ def format_bytes(count: int) -> str:
 
 
 _FILLER = "\v"
-"""Stands behind a wide character for the other half of its width; rich shows it as nothing."""
+"""The character that follows a wide one, for the second half of its width; rich shows it as nothing."""
 
 _WIDE = (
     "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff"
     "\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\U0001f300-\U0001faff"
 )
-"""Characters that take two columns of a terminal: East Asian writing, its punctuation and emoji."""
+"""Ranges of characters that take two columns of a terminal: East Asian writing, punctuation and emoji."""
 
 _CLOSING = "、。，．：；？！）】》」』”’"
 """Characters that no line begins with."""
@@ -147,11 +148,11 @@ _OPENING = "（【《「『“‘"
 """Characters that no line ends with."""
 
 
-@functools.cache  # on use: so many characters make patterns that take longer than all others to compile
+@functools.cache  # on use: these patterns take longer to compile than all others
 def _find_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of what holds together, and of one wide character.
+    """Return two patterns: of a unit within which a text is not broken, and of one wide character.
 
-    A wide character holds together, or a narrow word behind an opening mark, with the marks around it.
+    A unit is a wide character, or a narrow word behind an opening mark, with the marks around it.
     """
     wide = f"[{_OPENING}]*(?![{_OPENING}])[{_WIDE}][{_CLOSING}]*(?![{_CLOSING}])"
     narrow = f"[{_OPENING}]+(?:(?![{_WIDE}])\\S)*[{_CLOSING}]*"
@@ -159,9 +160,9 @@ def _find_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def spread_wide(text: str) -> str:
-    r"""Return a text with as many characters as it takes columns, which may be broken between wide ones.
+    r"""Return a text with a filler behind each wide character, so that its length is its width in columns.
 
-    Fillers stand behind wide characters: `gather_wide` takes them away, and so does rich.
+    The text may be broken at a filler. `gather_wide` takes fillers away, and so does rich.
 
     Examples
     --------
@@ -175,22 +176,32 @@ def spread_wide(text: str) -> str:
 
 
 def gather_wide(text: str) -> str:
-    """Return a text without what `spread_wide` put into it."""
+    """Return a text without the fillers of `spread_wide`."""
     return text.replace(_FILLER, "")
 
 
 def split_words(text: str) -> list[str]:
-    """Return the pieces between which a text may be broken, each with the space before it."""
+    """Return the pieces of a text between which a line may be broken, each with the space before it."""
     pieces = re.split(f"{_FILLER}+|(?= )", spread_wide(text))
     return [piece for piece in pieces if piece]
 
 
 _CHUNK = re.compile(rf"[^\S{_FILLER}]+|[^\s]+{_FILLER}+|[^\s]+")
-"""White space; a word or a wide character with its filler."""
+"""The pattern of white space, or of a word or a wide character with its fillers."""
 
 
 class WideWrapper(TextWrapper):
-    """Breaks a text of `spread_wide` into lines, between words and between wide characters."""
+    """A wrapper that breaks a text of `spread_wide` into lines, between words and between wide characters.
+
+    Parameters
+    ----------
+    width : int
+        The width of a line in columns.
+    first, other : str
+        The indents of the first and of all other lines.
+    breaks_words : bool
+        Whether words that are longer than a line are broken, and words at hyphens.
+    """
 
     def __init__(self, width: int, first: str = "", other: str = "", *, breaks_words: bool = False) -> None:
         super().__init__(

@@ -37,11 +37,15 @@ if TYPE_CHECKING:
 
 
 def _adds_up(scaler: Scaler) -> bool:
+    """Whether more samples can be added to fitted statistics: not to quantiles."""
     return find_norm(scaler.norm)[0].divisor.measurement is not Measurement.QUANTILES
 
 
 def _of(*spreads: str) -> Callable[[Callable[[Scaler], Any]], property]:
-    """Make a method an attribute of fitted scalers whose norm divides by one of these statistics."""
+    """Return a decorator that makes a method a property of scalers whose norm divides by one of `spreads`.
+
+    Reading the property raises `AttributeError` before a scaler is fitted, and for other norms.
+    """
 
     def make(read: Callable[[Scaler], Any]) -> property:
         @functools.wraps(read)
@@ -141,17 +145,21 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         self.nan = nan
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: N803  # scikit-learn's name
-        """Forget what was fitted, and fit the statistics of the columns of X, shape (samples, features)."""
+        """Fit the statistics of the columns of X, shape (samples, features), anew; `y` is ignored."""
         self._fit(X, more=False)
         return self
 
     @available_if(_adds_up)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: N803
-        """Count more samples. Quantiles (`robust`) follow from no sums: they have no such method."""
+        """Add the samples of X to the fitted statistics, or begin with them; `y` is ignored.
+
+        A scaler of quantiles (`robust`) has no such method, as they do not follow from sums.
+        """
         self._fit(X, more=hasattr(self, "statistics_"))
         return self
 
     def _fit(self, x: ArrayLike, *, more: bool) -> None:
+        """Fit the statistics of x anew, or with `more` add its samples to the fitted ones."""
         values = self._read(x, reset=not more)
         if more:
             self.statistics_.update(values.astype(self._dtype, copy=False))
@@ -161,26 +169,33 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
             self.statistics_ = fit(values, **options)
 
     def transform(self, X: ArrayLike) -> Any:  # noqa: N803
-        """Normalize the columns of X, shape (samples, features)."""
+        """Return the normalized columns of X, shape (samples, features)."""
         return self._use(X).apply(self._read(X, reset=False))
 
     def inverse_transform(self, X: ArrayLike) -> Any:  # noqa: N803
-        """Undo `transform`: each value rounded once."""
+        """Return the X whose `transform` is given, each value rounded once."""
         return self._use(X).invert(self._read(X, reset=False))
 
     def _use(self, x: ArrayLike) -> Statistics:
+        """Return the fitted statistics; raise `NotFittedError` if there are none."""
         check_is_fitted(self, "statistics_")
         return self.statistics_
 
     def _read(self, x: ArrayLike, *, reset: bool) -> Any:
-        """Return X as an array of floats without infinity; names of features must be the fitted names."""
+        """Return X as floats; raise `ValueError` for an infinity, or other names of features than fitted.
+
+        With `reset`, the number and the names of the features are those of X from now on.
+        """
         return validate_data(self, x, dtype=FLOAT_DTYPES, reset=reset, ensure_all_finite="allow-nan")
 
     # -- what was fitted, by scikit-learn's names
 
     @_of("std", "range", "half_range", "norm", "iqr", "q_range")
     def n_samples_seen_(self) -> int | NDArray[np.int64]:
-        """Return the number of samples seen; for variances the number of values, per feature if they differ."""
+        """Return the number of samples seen; for variances, of values that counted.
+
+        It is an array with one number for each feature if these differ.
+        """
         if self.statistics_.plan.norm.divisor.spread != "std":
             return self.statistics_.samples
         counts = self._get("count")
@@ -188,7 +203,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     @_of("std")
     def mean_(self) -> NDArray[np.float64] | None:
-        """Return the means."""
+        """Return the means; None if neither a mean is subtracted nor a deviation divides."""
         is_unused = (
             self.statistics_.plan.norm.centre is Centre.NOTHING
             and not self.statistics_.plan.norm.divisor.divides
@@ -197,12 +212,12 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     @_of("std")
     def var_(self) -> NDArray[np.float64] | None:
-        """Return the variances, by `ddof`."""
+        """Return the variances, with the divisor n − `ddof`; None with `no_scale`."""
         return self._get("var") if self.statistics_.plan.norm.divisor.divides else None
 
     @_of("half_range", "iqr", "q_range")
     def center_(self) -> NDArray[np.float64] | None:
-        """Return the number that is subtracted from each column."""
+        """Return the number that is subtracted from each column; None if none is subtracted."""
         name = self.statistics_.plan.norm.centre.statistic
         return None if name is None else self._get(name)
 
@@ -218,7 +233,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     @_of("range")
     def data_range_(self) -> NDArray[np.float64]:
-        """Return the largest less the smallest values."""
+        """Return the largest value less the smallest one, for each feature."""
         return self._get("range")
 
     @_of("norm")
@@ -228,7 +243,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     @_of("std", "range", "half_range", "norm", "iqr", "q_range")
     def scale_(self) -> NDArray[np.float64] | None:
-        """Return the divisors of the features; for `minmax`, the factors of the features."""
+        """Return the divisors of the features, for `minmax` the factors; None with `no_scale`."""
         plan = self.statistics_.plan
         if not plan.norm.divisor.divides:
             return None
@@ -247,7 +262,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         return added
 
     def _get(self, name: str) -> NDArray[Any]:
-        """Return a statistic of each feature."""
+        """Return a statistic by name, one number for each feature."""
         found: NDArray[Any] = getattr(self.statistics_, name)
         return found.reshape(-1)
 

@@ -1,15 +1,17 @@
 """The largest error of each value of a result, from the largest errors of mean and variance.
 
-With mean and variance off by E and F, x̂ = (x − mean)/D is off by E/D, by what D is between var − F and var + F,
-and by the roundings of the subtraction, of 1/D and of the product; gamma and beta round once or twice each, and
-the result's own dtype at the end, by half a unit in the last place.
+If mean and variance are off by E and F, the error of x̂ = (x − mean)/D is at most the sum of E/D, the change of
+x̂ as D goes from that of var − F to that of var + F, and the roundings of the subtraction, of 1/D and of the
+product. gamma and beta round once or twice each, and the result's own dtype at the end, by half a unit in the
+last place.
 
 With g = dy · gamma, A = mean(g) and B = mean(g · x̂), dx = (g − A − x̂ · B)/D. The errors of a kernel's x̂
 and 1/D are those of its forward pass. The sums A and B are off by γₖ times the sum of their terms' absolute
 values, B also by the error of x̂. Likewise dgamma = Σ dy · x̂ and dbeta = Σ dy, added in any order.
 
-Where eps is added to the root, x̂ · B is w · Σ g · w / (m · D · root): one of its two x̂ has the root alone.
-Where eps is a floor, and rules, it is 0; where either may rule, all of it is what dx may be off by.
+If eps is added to the root, x̂ · B is w · Σ g · w / (m · D · root): one of its two x̂ is divided by the root
+alone. If eps is a floor above the root, x̂ · B is 0. If rounding decides which is larger, dx may be off by all
+of x̂ · B.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _RECIPROCAL_ROOT = 4
-"""Roundings in 1/√v: of root and quotient, or 2 ulp of an instruction (CUDA C Programming Guide, `rsqrtf`)."""
+"""Roundings in 1/√v: of root and quotient, or 2 ulp of one instruction (CUDA C Programming Guide, `rsqrtf`)."""
 
 SAFETY = 1.0 + 2.0**-20
 """The factor that covers the roundings of the bounds themselves, which are calculated in float64."""
@@ -67,7 +69,7 @@ class Slack(NamedTuple):
     ----------
     error : ndarray, shape (groups, values)
     void : ndarray of bool, shape (groups,)
-        True where the bounds say nothing: an output of zeros, or any output, would be within them.
+        True where the bounds are too wide to show an error: an output of zeros, or any output, is within them.
     """
 
     error: Floats
@@ -75,9 +77,16 @@ class Slack(NamedTuple):
 
 
 class Known(NamedTuple):
-    """For each row: the largest error `off` of its mean, the exact 1/divisor, and bounds of the kernel's.
+    """The largest error of each row's mean, the exact 1/divisor, and bounds of a kernel's, shape (groups, 1).
 
-    All have the shape (groups, 1): `inverse` is exact, `least` and `most` bound the kernel's.
+    Parameters
+    ----------
+    off : ndarray
+        The largest error of the mean.
+    inverse : ndarray
+        The exact 1/divisor.
+    least, most : ndarray
+        The bounds of a kernel's 1/divisor.
     """
 
     off: Floats
@@ -93,12 +102,12 @@ class Known(NamedTuple):
 
     @property
     def ratio(self) -> Floats:
-        """The largest relative error of the calculated 1/divisor, shape (groups, 1)."""
+        """The largest relative error of a kernel's 1/divisor, shape (groups, 1)."""
         return np.maximum(self.most / self.inverse - 1.0, 1.0 - self.least / self.inverse)
 
 
 def bound_rows(task: RowTask, computation: Computation, dtype: np.dtype[Any]) -> Slack:
-    """Return how far (x − mean) · (1/divisor) · gamma + beta may be off, as a kernel calculates it.
+    """Return the largest errors of (x − mean) · (1/divisor) · gamma + beta, as a kernel calculates it.
 
     Parameters
     ----------
@@ -126,14 +135,17 @@ def bound_rows(task: RowTask, computation: Computation, dtype: np.dtype[Any]) ->
 
 
 def is_void(error: Floats, values: Floats) -> NDArray[np.bool_]:
-    """Return, for each row, whether zeros for `values` are within `error`, or an error is not finite."""
+    """Return True for rows in which zeros are within `error` of all `values`, or an error is not finite."""
     largest = np.abs(values).max(1)
     is_within = error.min(1) >= np.where(largest > 0.0, largest, 1.0)
     return np.asarray(is_within | ~(error.max(1) < np.inf))
 
 
 def bound_inverse(task: RowTask, drift: Drift, p: DtypePrecision) -> Known:
-    """Return bounds for each row's mean and 1 / divisor, given the errors of its statistics."""
+    """Return the bounds of each row's mean and 1/divisor, given the errors of its statistics (`drift`).
+
+    `p` is the precision of the sums.
+    """
     formula, underflow = task.formula, p.underflow
     times = 1.0 if formula.averages else float(task.groups.size)
     exact, off = task.groups.variance * times, drift.square * times
@@ -150,9 +162,17 @@ def bound_inverse(task: RowTask, drift: Drift, p: DtypePrecision) -> Known:
 
 
 def bound_xhat(task: RowTask, known: Known, off: Floats, ops: DtypePrecision) -> tuple[Floats, Floats]:
-    """Return the exact x̂ and its largest error, if x was wrong by at most `off` before.
+    """Return the exact x̂ and its largest error, each of shape (groups, values).
 
-    Both have the shape (groups, values); `ops` is the dtype of subtraction and product.
+    Parameters
+    ----------
+    task : RowTask
+    known : Known
+        The bounds of mean and 1/divisor.
+    off : ndarray
+        The largest error of x before the subtraction.
+    ops : DtypePrecision
+        The precision of the subtraction and the product.
     """
     deviation = (task.rows - task.groups.mean[:, None]) * SAFETY
     size, unit = np.abs(deviation), ops.unit
@@ -166,7 +186,16 @@ def bound_xhat(task: RowTask, known: Known, off: Floats, ops: DtypePrecision) ->
 def _bound_affine(
     task: RowTask, xhat: Floats, error: Floats, ops: DtypePrecision, out: DtypePrecision
 ) -> Floats:
-    """Return the largest error of y = x̂ · gamma + beta rounded to `out`, given x̂'s; ∞ where y overflows."""
+    """Return the largest error of y = x̂ · gamma + beta; ∞ where y overflows.
+
+    Parameters
+    ----------
+    task : RowTask
+    xhat, error : ndarray, shape (groups, values)
+        The exact x̂, and its largest error.
+    ops, out : DtypePrecision
+        The precision of product and sum, and the precision to which y is rounded at the end.
+    """
     gamma, beta = np.abs(task.gamma), np.abs(task.beta)
     size = gamma * np.abs(xhat)
     error = gamma * error * (1.0 + ops.gamma(3)) + ops.gamma(3) * size + ops.underflow * (1.0 + np.abs(xhat))
@@ -183,7 +212,7 @@ _TERMS = 6
 
 
 _ROUGH = 2.0**-16
-"""The relative error of dx as it is calculated here: its factors are a little too large, each by `SAFETY`."""
+"""The relative error of dx in `bound_gradients`, whose factors are a little too large, each by `SAFETY`."""
 
 
 class GradientSlack(NamedTuple):
@@ -194,11 +223,12 @@ class GradientSlack(NamedTuple):
     error : ndarray, shape (groups, values)
         The error of dx.
     shares, slopes : ndarray, shape (groups, values)
-        Bounds of |dy · x̂| and |dy|; dgamma is a sum of dy · x̂, and dbeta a sum of dy.
+        Bounds of |dy · x̂| and |dy|, the terms of dgamma and dbeta.
     off : ndarray, shape (groups, values)
-        The error of dy · x̂ that comes from x̂.
+        The error of dy · x̂ that the error of x̂ makes.
     void : ndarray of bool, shape (groups,)
-        True where the bounds say nothing: the error of dx is as large as dy · gamma / divisor, or infinite.
+        True where the bounds are too wide to show an error: that of dx is as large as dy · gamma / divisor, or
+        infinite.
     """
 
     error: Floats
@@ -217,6 +247,7 @@ def bound_gradients(
     ----------
     task : RowTask
     dy : ndarray, shape (groups, values)
+        The derivative with respect to y.
     accumulation : Accumulation
         The algorithm and the dtype of the sums.
     dtype : dtype
@@ -258,7 +289,17 @@ def bound_gradients(
 def _bound_pull(task: RowTask, drift: Drift, known: Known, p: DtypePrecision) -> tuple[Floats, Floats]:
     """Return the factor of B in dx, and its largest error, both of the shape (groups, values).
 
-    The factor is x̂; (x − mean)/√var where eps is added to the root; 0 where eps is a floor above the root.
+    The factor is x̂; (x − mean)/√var if eps is added to the root; 0 where eps is a floor above the root.
+
+    Parameters
+    ----------
+    task : RowTask
+    drift : Drift
+        The largest errors of the statistics.
+    known : Known
+        The bounds of mean and 1/divisor.
+    p : DtypePrecision
+        The precision of the sums.
     """
     none, mode = np.zeros((1, 1)), task.formula.eps_mode
     if not task.formula.eps or mode is EpsMode.INSIDE:
@@ -276,17 +317,18 @@ def _bound_pull(task: RowTask, drift: Drift, known: Known, p: DtypePrecision) ->
 def bound_sum(
     sizes: Floats, off: Floats, count: int, accumulation: Accumulation, dtype: np.dtype[Any]
 ) -> Floats:
-    """Return the largest error of sums of `count` terms in any order (dgamma or dbeta); ∞ where one overflows.
+    """Return the largest error of each sum of `count` terms in any order (dgamma or dbeta); ∞ if it overflows.
 
     Parameters
     ----------
     sizes, off : ndarray
-        The sums of the terms' absolute values, and of the terms' errors.
+        The sums of the terms' absolute values, and of the terms' largest errors.
     count : int
+        The number of terms of each sum.
     accumulation : Accumulation
         The accumulation, in whose dtype terms are added.
     dtype : dtype
-        The dtype to which the sums are rounded at last.
+        The dtype to which the sums are rounded at the end.
     """
     p, out = DtypePrecision.of(accumulation.dtype), DtypePrecision.of(dtype.name)
     with np.errstate(all="ignore"):

@@ -1,22 +1,25 @@
 """The largest errors of mean and variance: the roundings of an algorithm, added up.
 
-Each operation gives (x ∘ y)(1 + δ) + η with |δ| ≤ u, half the distance from 1 to the next number, and |η| ≤ h,
-half the smallest subnormal number, where a product or a quotient underflows. What k roundings enter is off by
-γₖ = k·u/(1 − k·u) of itself (Higham 2002, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 2.2
-and lemma 3.1). From this follows, for n values of which none goes through more than k additions:
+Each operation's result is (x ∘ y)(1 + δ) + η with |δ| ≤ u, half the distance from 1 to the next number, and
+|η| ≤ h, half the smallest subnormal number, where a product or a quotient underflows. The relative error of a
+number after k roundings is at most γₖ = k·u/(1 − k·u) (Higham 2002, Accuracy and Stability of Numerical
+Algorithms, 2nd ed., section 2.2 and lemma 3.1). For n values, each of which goes through at most k additions,
+the largest errors are:
 
-* a sum, by γₖ Σ|x| in any order: k = n − 1, or ⌈log₂ n⌉ by halves (section 4.2);
-* two passes: the variance by γ of k + 6 of itself, and the square of what the mean is off (Chan, Golub, LeVeque
-  1983, Algorithms for computing the sample variance; Higham, section 1.9 and problem 1.10: (n + 3)u of itself);
-* one pass: by γ of k + 4 of E[x²], 1 + mean²/variance times more; over x less s, of E[(x − s)²];
-* Welford's recurrence: the mean by E ≤ n·u·max|x|/2, as each step rounds it, and the variance by some 2.4 E
+* of a sum, γₖ Σ|x| in any order: k = n − 1, or ⌈log₂ n⌉ by halves (section 4.2);
+* of two passes: of the variance, γ of k + 6 times the variance, plus the square of the mean's error (Chan,
+  Golub, LeVeque 1983, Algorithms for computing the sample variance; Higham, section 1.9, problem 1.10);
+* of one pass: γ of k + 4 times E[x²], which is 1 + mean²/variance times the variance; over x − s, times
+  E[(x − s)²];
+* of Welford's recurrence: of the mean E ≤ n·u·max|x|/2, as each step rounds it, and of the variance about 2.4 E
   times the deviation (Higham, (1.6), whose bound has no constants: they are worked out in `bound_welford`);
-* parts that are merged in d levels: E more by some d·10·u·max|x|, the variance by 4 E √(d/2) of the deviation.
+* of parts that are merged in d levels: E is larger by about d·10·u·max|x|, and the error of the variance by
+  4 E √(d/2) times the deviation.
 
 These are bounds of the worst case: actual errors grow about as the root of the number of roundings (Higham,
-section 2.8). Over `normcli.testing.provocations` the worst value comes to 4 to 11 % of its bound (median) where
-sums are of the result's own dtype, and to more than 95 % where they are wider. The bounds hold for gradual
-underflow, and where products are fused with sums. Callers silence NumPy: what overflows has no bound.
+section 2.8). Over `normcli.testing.provocations`, the error of the worst value is 4 to 11 % of its bound
+(median) if sums are of the result's own dtype, and more than 95 % if they are wider. The bounds hold for
+gradual underflow, and if products are fused with sums. Callers silence NumPy; what overflows has no bound.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     Bound = Callable[["GroupFacts", "DtypePrecision", "Order"], "Drift"]
 
 _DIVISION = 3
-"""Roundings in a division by n: of n, of 1/n and of the product, where it is done so."""
+"""Roundings in a division by n, which may be a product with 1/n: of n, of 1/n and of the product."""
 
 _MERGE = 10
 """Roundings in merging two means: of their difference, the share, product and sum, or of two products."""
@@ -51,16 +54,18 @@ _THREADS = 32
 
 
 class DtypePrecision(NamedTuple):
-    """The rounding of operations in a dtype.
+    """The rounding errors of operations in a dtype.
 
     Parameters
     ----------
     name : str
+        The name of the dtype.
     unit : float
         u: the largest relative error of a rounding.
     underflow : float
-        h: the largest error where the value is subnormal.
+        h: the largest error of a rounding to a subnormal number.
     largest : float
+        The largest finite number.
     """
 
     name: str
@@ -80,17 +85,17 @@ class DtypePrecision(NamedTuple):
         return together / (1.0 - together) if together < 1.0 else math.inf
 
     def limit(self, sizes: Floats, error: Floats, roundings: int = _MERGE) -> Floats:
-        """Return `error`, but ∞ where values of these sizes, enlarged by γ of the roundings, overflow."""
+        """Return `error`, or ∞ where sizes · (1 + γ of the roundings) overflow the dtype."""
         return np.where(sizes * (1.0 + self.gamma(roundings)) < self.largest, error, np.inf)
 
     def halve_place(self, sizes: Floats) -> Floats:
-        """Return half the last place of values of these sizes, at least h: the largest error of rounding."""
+        """Return the largest error of rounding values of these sizes: half an ulp, or h if that is more."""
         place: Floats = np.ldexp(self.unit, np.frexp(sizes)[1] - 1)
         return np.maximum(place, self.underflow)
 
 
 class Order(NamedTuple):
-    """An order of addition: runs of `in_turn` values, then their sums in levels of pairs."""
+    """An order of addition: `in_turn` values one after the other, then their sums in `levels` of pairs."""
 
     in_turn: int
     levels: int
@@ -142,19 +147,19 @@ class GroupFacts(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """The variance over the mean of squared deviations: n / (n − ddof); ∞ where n ≤ ddof."""
+        """The factor n / (n − ddof) from the mean of squared deviations to the variance; ∞ if n ≤ ddof."""
         return self.size / (self.size - self.ddof) if self.size > self.ddof else math.inf
 
 
 class Drift(NamedTuple):
-    """The largest errors of statistics, shape (groups,).
+    """The largest errors of a kernel's statistics, shape (groups,).
 
     Parameters
     ----------
     mean, square : ndarray
         The error of the mean, and of the variance (or the mean square, for norms that do not centre).
     may_be_negative : bool
-        Whether the variance may come out below 0.
+        Whether a kernel's variance may be below 0.
     """
 
     mean: Floats
@@ -163,13 +168,19 @@ class Drift(NamedTuple):
 
 
 def _bound_mean(groups: GroupFacts, p: DtypePrecision, depth: int, before: int = 0) -> Floats:
-    """Return the largest error of a mean, of terms with `before` roundings, through `depth` additions."""
+    """Return the largest error of each mean, in a dtype of precision `p`.
+
+    Each term went through `before` roundings already, and goes through at most `depth` additions.
+    """
     error = groups.absolute * _widen(p, groups.size, depth + before + _DIVISION) + p.underflow
     return p.limit(np.maximum(groups.absolute * groups.size, groups.size), error, depth)
 
 
 def bound_squares(groups: GroupFacts, p: DtypePrecision, order: Order, before: int = 0) -> Drift:
-    """Return the bounds of E[x²] for norms that do not centre; each x has `before` roundings already."""
+    """Return the bounds of E[x²] for norms without mean, in a dtype of precision `p`.
+
+    Each x went through `before` roundings already.
+    """
     depth = order.depth
     error = groups.square * _widen(p, groups.size, depth + 2 * before + _DIVISION + 1) + 3.0 * p.underflow
     square = p.limit(np.maximum(groups.square * groups.size, groups.size), error, depth + 2 * before)
@@ -177,7 +188,7 @@ def bound_squares(groups: GroupFacts, p: DtypePrecision, order: Order, before: i
 
 
 def bound_two_pass(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
-    """Return the bounds of E[x], then E[(x − mean)²]: with a mean wrong by E, this is the variance + E²."""
+    """Return the bounds of E[x] and then E[(x − mean)²], which is the variance + E² for a mean off by E."""
     mean = _bound_mean(groups, p, order.depth)
     summed = groups.variance + groups.excess * mean**2
     error = groups.excess * mean**2 + summed * _widen(p, groups.size, order.depth + 2 + _DIVISION + 1)
@@ -186,7 +197,10 @@ def bound_two_pass(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift
 
 
 def bound_one_pass(groups: GroupFacts, p: DtypePrecision, order: Order, before: int = 0) -> Drift:
-    """Return the bounds of E[x²] − E[x]²: the errors of both terms remain when the terms cancel."""
+    """Return the bounds of E[x] and E[x²] − E[x]², in which the errors of both terms add up.
+
+    Each x went through `before` roundings already.
+    """
     mean = _bound_mean(groups, p, order.depth, before)
     square = bound_squares(groups, p, order, before).square
     product = (2.0 * np.abs(groups.mean) + mean) * mean
@@ -196,12 +210,12 @@ def bound_one_pass(groups: GroupFacts, p: DtypePrecision, order: Order, before: 
 
 
 def bound_clamped(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
-    """Return the bounds of max(E[x²] − E[x]², 0): those of one pass, except that it is never negative."""
+    """Return the bounds of E[x] and max(E[x²] − E[x]², 0): as for one pass, but never negative."""
     return bound_one_pass(groups, p, order)._replace(may_be_negative=False)
 
 
 def bound_shifted(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
-    """Return the bounds of one pass over x − s, for the first value s of each row; s is added to the mean."""
+    """Return the bounds of one pass over x − s, for the first value s of each row; the mean is s + E[x − s]."""
     assert groups.shifted is not None
     mean, square, _ = bound_one_pass(groups.shifted, p, order, before=1)
     square = p.limit((groups.shifted.absolute * groups.size) ** 2, square, 2 * order.depth)
@@ -233,7 +247,7 @@ def bound_welford(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
 
 
 def _widen(p: DtypePrecision, size: int, roundings: int) -> float:
-    """Return the largest relative error of some roundings, one of them of 1/n, which may be subnormal."""
+    """Return the largest relative error of several roundings, one of which is of 1/n and may be subnormal."""
     return (1.0 + p.gamma(roundings)) * (1.0 + p.underflow * size) - 1.0
 
 

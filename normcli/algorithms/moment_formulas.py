@@ -1,4 +1,4 @@
-"""Formulas by which kernels find the mean and the variance of a row, or its mean square."""
+"""Formulas by which kernels compute the mean and the variance of a row, or its mean square."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from normcli.algorithms.summation_orders import Add, MultiplyAdd, Values
 
     Measure = Callable[[Values, Add, int], "RowMoments"]
-    """Takes rows, of shape (groups, values), the order of addition, and ddof."""
+    """A function of rows, of shape (groups, values), the order of addition, and ddof; it returns `RowMoments`.
+
+    Rows are in the dtype of the sums, in which each operation is rounded.
+    """
 
 
 class RowMoments(NamedTuple):
@@ -35,13 +38,13 @@ class RowMoments(NamedTuple):
 
 
 _WARP = 32
-"""The number of a GPU's threads that each hold a mean and a sum of squares."""
+"""The number of a GPU's threads that each keep a mean and a sum of squares."""
 
 _CHUNK = 16
-"""The vectors for which torch keeps one mean."""
+"""The number of vectors for which torch keeps one mean."""
 
 _LANES = 8
-"""The float32 values in a vector of AVX2."""
+"""The number of float32 values in a vector of AVX2."""
 
 
 class RowPart(NamedTuple):
@@ -53,7 +56,7 @@ class RowPart(NamedTuple):
 
 
 def measure_one_pass(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return E[x] and E[x²] − E[x]² of each row, which cancels where the mean is large beside the spread."""
+    """Return E[x] and E[x²] − E[x]² of each row, which cancels where |mean| is far above the deviation."""
     count = make_count(rows)
     mean = add(rows) / count
     variance = add(rows * rows) / count - mean * mean
@@ -74,7 +77,7 @@ def measure_two_pass(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def measure_shifted(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return mean and variance from one pass over x less its row's first value (Chan, Golub & LeVeque 1983)."""
+    """Return mean and variance by one pass over x − its row's first value (Chan, Golub & LeVeque 1983)."""
     count, first = make_count(rows), rows[:, 0]
     shifted = rows - first[:, None]
     total = add(shifted)
@@ -89,9 +92,9 @@ def measure_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def measure_chunked_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return mean and variance by Welford's recurrence over every 32nd value, in 32 threads merged by halves.
+    """Return mean and variance by Welford's recurrence in 32 threads, each over every 32nd value of a row.
 
-    `add` is not used.
+    Threads are then merged by halves. `add` is not used.
     """
     groups, count = rows.shape
     steps = count // _WARP
@@ -117,8 +120,8 @@ def measure_cascade(rows: Values, add: Add, ddof: int, loads: int = 1) -> RowMom
     """Return mean and variance as torch's CPU kernels on x86 with AVX2 do: 8 lanes, fused products.
 
     Welford's recurrence runs over chunks of 16 vectors. Chunks are merged in pairs, and pairs of pairs, as a
-    carry runs through a binary number; then lanes are merged one after the other. In half precision 16 values
-    are loaded at once, as two vectors (`loads`). `add` is not used.
+    carry runs through a binary number; then lanes are merged one after the other. `loads` is the number of
+    vectors that are loaded at once: 1, or 2 for half precision. `add` is not used.
 
     Source: PyTorch 2.13, aten/src/ATen/native/cpu/moments_utils.h, `RowwiseMomentsImpl`.
     """
@@ -163,7 +166,10 @@ def measure_in_float64(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def _run_fused(steps: Values) -> RowPart:
-    """Return the moments along the first axis by Welford's recurrence with fused products, inverse counts."""
+    """Return the moments along the first axis by Welford's recurrence, with fused products and 1 / count.
+
+    Values have the shape (steps, ...).
+    """
     mean, squares = np.zeros(steps.shape[1:], steps.dtype), np.zeros(steps.shape[1:], steps.dtype)
     type_ = steps.dtype.type
     for number, values in enumerate(np.ascontiguousarray(steps), 1):
@@ -183,7 +189,10 @@ def _merge_fused(part: RowPart, added: RowPart) -> RowPart:
 
 
 def merge_parts(part: RowPart, added: RowPart, multiply_add: MultiplyAdd = round_twice) -> RowPart:
-    """Return the moments of two parts of rows together (Chan, Golub & LeVeque 1983)."""
+    """Return the moments of two parts of rows together (Chan, Golub & LeVeque 1983).
+
+    `multiply_add` calculates x · y + z.
+    """
     type_, count = part.mean.dtype.type, part.size + added.size
     share = type_(added.size) / type_(count) if count else type_(0.0)
     delta = added.mean - part.mean
@@ -192,7 +201,7 @@ def merge_parts(part: RowPart, added: RowPart, multiply_add: MultiplyAdd = round
 
 
 def _run_welford(steps: Values) -> RowPart:
-    """Return the moments along the first axis by Welford's recurrence."""
+    """Return the moments along the first axis by Welford's recurrence; values have the shape (steps, ...)."""
     mean, squares = np.zeros(steps.shape[1:], steps.dtype), np.zeros(steps.shape[1:], steps.dtype)
     type_ = steps.dtype.type
     for number, values in enumerate(np.ascontiguousarray(steps), 1):
@@ -203,13 +212,13 @@ def _run_welford(steps: Values) -> RowPart:
 
 
 def measure_squares(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return 0 and E[x²], for norms that do not centre."""
+    """Return 0 and E[x²] of each row, for norms without mean; `ddof` is not used."""
     total = add(rows * rows)
     return RowMoments(np.zeros_like(total), total / make_count(rows))
 
 
 def measure_length(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return 0 and Σx², for norms that divide by a length."""
+    """Return 0 and Σx² of each row, for norms that divide by an ℓ2 length; `ddof` is not used."""
     total = add(rows * rows)
     return RowMoments(np.zeros_like(total), total)
 

@@ -1,4 +1,4 @@
-"""A computation: an algorithm, a dtype of sums and an order of casts; its result for rows."""
+"""A computation, which is an algorithm, a dtype of sums and an order of casts, and its result for rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Accumulation(NamedTuple):
     ----------
     algorithm : Algorithm
     dtype : str
-        The dtype to which the values are rounded first, and then every operation.
+        The dtype to which the values are rounded first, and then the result of every operation.
     """
 
     algorithm: Algorithm
@@ -38,7 +38,7 @@ class Accumulation(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name on a command line: `two-pass:float32`."""
+        """The name on a command line, such as `two-pass:float32`."""
         return f"{self.algorithm.name}:{self.dtype}"
 
     def widen(self, rows: Values) -> Values:
@@ -47,7 +47,7 @@ class Accumulation(NamedTuple):
             return rows.astype(find_type(self.dtype), copy=False)
 
     def measure(self, rows: Values, formula: RowFormula) -> RowMoments:
-        """Return the statistics of rows that are already in the dtype of the sums."""
+        """Return the moments of rows, which are already in the dtype of the sums, as a kernel computes them."""
         with np.errstate(all="ignore"):
             if formula.centres:
                 return self.algorithm.measure(rows, self.algorithm.add, formula.ddof)
@@ -63,12 +63,12 @@ class Computation(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name on a command line: `two-pass:float32:statistics`; the usual cast order is left out."""
+        """The name on a command line, `two-pass:float32:statistics`; the usual order of casts is left out."""
         usual = next(iter(CASTS))
         return self.accumulation.name + ("" if self.cast.name == usual else f":{self.cast.name}")
 
     def describe(self, formula: RowFormula) -> str:
-        """Return the words for it: `float16 sums, E[x²] − E[x]² in one pass, rounded once at the end`."""
+        """Return the computation in words: dtype of sums, algorithm, and order of casts, joined by commas."""
         algorithm, dtype = self.accumulation
         return f"{dtype} sums, {algorithm.words if formula.centres else algorithm.squares}, {self.cast.words}"
 
@@ -79,7 +79,7 @@ class Computation(NamedTuple):
         dtype: np.dtype[Any],
         affine: tuple[Values | None, Values | None] = (None, None),
     ) -> Values:
-        """Return y of rows, each operation as the kernel does it.
+        """Return y of rows in the dtype of the result, with every operation rounded as by a kernel.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Computation(NamedTuple):
         dtype : dtype
             The dtype of the result.
         affine : tuple of ndarray or None
-            Gamma and beta, which broadcast against the rows.
+            Gamma and beta, which broadcast against the rows; None for 1 and for 0.
 
         Examples
         --------
@@ -105,13 +105,13 @@ class Computation(NamedTuple):
             return self.write(RowElements.of(wide, moments, formula, affine, dtype))
 
     def write(self, given: RowElements) -> Values:
-        """Return y, in the dtype of the result, of rows whose statistics are known."""
+        """Return y, in the dtype of the result, for rows and statistics that are in the dtype of the sums."""
         with np.errstate(all="ignore"):
             return self.cast.write(given).astype(given.dtype, copy=False)
 
 
 def parse_computation(text: str) -> Computation:
-    """Return the computation with a name as `two-pass:float32` or `two-pass:float32:statistics`.
+    """Return the computation of a name such as `two-pass:float32` or `two-pass:float32:statistics`.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def parse_computation(text: str) -> Computation:
 
 
 def list_accumulations(formula: RowFormula) -> Iterator[Accumulation]:
-    """Yield the common algorithms that suit a formula in every dtype of sums, the cheapest first.
+    """Yield the common algorithms that suit a formula, with every dtype of sums, the cheapest first.
 
     bfloat16 is left out if the package for it is not installed.
     """
@@ -138,9 +138,9 @@ def list_accumulations(formula: RowFormula) -> Iterator[Accumulation]:
 
 
 def list_casts(accumulation: Accumulation, dtype: np.dtype[Any], *, has_gamma: bool) -> Iterator[Cast]:
-    """Yield the cast orders whose results may differ, the usual one first.
+    """Yield the orders of casts whose results may differ, the usual one first.
 
-    Without gamma, or if the sums have the result's dtype, some orders come to the same and are left out.
+    Orders that make no difference without gamma, or for a result in the dtype of the sums, are left out.
     """
     widens = accumulation.dtype != dtype.name
     yield from (cast for cast in CASTS.values() if cast.differs(widens=widens, has_gamma=has_gamma))

@@ -1,4 +1,4 @@
-"""From the statistics of a row to its result: the order of casts and products."""
+"""The elements of a row's result, from its statistics: the orders of casts and products."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
     Write = Callable[["RowElements"], Values]
-    """A function that returns y in the dtype of the sums or of the result; its caller casts to the latter."""
+    """A function that returns y in the dtype of the sums or of the result; callers cast y to the result's."""
 
 
 class RowFormula(NamedTuple):
@@ -32,7 +32,7 @@ class RowFormula(NamedTuple):
     centres : bool
         Whether the mean is subtracted.
     averages : bool
-        Whether squares are averaged; a length is the root of their sum.
+        Whether squares are averaged; if not, the divisor is an ℓ2 length, the root of their sum.
     eps : float or None
     eps_mode : EpsMode or None
     ddof : int
@@ -50,12 +50,15 @@ class RowFormula(NamedTuple):
         spec, norm = plan.spec, plan.norm
         return cls(norm.centre is Centre.MEAN, norm.divisor != LENGTH, spec.eps, spec.eps_mode, spec.ddof)
 
-    def find_divisor(self, square: Values) -> Values:
-        """Return the divisor of each row from its variance (or mean square), in the dtype of `square`.
+    def find_divisor(self, square: Values, every: Sequence[float | None] = ()) -> Values:
+        """Return the divisor for a variance, mean square or sum of squares, in the dtype of `square`.
 
-        Without eps, 1 takes the place of a divisor of 0.
+        Without a place of eps (`eps_mode` is None), a divisor of 0 is replaced by 1. Divisors for each eps in
+        `every` stand along a first axis; if it is empty, divisors are for the formula's eps.
         """
-        eps, mode, root = square.dtype.type(self.eps or 0.0), self.eps_mode, np.sqrt(square)
+        mode, root = self.eps_mode, np.sqrt(square)
+        eps = np.array([square.dtype.type(eps or 0.0) for eps in every or (self.eps,)], square.dtype)
+        eps = eps.reshape(-1, *[1] * square.ndim) if every else eps[0]
         ways: Mapping[EpsMode | None, Callable[[], Values]] = {
             None: lambda: np.where(root == 0.0, square.dtype.type(1.0), root),
             EpsMode.INSIDE: lambda: np.sqrt(square + eps),
@@ -63,7 +66,8 @@ class RowFormula(NamedTuple):
             EpsMode.FLOOR: lambda: np.maximum(root, eps),
             EpsMode.SQUARE_FLOOR: lambda: np.sqrt(np.maximum(square, eps)),
         }
-        return ways[mode]()
+        divisor = ways[mode]()
+        return np.broadcast_to(divisor, np.broadcast_shapes(divisor.shape, eps.shape))
 
 
 class Divisors(NamedTuple):
@@ -116,23 +120,28 @@ class RowElements(NamedTuple):
         formula: RowFormula,
         affine: tuple[Values | None, Values | None],
         dtype: np.dtype[Any],
+        every: Sequence[float | None] = (),
     ) -> RowElements:
-        """Return the elements of rows whose moments are known."""
+        """Return the elements of rows, given their moments.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (groups, values)
+        moments : RowMoments
+        formula : RowFormula
+        affine : tuple of ndarray or None
+            Gamma and beta.
+        dtype : dtype
+            The dtype of the result.
+        every : sequence of float or None
+            The eps for which divisors are calculated, along a first axis; if empty, the formula's eps alone.
+        """
         square = moments.square[:, None]
         count = rows.shape[-1]
         stored = ((square * count).astype(dtype) / np.asarray(count).astype(dtype)).astype(square.dtype)
-        divisors = Divisors(*map(formula.find_divisor, (square, square.astype(np.float64), stored)))
+        squares = square, square.astype(np.float64), stored
+        divisors = Divisors(*(formula.find_divisor(one, every) for one in squares))
         return cls(rows, moments.mean[:, None], divisors, *affine, dtype)
-
-    @classmethod
-    def of_each(
-        cls, rows: Values, moments: RowMoments, formula: RowFormula, every: Sequence[float | None],
-        affine: tuple[Values | None, Values | None], dtype: np.dtype[Any],
-    ) -> RowElements:  # fmt: skip
-        """Return the elements for several eps: divisors have the shape (eps, groups, 1)."""
-        each = [cls.of(rows, moments, formula._replace(eps=eps), affine, dtype) for eps in every]
-        divisors = Divisors(*map(np.stack, zip(*(one.divisors for one in each), strict=True)))
-        return each[0]._replace(divisors=divisors)
 
     def take(self, columns: slice) -> RowElements:
         """Return the elements of some columns; gamma and beta must have the shape of the rows."""
@@ -140,7 +149,7 @@ class RowElements(NamedTuple):
         return self._replace(rows=self.rows[:, columns], gamma=gamma, beta=beta)
 
     def choose(self, every: NDArray[np.intp]) -> RowElements:
-        """Return the elements for some of the eps, by their positions on the divisors' first axis."""
+        """Return the elements for some of the eps, given by indices into the divisors' first axis."""
         return self._replace(divisors=Divisors(*(some[every] for some in self.divisors)))
 
     @property
@@ -193,7 +202,10 @@ def write_folded_fused(given: RowElements) -> Values:
 
 
 def write_folded_wide_root(given: RowElements) -> Values:
-    """Return x · a + b rounded once: a = gamma/divisor, of a float64 divisor; b = beta − mean · a, fused."""
+    """Return x · a + b rounded once, where a = gamma/divisor with a float64 divisor, and b = beta − mean · a.
+
+    b is rounded once too.
+    """
     inverse = (1.0 / given.divisors.wide).astype(given.rows.dtype)
     factor = given._replace(beta=None).scale(inverse)
     shift = given._replace(gamma=None).scale(np.zeros_like(factor))
@@ -210,9 +222,9 @@ def write_from_stored(given: RowElements) -> Values:
 
 
 def write_from_stored_sums(given: RowElements) -> Values:
-    """Return x · a + b as `write_from_stored` does, with the divisor from rounded sums of squares.
+    """Return x · a + b as `write_from_stored` does, with the divisor of a variance from rounded numbers.
 
-    Sum of squares, count and variance are rounded to the result's dtype first.
+    The sum of squares, the count and the variance are rounded to the result's dtype first.
     """
     return _fold_rounded(given, 1.0 / given.divisors.stored)
 
@@ -231,7 +243,7 @@ def _scale_fused(given: RowElements, values: Values) -> Values:
 
 
 def write_wide_root(given: RowElements) -> Values:
-    """Return x̂ · gamma + beta rounded once; x̂ = (x − mean) · (1/divisor), of a 1/divisor from float64."""
+    """Return x̂ · gamma + beta rounded once; x̂ = (x − mean) · (1/divisor), where 1/divisor is from float64."""
     inverse = (1.0 / given.divisors.wide).astype(given.rows.dtype)
     return _scale_fused(given, (given.rows - given.mean) * inverse)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _PAIRWISE_LEAF, _PAIRWISE_LANES = 128, 8
-"""NumPy's numbers: the most values that are added in lanes, and the lanes; longer rows are split in halves."""
+"""NumPy's constants: the most values that are added in lanes, and how many lanes; longer rows are halved."""
 
 
 def add_in_turn(rows: Values) -> Values:
@@ -37,7 +37,7 @@ def add_in_turn(rows: Values) -> Values:
 
 
 def add_up(rows: Values) -> Values:
-    """Return all partial sums of each row from first to last, of the shape of the rows."""
+    """Return the partial sums of each row, added from first to last, in the shape and dtype of the rows."""
     sums: Values = np.add.accumulate(rows, axis=1, dtype=rows.dtype)
     return sums
 
@@ -60,7 +60,9 @@ def add_by_halves(rows: Values) -> Values:
 
 
 def add_pairwise(rows: Values) -> Values:
-    """Return the sum of each row as `numpy.add.reduce` adds contiguous floats: halves, leaves of 8 lanes.
+    """Return the sum of each row as `numpy.add.reduce` adds contiguous floats.
+
+    Rows are halved down to at most 128 values, which are added in 8 lanes.
 
     Source: NumPy 2.4, numpy/_core/src/umath/loops_utils.h.src, `pairwise_sum`.
     """
@@ -83,7 +85,7 @@ def add_pairwise(rows: Values) -> Values:
 
 
 def add_in_vectors(rows: Values) -> Values:
-    """Return the sum of each row as torch adds contiguous float32 with AVX2: vectors of 8, 4 side by side.
+    """Return the sum of each row as torch adds contiguous float32 with AVX2: 4 sums of vectors of 8 values.
 
     Source: PyTorch 2.13, aten/src/ATen/native/cpu/SumKernel.cpp, `cascade_sum`.
     """
@@ -98,7 +100,7 @@ def add_in_vectors(rows: Values) -> Values:
 
 
 def _add_side_by_side(steps: Values) -> Values:
-    """Return the sum along the first axis: four sums of every fourth value, to which the rest is added."""
+    """Return the sum along the first axis: four sums of every fourth value are added up, with the rest."""
     full = len(steps) // _SIDES
     sums = _add_in_levels(steps[: full * _SIDES].reshape(full, _SIDES, *steps.shape[1:]))
     rest: Iterator[Values] = iter((*steps[full * _SIDES :], *sums[1:]))
@@ -120,7 +122,7 @@ def _add_in_levels(steps: Values) -> Values:
 
 
 _VECTOR, _SIDES, _LEVELS = 8, 4, 4
-"""torch's numbers: of float32 values in a vector, of vectors side by side, and of levels of sums."""
+"""torch's constants: float32 values in a vector, vectors that are added side by side, and levels of sums."""
 
 
 def round_twice(x: Values, y: Values | np.generic, z: Values) -> Values:

@@ -1,4 +1,4 @@
-"""The tables of algorithms, of cast orders, and of what frameworks do. To add one, add a row.
+"""The tables of algorithms, of cast orders, and of frameworks' practices. To add one, add a row.
 
 A common computation is named `ALGORITHM:DTYPE`, or `ALGORITHM:DTYPE:CAST`: two-pass:float32.
 """
@@ -39,7 +39,7 @@ class Algorithm(NamedTuple):
     measure : Measure
         The formula of norms that centre.
     squares : str
-        The words for norms that do not centre, which add squares only; empty if the algorithm is none for them.
+        The words for norms without mean, which add only squares; empty if these cannot use the algorithm.
     in_turn : bool
         Whether values are added from first to last, so that the place where a sum overflows can be named.
     """
@@ -103,7 +103,7 @@ KERNELS = (
         moments.measure_in_float64,
     ),
 )  # fmt: skip
-"""The algorithms of kernels whose source was read, reproduced to the bit; each is a kind of a common one."""
+"""The algorithms of kernels whose source was read, reproduced to the bit; each is a form of a common one."""
 
 
 class Cast(NamedTuple):
@@ -129,7 +129,7 @@ class Cast(NamedTuple):
     narrows: bool = False
 
     def differs(self, *, widens: bool, has_gamma: bool) -> bool:
-        """Whether results may differ from the usual order's; `widens`: sums are wider than the result."""
+        """Whether results may differ from the usual order's; `widens` if sums are wider than the result."""
         return (has_gamma or not self.needs_gamma) and (widens or not self.narrows)
 
 
@@ -140,7 +140,7 @@ _CASTS = (
 )
 
 CASTS: Mapping[str, Cast] = MappingProxyType({row.name: row for row in _CASTS})
-"""The cast orders by name, the usual one first."""
+"""The orders of casts by name, the usual one first."""
 
 FORMS = (
     Cast("divided", "divided by the root itself", elements.write_divided),
@@ -174,7 +174,7 @@ def find_algorithm(name: str) -> Algorithm:
 
 
 def find_cast(name: str) -> Cast:
-    """Return the cast order of a name, or raise `UsageError`."""
+    """Return the order of casts of a name, or raise `UsageError`."""
     return _find(name, CASTS, "cast order")
 
 
@@ -194,7 +194,7 @@ def _find(name: str, rows: Mapping[str, Item], what: str) -> Item:
 
 
 class Held(enum.Enum):
-    """How closely a row was compared with the framework itself."""
+    """The way in which a row of `PRACTICES` was compared with the framework itself."""
 
     BITS = "to the bit (float32)"
     VARIANCES = "variances, not bits"
@@ -202,20 +202,23 @@ class Held(enum.Enum):
 
 
 class Practice(NamedTuple):
-    """The algorithm of a framework.
+    """The algorithm by which a framework's kernel computes the statistics of norms.
 
     Parameters
     ----------
     framework : str
-        The framework, with the device if that matters.
+        The framework, with the device if the algorithm depends on it.
     norms : tuple of str
+        The short names of the norms.
     computation : str
         The common algorithm and the dtype of its sums for tensors of up to 32 bits.
     held : Held
+        The way in which it was compared with the framework.
     source : str
+        The version and the file of the framework.
     kernel : str
-        The computation that reproduces the kernel's float32 results bit for bit, as
-        `torch-cpu:float32:fused`; empty where none does.
+        The computation that reproduces the kernel's float32 results bit for bit, such as
+        `torch-cpu:float32:fused`; empty without one.
     """
 
     framework: str

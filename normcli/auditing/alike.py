@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
 
 class _Finding(NamedTuple):
-    """A norm found on an earlier layer: its hypothesis, eps, level of accuracy there, and diagnosis."""
+    """A norm found on an earlier layer.
+
+    Parameters
+    ----------
+    hypothesis : Hypothesis
+    eps : float
+    level : Level
+        The level of accuracy at which that layer's output agrees with the norm.
+    told : Diagnosis
+    """
 
     hypothesis: Hypothesis
     eps: float
@@ -41,9 +50,10 @@ class KnownNorms:
         self._findings: dict[Hashable, list[_Finding]] = {}
 
     def identify(self, question: Question, kind: str) -> tuple[Diagnosis, float | None]:
-        """Return the diagnosis of a layer's output and its largest distance in ulp; None if no norm fits.
+        """Return the diagnosis of a layer's output, and its largest distance from the norm found, in ulp.
 
-        Norms found before on layers of the same class, shapes and dtypes are tried first.
+        The distance is None if no norm fits. Norms found before on layers of the same class, shapes and dtypes
+        are tried first; a norm that is found is kept for later layers.
 
         Parameters
         ----------
@@ -84,7 +94,11 @@ class KnownNorms:
 
 
 def _hold(finding: _Finding, question: Question) -> float | None:
-    """Return the largest distance of y from a finding's norm in ulp; None if y is not of the level found."""
+    """Return the largest distance of y from a norm found earlier, in ulp.
+
+    None if y is further off than that finding's level allows in any group, or gamma and beta cannot be applied
+    in the way of that finding.
+    """
     x, y, gamma, beta, *_ = question
     own = finding.hypothesis.affine
     for step in enumerate_affine_steps(x.shape, gamma, beta):

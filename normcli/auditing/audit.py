@@ -13,7 +13,7 @@ from normcli.dtypes import is_half
 from normcli.engine.walk import DEFAULT_EFFORT, Effort, count_processors
 from normcli.errors import DataError, NormError
 from normcli.fitting.workers import can_fork, run_in_processes
-from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.question import Question
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan
@@ -115,7 +115,7 @@ class LayerVerdict(NamedTuple):
     parts : tuple of JudgedTensor
         The output, then running statistics and gradients where they were recorded; empty with a problem.
     problem : str or None
-        Why the layer could not be judged; None where it was.
+        The reason for which the layer could not be judged; None if it was judged.
     detail : Detail or None
         The arrays of the layer; None except for the first bad layer of an `Audit`, as they may be large.
     """
@@ -129,12 +129,12 @@ class LayerVerdict(NamedTuple):
 
     @property
     def ok(self) -> bool | None:
-        """Whether everything agrees; None where the layer could not be judged."""
+        """Whether everything agrees; None if the layer could not be judged."""
         return None if self.problem is not None else all(part.ok for part in self.parts)
 
     @property
     def max_ulp(self) -> float | None:
-        """The largest distance of the output from the exact values in ulp; None where nothing was judged."""
+        """The largest distance of the output from the exact values in ulp; None if nothing was judged."""
         return self.parts[0].max_ulp if self.parts else None
 
     @property
@@ -151,7 +151,7 @@ class Audit(NamedTuple):
 
     @property
     def first(self) -> LayerVerdict | None:
-        """The first layer that is wrong; None where there is none."""
+        """The first layer that is wrong; None if there is none."""
         return next((one for one in self.layers if one.ok is False), None)
 
     @property
@@ -235,7 +235,8 @@ def judge_layer(
 ) -> LayerVerdict:
     """Return the verdict on one layer; a `NormError` while it is judged becomes the verdict's `problem`.
 
-    `known` has the norms found on earlier layers: a layer without a named norm is held against these first.
+    `known` has the norms found on earlier layers, or None: a layer for which no norm is named is first compared
+    with them, and a norm found on it is added.
     """
     try:
         return _judge(layer, tolerate, effort, known or KnownNorms())
@@ -244,6 +245,7 @@ def judge_layer(
 
 
 def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: KnownNorms) -> LayerVerdict:
+    """Return the verdict on one layer, with its `detail`; pass on any `NormError`."""
     settings = layer.settings
     if settings.problem:
         return LayerVerdict(settings, problem=settings.problem)
@@ -292,6 +294,7 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
 
 
 def _find_surroundings(layer: RecordedLayer) -> Surroundings:
+    """Return the gate around a layer's norm; raise `DataError` if it was not recorded."""
     gate, settings = layer.load("gate"), layer.settings
     if gate is None:
         if settings.gate_act:
@@ -307,7 +310,7 @@ def _summarize(role: str, found: Comparison, told: Diagnosis | None = None) -> J
 
 
 def _pair(layer: RecordedLayer, plan: Plan, roles: tuple[str, str]) -> Given | None:
-    """Return a mean and a variance in the shape of a plan's statistics; None where one of them is missing."""
+    """Return a mean and a variance in the shape of a plan's statistics; None if one of them is missing."""
     mean, var = (layer.load(role) for role in roles)
     return None if mean is None or var is None else fit_given(plan, Given(mean.values, var.values), roles)
 
@@ -317,7 +320,7 @@ def _judge_running(
 ) -> Iterator[JudgedTensor]:
     """Yield the verdicts on running statistics after a training step, by the framework's rule for momentum.
 
-    Nothing is yielded if those before or after the step are missing.
+    Nothing is yielded if running statistics before or after the step were not recorded.
     """
     after = _pair(layer, plan, ("running_mean_after", "running_var_after"))
     if before is None or after is None:
@@ -331,7 +334,7 @@ def _judge_running(
 
 
 def _list_gradients(found: CheckedGradients, actual: Mapping[str, NDArray[Any]]) -> Iterator[JudgedTensor]:
-    """Yield the verdicts on gradients; one that roundings of its summed terms explain is no mismatch."""
+    """Yield the verdicts on gradients; one that differs only by roundings of its summed terms is right."""
     for name, comparison in found.comparisons.items():
         part, finding = _summarize(_GRADIENTS[name], comparison), found.faults.get(name)
         if finding is not None:

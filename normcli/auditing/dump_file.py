@@ -49,14 +49,14 @@ class LayerSettings(NamedTuple):
     ----------
     name : str
     norm : str or None
-        A name or alias of the table of norms; None where nobody knows which norm it is.
+        A name or alias of the table of norms; None if it is not known.
     options : mapping
         Options of that norm, as golden files or the command line write them.
     evaluation : bool
         Whether running statistics normalize.
     momentum : float, "none" or None
         The momentum of the running statistics that the layer updates, "none" for a plain average of all
-        batches; None where the layer updates none.
+        batches; None if the layer updates none.
     batches : int
         The number of batches in running statistics that are plain averages; otherwise 0.
     kind : str
@@ -64,11 +64,11 @@ class LayerSettings(NamedTuple):
     note : str
         A remark for the reader: that the norm is guessed, or that only some groups are recorded.
     problem : str
-        Why the layer cannot be judged; empty where it can.
+        The reason for which the layer cannot be judged; empty if it can be.
     is_guess : bool
         Whether the norm is guessed from the name of a class.
     weights_of : str
-        The layer whose weights and running statistics this one shares; empty where it has its own.
+        The layer whose weights and running statistics this one shares; empty if it has its own.
     gate_act : str
         The activation applied to the gate, as `silu`; empty without a gate.
     gates_input : bool
@@ -90,7 +90,7 @@ class LayerSettings(NamedTuple):
     gates_input: bool = False
 
     def read_request(self) -> Request | None:
-        """Return the request for the layer's norm and options; None where `norm` is None.
+        """Return the request for the layer's norm and options; None if `norm` is None.
 
         Raises
         ------
@@ -112,7 +112,7 @@ def _read_option(name: str, value: Any) -> tuple[str, Any]:
     an integer if the option takes integers. The value of an unknown option is returned as it is.
     """
     name = name.replace("-", "_")
-    with contextlib.suppress(KeyError):  # which `Request.read` refuses
+    with contextlib.suppress(KeyError):  # an unknown option, which `Request.read` refuses
         option = find_option(name)
         if isinstance(value, str):
             return name, option.parse(value)
@@ -129,7 +129,7 @@ _PIECE = 1 << 24
 
 
 class DumpWriter:
-    """A dump whose tensors are written as they come, behind room for a header.
+    """A dump whose tensors are written as they come, behind room for a header, which `finish` writes.
 
     Parameters
     ----------
@@ -146,7 +146,17 @@ class DumpWriter:
         stream.seek(self._room)
 
     def add(self, name: str, dtype: str, shape: Sequence[int], data: NDArray[np.uint8]) -> None:
-        """Write one tensor: its values as bytes, its dtype by the format's name, as `BF16`."""
+        """Write one tensor.
+
+        Parameters
+        ----------
+        name : str
+        dtype : str
+            The dtype by the format's name, as `BF16`.
+        shape : sequence of int
+        data : ndarray of uint8
+            The bytes of the values, in C order.
+        """
         size = data.nbytes
         self._stream.write(data.data)
         offsets = [self._end, self._end + size]
@@ -241,6 +251,7 @@ def _refuse_constant(text: str) -> None:
 
 
 def _read_layer(members: Any) -> LayerSettings:
+    """Return the settings of one layer; raise `DataError` if a member has a wrong type or value."""
     if not isinstance(members, dict) or not isinstance(members.get("name"), str):
         raise DataError(f"{shorten(json.dumps(members))} is no layer with a name")
     given = {name: value for name, value in members.items() if name in _KINDS and value is not None}

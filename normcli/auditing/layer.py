@@ -76,7 +76,7 @@ class RecordedLayer(NamedTuple):
         return self.settings.name
 
     def load(self, role: str) -> Tensor | None:
-        """Return the layer's tensor of a role; None where the dump has none.
+        """Return the layer's tensor of a role; None if the dump has none.
 
         Raises
         ------
@@ -175,7 +175,7 @@ def _open_archive(path: str) -> dict[str, HeldTensor]:
         raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
     keys = list_keys(path)
     if not keys:
-        load(path)  # which says what is wrong
+        load(path)  # raises an error that says what is wrong
         raise UsageError(f"{path} holds no tensors by name; .safetensors and .npz do")
     share = os.path.getsize(path) // len(keys)  # noqa: PTH202
     return {key: HeldTensor(partial(load, f"{path}:{key}"), share) for key in keys}

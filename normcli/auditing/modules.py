@@ -95,7 +95,7 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
     is_frozen = kind.__name__.endswith(_FROZEN)
     learns = bool(module.training) and tracks and not is_frozen
     momentum, counter = getattr(module, "momentum", None), getattr(module, "num_batches_tracked", None)
-    if momentum is None:  # of torch's batch norm the plain average, of its instance norm nothing
+    if momentum is None:  # torch: batch norm takes the plain average, instance norm does not update
         momentum = "none" if row_of_norm.axes is AxesRule.ALL_BUT_CHANNEL else 0.0
     return LayerSettings(
         name, norm, known.describe(),
@@ -144,7 +144,7 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
 
 
 def _find_row(kind: type) -> Convention | None:
-    """Return the row of conventions for a class or its nearest known base class; None where there is none."""
+    """Return the row of conventions for a class or its nearest known base class; None if there is none."""
     names = [base.__name__ for base in kind.__mro__]
     for end in (_FROZEN, _FIRST):
         if names[0].endswith(end):

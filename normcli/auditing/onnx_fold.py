@@ -66,7 +66,7 @@ class OpenModel(NamedTuple):
 
     @classmethod
     def read(cls, path: str) -> OpenModel:
-        """Read a model.
+        """Return the model in a file, with its batch norms behind layers.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class OpenModel(NamedTuple):
             norms = [one for one in find_norms(graph) if one.settings.evaluation]
             outputs = {one.name for one in model.graph.output}
             found = [(layer, norm) for norm in norms if (layer := _find_layer(graph, norm.tensors, outputs))]
-        except Exception as error:  # of protobuf and onnx, many kinds
+        except Exception as error:  # protobuf and onnx raise exceptions of many kinds
             raise DataError("it is no readable ONNX model") from error
         if not found:
             raise DataError("its graph has no batch normalization of running statistics behind a layer")
@@ -160,12 +160,22 @@ class OpenModel(NamedTuple):
 
 
 def _name_layer(layer: Any) -> str:
+    """Return a layer's name: its weight's without `.weight`; otherwise that of the node or its output."""
     weight = layer.input[1]
     return str(weight.removesuffix(".weight") if weight.endswith(".weight") else layer.name or layer.output[0])
 
 
 def _find_layer(graph: Graph, norm: Mapping[str, str], outputs: Collection[str]) -> Any:
-    """Return the layer of constant weights whose result only this norm takes; None where there is none."""
+    """Return the layer of constant weights whose result only this norm takes; None if there is none.
+
+    Parameters
+    ----------
+    graph : Graph
+    norm : mapping of str to str
+        The norm's tensors: role → name.
+    outputs : collection of str
+        The names of the model's outputs.
+    """
     x = norm["input"]
     node = graph.makers.get(x)
     if node is None or node.op_type not in _TRANSPOSED or len(graph.takers[x]) > 1 or x in outputs:

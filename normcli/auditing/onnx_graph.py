@@ -74,14 +74,14 @@ class Graph:
         return float(values.flat[0]) if values is not None and values.size == 1 else None
 
     def find_maker(self, name: str, *kinds: str) -> Any:
-        """Return the node that makes a tensor, casts passed over; None if it is of none of these kinds."""
+        """Return the node that makes a tensor, casts passed over; None if it is not of one of `kinds`."""
         node = self.makers.get(name)
         while node is not None and node.op_type == "Cast":
             node = self.makers.get(node.input[0])
         return node if node is not None and node.op_type in kinds else None
 
     def find_taker(self, name: str, *kinds: str) -> Any:
-        """Return the only node that takes a tensor, casts passed over; None if of none of these kinds."""
+        """Return the only node that takes a tensor, casts passed over; None if it is not of one of `kinds`."""
         takers = self.takers.get(name, [])
         while len(takers) == 1 and takers[0].op_type == "Cast":
             takers = self.takers.get(takers[0].output[0], [])
@@ -117,7 +117,7 @@ class _NodeRule(NamedTuple):
     defaults : mapping
         Option → its value where the node has no such attribute.
     like : str or None
-        The framework's row of conventions; None where that has options which a node never has.
+        The framework's row of conventions; None if that has options which a node never has.
     """
 
     norm: str
@@ -152,6 +152,7 @@ _SUM_OF_SKIP = 3
 
 
 def _read_node(node: Any) -> GraphNorm:
+    """Return the norm that a node of a kind in `_NODES` is."""
     rule, given = _NODES[node.op_type], read_attributes(node)
     options = {option: given[name] for name, option in rule.options.items() if name in given}
     options = {name: _shorten(value) for name, value in {**rule.defaults, **options}.items()}
@@ -187,9 +188,9 @@ def _shorten(value: Any) -> Any:
 
 
 def _read_chain(graph: Graph, root: Any) -> GraphNorm | None:
-    """Return the norm that divides by a square root: `ln` where a mean is subtracted before, otherwise `rms`.
+    """Return the norm that divides by a square root, the node `root`; None if the nodes around it are no norm.
 
-    None if the nodes around the root are no norm.
+    It is `ln` if a mean is subtracted before, otherwise `rms`.
     """
     added = graph.find_maker(root.input[0], "Add")
     if added is None:
@@ -244,7 +245,7 @@ _CHAINS: Mapping[str, Callable[[Graph, Any], GraphNorm | None]] = {
 
 
 def _find_quotient(graph: Graph, root: str) -> Any:
-    """Return the node that divides by a root, or multiplies by its reciprocal; None where there is none."""
+    """Return the node that divides by a root, or multiplies by its reciprocal; None if there is none."""
     node = graph.find_taker(root, "Div", "Reciprocal")
     if node is None or node.op_type == "Reciprocal":
         return None if node is None else graph.find_taker(node.output[0], "Mul")
@@ -254,6 +255,7 @@ def _find_quotient(graph: Graph, root: str) -> Any:
 
 
 def _read_axes(graph: Graph, mean: Any) -> tuple[int, ...] | None:
+    """Return the axes of a reducing node, from its attribute or its constant input; None without any."""
     given = read_attributes(mean).get("axes")
     if given is None and len(mean.input) > 1:
         given = graph.read(mean.input[1])
@@ -261,9 +263,10 @@ def _read_axes(graph: Graph, mean: Any) -> tuple[int, ...] | None:
 
 
 def _follow(graph: Graph, node: Any) -> dict[str, str]:
-    """Return role → name of the last tensor behind a node, and of gamma and beta.
+    """Return role → name of a norm's output, gamma and beta in the nodes behind `node`, which divides.
 
-    Gamma is a constant that multiplies the node's output, beta one that is added then.
+    Gamma is a constant by which the quotient is multiplied, beta one that is added to the product; a norm
+    without gamma is taken to have no beta.
     """
     found = {}
     for role, kind in (("weight", "Mul"), ("bias", "Add")):

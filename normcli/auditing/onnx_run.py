@@ -38,7 +38,7 @@ _TYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
     "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(bool)": "bool", "tensor(uint8)": "uint8",
 }  # fmt: skip
-"""ONNX Runtime's names of types → NumPy's: those of inputs that are drawn, and of outputs that are bound."""
+"""ONNX Runtime's names of types → NumPy's, for inputs that are drawn and outputs in arrays made here."""
 
 
 def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) -> None:
@@ -78,7 +78,7 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
         model = onnx.load(path, load_external_data=False)  # ONNX Runtime reads it, too
         graph = Graph(model, str(Path(path).parent))
         norms = list(find_norms(graph))
-    except Exception as error:  # of protobuf and onnx, many kinds
+    except Exception as error:  # protobuf and onnx raise exceptions of many kinds
         raise DataError(f"{path} is no readable ONNX model") from error
     if not norms:
         raise DataError(f"{path} holds no norm that is known; exporters fold batch norms into convolutions")
@@ -111,7 +111,10 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
 
 
 def _name_sum(graph: Graph, norm: GraphNorm) -> GraphNorm:
-    """Return a norm whose input has a name: a `Skip…` node gets an output for its sum if it has none."""
+    """Return a norm whose input has a name.
+
+    A `Skip…` node normalizes a sum. If that has no name, the node gets an output for it, in place.
+    """
     if norm.tensors["input"]:
         return norm
     node = graph.makers[norm.tensors["output"]]
@@ -156,7 +159,7 @@ def _run(session: Any, feeds: Mapping[str, NDArray[Any]], wanted: Container[str]
     made: dict[str, NDArray[Any]] = {}
     for name, values in feeds.items():
         binding.bind_cpu_input(name, values)
-    # an empty shape stands for one of which nothing is known
+    # ONNX Runtime has an empty shape for an unknown one
     asked = [one for one in session.get_outputs() if one.name in wanted]
     for one in asked:
         if one.type in _TYPES and one.shape and all(isinstance(length, int) for length in one.shape):
@@ -170,6 +173,7 @@ def _run(session: Any, feeds: Mapping[str, NDArray[Any]], wanted: Container[str]
 
 
 def _choose(taken: Sequence[Any], given: Mapping[str, NDArray[Any]], path: str) -> dict[str, Any]:
+    """Return the model's inputs by name from the arrays of a file; raise `UsageError` if one is missing."""
     wanted = [one.name for one in taken]
     missing = [name for name in wanted if name not in given]
     if missing:
@@ -178,6 +182,7 @@ def _choose(taken: Sequence[Any], given: Mapping[str, NDArray[Any]], path: str) 
 
 
 def _draw(taken: Sequence[Any], path: str, seed: int) -> dict[str, Any]:
+    """Return random inputs of a model by name; raise `DataError` for a type that is not drawn."""
     from onnx import helper
 
     rng, feeds = np.random.default_rng(seed), {}

@@ -1,4 +1,4 @@
-"""The norms of a model of PyTorch, Keras or Flax, recorded while it runs: what each takes and gives."""
+"""The norms of a model of PyTorch, Keras or Flax, recorded while it runs: their inputs, outputs and weights."""
 
 from __future__ import annotations
 
@@ -89,7 +89,10 @@ class Calls:
 
 
 def find_watch(model: Any) -> Watch | None:
-    """Return the context manager that records a model of Keras or Flax; None for other models."""
+    """Return the function that records a model of Keras or Flax; None for other models.
+
+    The function takes the model and `Calls`, and returns a context manager, in whose block calls are recorded.
+    """
     keras, flax = sys.modules.get("keras"), sys.modules.get("flax.linen")
     if keras is not None and isinstance(model, keras.Layer):
         return _watch_keras
@@ -99,6 +102,20 @@ def find_watch(model: Any) -> Watch | None:
 def _describe(
     rule: _ClassRule, layer: Any, like: str, momentum: float | None, *, evaluation: bool
 ) -> LayerSettings:
+    """Return the settings of a layer of Keras or Flax as its attributes are now, without a name.
+
+    Parameters
+    ----------
+    rule : _ClassRule
+        The reading of its class.
+    layer : object
+    like : str
+        The framework's name in the table of conventions.
+    momentum : float or None
+        The momentum of running statistics that this call updates; None if it updates none.
+    evaluation : bool
+        Whether running statistics normalize.
+    """
     options: dict[str, Any] = {"like": like}
     for option, attribute in rule.options.items():
         value = getattr(layer, attribute, None)
@@ -111,6 +128,7 @@ def _describe(
 
 
 def _shorten(value: Any) -> Any:
+    """Return an attribute as JSON holds it: a float, an int, or a list of int."""
     if isinstance(value, float):
         return value
     return list(map(int, value)) if isinstance(value, list | tuple) else int(value)
@@ -118,7 +136,7 @@ def _shorten(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _watch_keras(model: Any, calls: Calls) -> Iterator[None]:
-    """Wrap the calls of a model's norms for as long as the block runs."""
+    """Wrap, as a context manager, the calls of a Keras model's norms while the block runs."""
     import keras
 
     give = keras.ops.convert_to_numpy
@@ -160,6 +178,7 @@ def _watch_keras(model: Any, calls: Calls) -> Iterator[None]:
 
 
 def _restore(layer: Any, own: Any) -> None:
+    """Undo the wrapping of a layer's `call`; `own` is the layer's own attribute before, or None."""
     if own is None:
         object.__delattr__(layer, "call")
     else:
@@ -168,7 +187,7 @@ def _restore(layer: Any, own: Any) -> None:
 
 @contextlib.contextmanager
 def _watch_flax(model: Any, calls: Calls) -> Iterator[None]:
-    """Intercept the calls of norms of Flax Linen, outside of `jit`, while the block runs."""
+    """Intercept, as a context manager, calls of Flax Linen's norms outside of `jit` while the block runs."""
     from flax import linen
 
     def intercept(call: Any, args: Any, options: Any, context: Any) -> Any:
@@ -200,7 +219,7 @@ def _watch_flax(model: Any, calls: Calls) -> Iterator[None]:
 
 
 def _read_collection(layer: Any, name: str) -> dict[str, Any]:
-    """Return the variables of a module's collection by name; empty where it has no such collection."""
+    """Return the variables of a module's collection by name; empty if it has no such collection."""
     return dict(layer.variables.get(name, {}))
 
 
@@ -221,7 +240,7 @@ def record(
     most_bytes: int | None = None,
     seed: int = 0,
 ) -> Iterator[None]:
-    """Write to a file what each norm of a model takes and gives while the block runs.
+    """Return a context manager that writes each norm's inputs and outputs to a file while its block runs.
 
     Parameters
     ----------
@@ -307,6 +326,7 @@ def record(
 
 
 def _finish(target: str, writer: DumpWriter, layers: list[LayerSettings], framework: str) -> None:
+    """Write the header of a dump, `target`; raise `DataError` if no layer was recorded."""
     if not layers:
         raise DataError(f"no norm of the model ran: {target} is not written")
     writer.finish(layers, f"normcli {__version__}, {framework}")

@@ -1,4 +1,4 @@
-"""The hooks of torch's modules: what a norm takes and gives, and its settings then, written when it ends."""
+"""The hooks of torch's modules: each call of a norm, with its input, output and settings, is written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,17 @@ _OF_TOKENS = 3
 
 
 class _Sample(NamedTuple):
-    """The recorded indices (`places`) of one axis of x, and its number in gamma, or None if gamma lacks it."""
+    """The part of a large input that is recorded: some indices of one axis.
+
+    Parameters
+    ----------
+    axis : int
+        The axis of x.
+    places : torch.Tensor of int
+        The recorded indices, ascending.
+    of_parameters : int or None
+        The same axis of gamma and beta; None if they do not have it.
+    """
 
     axis: int
     places: Any
@@ -61,7 +71,7 @@ class _Call:
         self.replaced: dict[str, Any] = {}
 
     def take(self, role: str, gradient: Any) -> None:
-        """Keep the gradient of a role; those of later backward passes are ignored."""
+        """Keep the gradient of a role; gradients of later backward passes are ignored."""
         self.gradients.setdefault(role, gradient)
 
 
@@ -77,7 +87,7 @@ class Recorder:
     most_bytes : int or None
         The size above which an input is recorded in part; None: all are recorded whole.
     rng : numpy.random.Generator
-        Draws the groups of such an input.
+        Draws the groups of an input that is recorded in part.
     backward : bool
         Whether gradients are recorded.
     """
@@ -93,7 +103,7 @@ class Recorder:
         self._lock = threading.RLock()
 
     def add(self, settings: LayerSettings, tensors: Mapping[str, Any], sample: _Sample | None) -> str:
-        """Write a call, under a name that no other has; return the name."""
+        """Write a call's tensors by role, under a name that no other call has; return the name."""
         with self._lock:
             name, number = settings.name, 1
             while name in self._names:
@@ -107,7 +117,7 @@ class Recorder:
             return name
 
     def write(self, name: str, tensor: Any, sample: _Sample | None = None) -> None:
-        """Write a tensor; with a sample, only the sample's indices of its axis."""
+        """Write a tensor under `NAME.ROLE`; with a sample, only the sample's indices of its axis."""
         values = tensor.detach()
         if sample is not None:
             values = values.index_select(sample.axis, sample.places.to(values.device))
@@ -121,7 +131,7 @@ class Recorder:
         self.is_closed = True
 
     def refuse(self, tensor: Any) -> str | None:
-        """Return why a value cannot be recorded; None where it can."""
+        """Return words on why a value cannot be recorded; None if it can."""
         if not isinstance(tensor, self.torch.Tensor):
             return f"a {type(tensor).__name__} cannot be recorded"
         dtype = str(tensor.dtype).rpartition(".")[2]
@@ -150,9 +160,11 @@ class ModuleWatch:
         self._calls = threading.local()
 
     def begin(self, module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Keep the input and the module's state before it runs, and watch gradients if these are recorded.
+        """Keep the input and the module's state before the module runs.
 
-        The result is new arguments for the module, whose gradients are watched; None without gradients.
+        If gradients are recorded, return new arguments for the module, as (positional, named), and put views in
+        place of its weight and bias, which `end` undoes: their gradients are of this call alone. Otherwise
+        return None.
         """
         recorder = self._recorder
         settings = describe_module(self._name, module, recorder.also)
@@ -174,7 +186,7 @@ class ModuleWatch:
         if not recorder.backward or settings.norm is None or settings.gate_act:
             return None
         if x.requires_grad and recorder.torch.is_grad_enabled():
-            every[place] = x.view_as(x)  # whose gradient is through this call alone
+            every[place] = x.view_as(x)  # a view, whose gradient is of this call alone
             every[place].register_hook(functools.partial(call.take, "grad_input"))
         for role, parameter in list(module._parameters.items()):
             if role in ("weight", "bias") and parameter is not None and parameter.requires_grad:
@@ -185,11 +197,14 @@ class ModuleWatch:
         return tuple(every[n] for n in range(len(args))), {key: every[key] for key in named}
 
     def end(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
-        """Write the call, unless the module raised or its output cannot be recorded."""
+        """Give the module its own parameters back, and write the call.
+
+        Nothing is written if the module raised, or its output cannot be recorded.
+        """
         recorder, call = self._recorder, self._calls.open.pop()
         module._parameters.update(call.replaced)
         y = output[0] if isinstance(output, tuple) and output else output
-        settings, x, call.x = call.settings, call.x, None  # the graph keeps the call, which need not keep x
+        settings, x, call.x = call.settings, call.x, None  # autograd keeps the call, which needs x no longer
         if settings.norm is None:
             if y is not None:
                 recorder.add(settings, {}, None)
@@ -215,7 +230,7 @@ class ModuleWatch:
             length = tensors["input"].shape[sample.axis]
             part = f"{len(sample.places):,} of {length:,} indices of axis {sample.axis} are recorded"
             settings = settings._replace(note="; ".join(filter(None, (settings.note, part))))
-            if sample.of_parameters is None:  # averages over samples, of which some are left out
+            if sample.of_parameters is None:  # running statistics need all samples
                 settings = settings._replace(momentum=None)
         tensors |= parameters
         tensors |= call.state
@@ -236,7 +251,18 @@ class ModuleWatch:
         return parameters
 
     def _write_gradients(self, name: str, call: _Call, is_single: bool, dy: Any) -> None:
-        """Write the gradients of the first backward pass through a call, at the end of that pass."""
+        """Keep `dy`, and write all gradients of a call at the end of its first backward pass.
+
+        Parameters
+        ----------
+        name : str
+            The name of the call in the dump.
+        call : _Call
+        is_single : bool
+            Whether the input is a single sample, to which an axis of batch is added.
+        dy : torch.Tensor
+            The gradient of the output.
+        """
         recorder = self._recorder
         if "grad_output" in call.gradients or recorder.is_closed:
             return
@@ -250,14 +276,17 @@ class ModuleWatch:
         self._recorder.torch.autograd.Variable._execution_engine.queue_callback(write_all)
 
     def _choose(self, plan: Plan | None, x: Any) -> _Sample | None:
-        """Return the samples, rows or channels of a large input to record; None to record the input whole."""
+        """Return the part of a large input to record; None to record the input whole.
+
+        The part is drawn: indices of the longest axis that is not reduced, so that whole groups are recorded.
+        """
         most, recorder = self._recorder.most_bytes, self._recorder
         size = x.numel() * x.element_size()
         if most is None or size <= most or plan is None:
             return None
         whole = [
             axis for axis in range(x.ndim) if axis not in plan.grid.axes
-        ]  # whose indices have groups alone
+        ]  # axes along which each index has groups of its own
         if not whole:
             return None
         axis = max(whole, key=lambda axis: x.shape[axis])
@@ -278,7 +307,7 @@ _RANKS = {"InstanceNorm1d": 3, "InstanceNorm2d": 4, "InstanceNorm3d": 5}
 
 
 def _make_plan(settings: LayerSettings, x: Any) -> Plan | None:
-    """Return the plan of a layer for its input; None where the norm is unknown or does not fit the shape."""
+    """Return the plan of a layer for its input; None if the norm is unknown or does not fit the shape."""
     try:
         return make_plan(settings.read_request() or Request(""), tuple(x.shape), np.dtype(np.float32))
     except NormError:
@@ -286,7 +315,7 @@ def _make_plan(settings: LayerSettings, x: Any) -> Plan | None:
 
 
 def _move_to_parameters(sample: _Sample | None) -> _Sample | None:
-    """Return the sample for gamma, beta and running statistics; None where these are recorded whole."""
+    """Return the sample for gamma, beta and running statistics; None if these are recorded whole."""
     if sample is None or sample.of_parameters is None:
         return None
     return sample._replace(axis=sample.of_parameters)

@@ -55,6 +55,7 @@ def check_running(
 
 
 def _enter(before: State, batches: Sequence[Result], rule: RunningRule) -> tuple[NDArray[Any], ...]:
+    """Return the running mean and variance after all batches have entered, by a rule."""
     state = before
     for batch in batches:
         state = update(state, batch, rule).after
@@ -64,7 +65,19 @@ def _enter(before: State, batches: Sequence[Result], rule: RunningRule) -> tuple
 def _explain(
     place: int, theirs: NDArray[Any], before: State, batches: Sequence[Result], rule: RunningRule
 ) -> str:
-    """Return the words for a fault that explains running statistics, as `running_var differs: …`."""
+    """Return the words for the fault that reproduces running statistics, as `running_var differs: …`.
+
+    Parameters
+    ----------
+    place : int
+        0 for the mean, 1 for the variance.
+    theirs : ndarray
+        The layer's statistics.
+    before : State
+    batches : sequence of Result
+    rule : RunningRule
+        The rule that the layer should have followed.
+    """
     other: Literal["new", "old"] = "old" if rule.weight_of == "new" else "new"
     rules = {
         "the variance that enters is of another ddof": rule._replace(ddof=1 - rule.ddof),

@@ -42,11 +42,11 @@ class LayerPair(NamedTuple):
     first, second : LayerVerdict
         The verdict on each run's layer, against the exact norm of that run's input.
     input, output : Comparison or None
-        The distance of the second run's tensors from the first's; None where shapes differ or one is missing.
+        The distance of the second run's tensors from the first's; None if shapes differ or one is missing.
     differences : tuple of str
         Words for each setting, weight, running statistic or shape that differs in the second run.
     algorithms : tuple of str or None
-        The name of the computation that reproduces each run's output bit for bit; None where none does, and in
+        The name of the computation that reproduces each run's output bit for bit; None if none does, and in
         all pairs but the first at which the runs part.
     """
 
@@ -77,7 +77,7 @@ class LayerPair(NamedTuple):
     def nearer(self) -> str | None:
         """The run that is nearer the exact norm, `first` or `second`.
 
-        None where both are about as near, their inputs differ, or one was not judged.
+        None if both are about equally near, their inputs differ, or one was not judged.
         """
         one, other = self.first.max_ulp, self.second.max_ulp
         if one is None or other is None or not self.takes_the_same:
@@ -109,9 +109,10 @@ class RunComparison(NamedTuple):
 
     @property
     def between(self) -> tuple[str | None, str] | None:
-        """The names of the first layer whose inputs differ and, before that, of the layer before it.
+        """The names of the layer before the first one whose inputs differ, and of that one, or None.
 
-        None where the inputs of all layers agree; (None, name) where those of the first layer differ.
+        None if the inputs of all layers agree. The first name is None if already the first layer's inputs
+        differ.
         """
         before = None
         for pair in self.pairs:
@@ -133,6 +134,8 @@ def compare_runs(
     effort: Effort = DEFAULT_EFFORT,
 ) -> RunComparison:
     """Compare two runs layer by layer, and each with the exact norms.
+
+    Only the first pair at which the runs part has the details of its layers, and `algorithms`.
 
     Raises
     ------
@@ -173,13 +176,25 @@ def _pair(
     one: RecordedLayer, other: RecordedLayer, run: Sequence[RecordedLayer],
     tolerate: Tolerate, effort: Effort, known: KnownNorms,
 ) -> LayerPair:  # fmt: skip
+    """Return one layer of two runs compared.
+
+    Parameters
+    ----------
+    one, other : RecordedLayer
+        The layer in the first and in the second run.
+    run : sequence of RecordedLayer
+        The whole first run, in which the owner of another weight is sought.
+    tolerate : callable
+    effort : Effort
+    known : KnownNorms
+    """
     verdicts = judge_layer(one, tolerate, effort, known), judge_layer(other, tolerate, effort, known)
     taken, given = (_compare(one, other, role, tolerate) for role in (INPUT, OUTPUT))
     return LayerPair(*verdicts, taken, given, tuple(_list_differences(one, other, run, tolerate)))
 
 
 def _name_algorithm(layer: RecordedLayer, verdict: LayerVerdict) -> str | None:
-    """Return the name of the computation that reproduces a layer's output bit for bit; None where none does.
+    """Return the name of the computation that reproduces a layer's output bit for bit; None if none does.
 
     None too for a layer with a gate, or one that normalizes with running statistics.
     """
@@ -194,9 +209,9 @@ def _name_algorithm(layer: RecordedLayer, verdict: LayerVerdict) -> str | None:
 
 
 def _compare(one: RecordedLayer, other: RecordedLayer, role: str, tolerate: Tolerate) -> Comparison | None:
-    """Return how far the second run's tensor is from the first's, in ulp of the less precise dtype.
+    """Return the distances of the second run's tensor of a role from the first's, in ulp of the coarser dtype.
 
-    None where the shapes differ or a tensor is missing.
+    None if the shapes differ, or either run has no such tensor.
     """
     expected, actual = one.load(role), other.load(role)
     if expected is None or actual is None or expected.values.shape != actual.values.shape:
@@ -210,7 +225,10 @@ def _compare(one: RecordedLayer, other: RecordedLayer, role: str, tolerate: Tole
 def _list_differences(
     one: RecordedLayer, other: RecordedLayer, run: Sequence[RecordedLayer], tolerate: Tolerate
 ) -> Iterator[str]:
-    """Yield words for each setting, weight and shape of the second layer that differs from the first."""
+    """Yield words for each setting, weight and shape of the second layer that differs from the first.
+
+    `run` is the whole first run: if another of its layers has a weight that differs, the words name this layer.
+    """
     for role in (INPUT, OUTPUT):
         loaded = [tensor.values.shape for tensor in (one.load(role), other.load(role)) if tensor is not None]
         if len({*loaded}) > 1:

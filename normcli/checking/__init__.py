@@ -3,10 +3,10 @@
 * `ulp`: distances in units of the last place of a dtype
 * `tally`: counts of distances, the worst value, mismatches of each group
 * `check`: a tensor or statistics compared with the exact ones
-* `half_precision`: which half precision a tensor was saved from
+* `half_precision`: the half precision that a tensor was saved from, and sums in half precision
 * `fault`: the record of a fault: id, words, remedy, example
 * `gradient_check`: gradients compared with the exact ones
 * `gradient_faults`: the table of faults of backward passes
 * `gradient_forms`: faults of backward passes that have several forms: axes, shards, an eps
-* `gradient_terms`: the terms that gradients of moments and lengths are made of
+* `gradient_terms`: the terms of the gradients of norms that divide by moments or lengths
 """

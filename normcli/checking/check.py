@@ -70,7 +70,7 @@ class Checked(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether everything agrees."""
+        """Whether every value of every array is within the tolerance."""
         return all(comparison.ok for comparison in self.comparisons.values())
 
 
@@ -95,25 +95,24 @@ def check(
     actual : mapping of str to ndarray
         `normalized`, of the tensor's shape, and any statistics of the norm, by name.
     inputs : Inputs
-        Gamma, beta, running statistics, the selection of values that count, and a gate that multiplies the
-        result.
+        Gamma, beta, running statistics, the selection of values that statistics count, and gates.
     tolerate : callable
         Takes a dtype and returns the tolerance for values of it; by default that of torch's `assert_close`.
     effort : Effort
         Threads and memory; the result does not depend on it.
     allowed : ndarray of float64 or None
-        The largest error of each value of the normalized tensor, in place of the tolerance; None for the
-        latter.
+        The largest error of each value of the normalized tensor, in place of the tolerance; if None, the
+        tolerance holds.
     addends : Addends or None
-        x and the residual whose sum the values are: their dtypes tell whether y was saved from half precision.
-        None without a residual.
+        x and the residual, if `values` are their sum: if both and y hold only numbers of half precision, y is
+        judged in it. None without a residual.
 
     Raises
     ------
     DataError
         If a shape does not fit.
     UsageError
-        If `tolerate` refuses a dtype, or there is nothing to compare.
+        If `actual` is empty, if the norm has no statistic of a name, or if `tolerate` refuses a dtype.
 
     Notes
     -----
@@ -166,14 +165,21 @@ def check(
 
 
 def fit_actual(plan: Plan, array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array of (N,) as the only column of a table of (N, 1), if the tensor is one; else unchanged."""
+    """Return an array of shape (N,) as one of (N, 1), if this is the tensor's shape; other arrays unchanged."""
     return array.reshape(plan.grid.shape) if (*array.shape, 1) == plan.grid.shape else array
 
 
 def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
-    """Raise `DataError` unless an array can be the tensor or the statistic of that name.
+    """Raise `DataError` unless an array has the shape of the tensor (`normalized`) or of a named statistic.
 
-    A statistic may have ones for the reduced axes, or be flat; nothing is transposed or guessed.
+    A statistic may have lengths of 1 for the reduced axes, or be flat.
+
+    Raises
+    ------
+    DataError
+        If the shape does not fit.
+    UsageError
+        If the norm has no statistic of this name.
     """
     if name == NORMALIZED:
         if array.shape != plan.grid.shape:
@@ -188,17 +194,19 @@ def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
 
 
 class ComparingSink:
-    """A sink for the exact tensor, tile by tile, that compares each tile with another tensor's.
+    """A sink that takes the exact result tile by tile, and adds up its comparison with an actual tensor.
+
+    The totals are in `comparison`.
 
     Parameters
     ----------
     plan : Plan
     geometry : Geometry
     source : Source
-        The other tensor.
+        The source of the actual tensor.
     tolerance : Tolerance
     limits : Source or None
-        The largest error of each value, in place of the tolerance; None for the latter.
+        The largest error of each value, in place of the tolerance; if None, the tolerance holds.
     """
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
@@ -222,7 +230,10 @@ class ComparingSink:
         return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Compare a tile of exact values, and overwrite it with the ulp of each mismatch, 0 elsewhere."""
+        """Compare a tile of exact values with the actual tensor, and add the totals to `comparison`.
+
+        `values` are overwritten: with the distance in ulp at each mismatch, and with 0 elsewhere.
+        """
         natural = tuple(range(len(tile)))
         actual = self._source.read(tile, natural, work).reshape(-1)
         expected = values.reshape(-1)
@@ -251,17 +262,17 @@ class ComparingSink:
 def calculate_rows(
     plan: Plan, rows: NDArray[Any], affine: Affine = (None, None), selection: Selection | None = None
 ) -> tuple[Floats, dict[str, Floats]]:
-    """Return the exact result of rows, in float64, and the statistics of each.
+    """Return the exact result of rows, rounded to float64, and the statistics of each row by name.
 
     Parameters
     ----------
     plan : Plan
-        The plan of the tensor; not of a norm with windows.
+        The plan of the tensor that the rows are groups of; not of a norm with windows.
     rows : ndarray, shape (groups, values)
     affine : tuple of ndarray or None
-        Scale (gamma, or 1 + gamma) and shift of each value, of the shape of the rows.
+        Scale (gamma, or 1 + gamma) and shift of each value, of the shape of the rows; None for 1 and for 0.
     selection : Selection or None
-        The values that count; None if all do.
+        The values that statistics count; None if all values count.
     """
     parameters = ParameterShapes(plan.parameters.rule, (0, 1), rows.shape, rows.shape, rows.shape)
     alone = replace(plan, grid=Grid(rows.shape, Layout(2, None), (1,)), parameters=parameters)

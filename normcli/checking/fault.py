@@ -1,4 +1,4 @@
-"""The record of a fault: forward and backward passes have tables of such records."""
+"""The record of a fault, and the row of a table of faults; forward and backward passes have such tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Fault(NamedTuple):
     id : str
         The wrong part and its fault, `dx-pull-missing`, as JSON has them; an id never changes.
     words : str
-        The cause, in at most 15 words, with names in braces for values of the tensor.
+        The cause, in at most 15 words, with names in braces that values of a tensor replace, such as `{eps}`.
     remedy : str
         The change that mends the kernel; it may have names in braces too.
     example : str
@@ -70,7 +70,10 @@ class Row(NamedTuple):
     needs: str = ""
 
     def vary(self, case: Any) -> Iterable[Any]:
-        """Return the variants of a case for kernels with this fault; empty if the case lacks a needed part."""
+        """Return the variants of a case for kernels with this fault: a list, an iterator or a tuple.
+
+        Empty if the case lacks a part in `needs`, or if `make` returns None.
+        """
         made = self.make(case) if case.parts.issuperset(self.needs.split()) else None
         if isinstance(made, list | Iterator):
             return made

@@ -34,29 +34,29 @@ if TYPE_CHECKING:
     from normcli.results.backward import BackwardProblem, Gradients
 
 _MOST_VALUES = 1 << 22
-"""In larger tensors no fault is looked for, since that takes about a dozen float64 arrays of their size."""
+"""No fault is looked for in larger tensors: it takes about a dozen float64 arrays of their size."""
 
 _CLEARLY = 8.0
-"""A fault explains a gradient that is this many times nearer to the fault's than to the exact one."""
+"""A gradient has a fault if it is this many times nearer to that with the fault than to the exact one."""
 
 _FEW, _MORE_CLEARLY = 16, 32.0
-"""With fewer than 16 values or 4 groups, a fault has to be 32 times nearer: some are 8 times by chance."""
+"""With fewer than 16 values or 4 groups, the gradient has to be 32 times nearer: 8 times may be by chance."""
 
 _SAME = 1e-9
-"""Faults whose gradients differ by less than this part of the exact one are told as equal."""
+"""Gradients with two faults count as equal if they differ by less than this part of the exact gradient."""
 
 _LEAST_ROUNDINGS = 4.0
-"""The error of a right gradient in roundings of its terms; for n terms, √n if that is more."""
+"""The error of a right gradient, in roundings of its terms; for n terms, √n if this is more."""
 
 _MOST_SAID = 3
-"""The most numbers that are named if several explain a gradient equally well: `eps is 1e-08 or 0`."""
+"""The most numbers that are named if several fit a gradient equally well, as in `eps is 1e-08 or 0`."""
 
 _Wrong = tuple["Fault", tuple[str, ...], Any]
-"""A fault, the values for its words, and the gradient that the fault gives."""
+"""A fault, the values for its words, and the gradient of a kernel with the fault."""
 
 
 class GradientFinding(NamedTuple):
-    """A fault of a gradient.
+    """A fault that was found in a given gradient.
 
     Parameters
     ----------
@@ -65,9 +65,10 @@ class GradientFinding(NamedTuple):
     fault : Fault
         The fault whose gradient is nearest, with values in its words.
     alternatives : tuple of Fault
-        Faults whose gradients are as near on these data.
+        Other faults whose gradients are about as near on these data.
     evidence : str
-        A clause that compares the error with the fault and without; empty for a gradient of zeros.
+        A clause that compares the errors from the gradient with the fault and from the exact one; empty for a
+        gradient of zeros.
     """
 
     name: str
@@ -101,7 +102,7 @@ class CheckedGradients(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether everything agrees."""
+        """Whether every value of every gradient is within the tolerance."""
         return all(comparison.ok for comparison in self.comparisons.values())
 
 
@@ -121,18 +122,19 @@ def check_gradients(
         The given gradients, by name: some of `dx`, `dgamma`, `dbeta` and `dgate`.
     tolerate : callable
         Takes a dtype and `scale`, the largest |expected|, and returns the tolerance. Gradients of a mean loss
-        are small: with a fixed absolute tolerance any would pass.
+        are so small that with a fixed absolute tolerance every gradient would pass.
     effort : Effort
         Threads and memory; the result does not depend on it.
     allowed : mapping of str to ndarray of float64
-        The largest error of each value of a gradient, by its name, in place of the tolerance.
+        The largest error of each value of a gradient, by its name, in place of the tolerance. Gradients that
+        are left out are judged by the tolerance.
 
     Raises
     ------
     DataError
         If a shape does not fit.
     UsageError
-        If the norm has no such parameter.
+        If the problem has no parameter or gate of a gradient's name.
     """
     plan, inputs = problem.plan, problem.inputs
     gamma, beta = (None if a is None else a.astype(np.float64) for a in (inputs.gamma, inputs.beta))
@@ -160,13 +162,16 @@ def check_gradients(
 
 
 def _find_scale(expected: NDArray[Any]) -> float:
-    """Return the largest finite |value| of a tensor in memory or in a file; 0 without one."""
+    """Return the largest finite |value| of a tensor in memory or in a file; 0 if no value is finite."""
     pieces = (np.abs(piece) for piece in iterate_pieces(expected))
     return max((float(piece.max(initial=0.0, where=np.isfinite(piece))) for piece in pieces), default=0.0)
 
 
 def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return an array in a shape; `DataError` is raised unless both are equal but for lengths of 1."""
+    """Return an array in another shape; raise `DataError` if the shapes differ other than by lengths of 1.
+
+    `name` is the gradient's name in the message.
+    """
     if [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
         raise DataError(f"{name} has the shape {array.shape}; it takes {shape}")
     return array.reshape(shape)
@@ -176,7 +181,7 @@ def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]
 
 
 def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFinding | None:
-    """Return the fault of a given gradient; None if no single fault explains it, or the tensor is too large.
+    """Return the fault of a given gradient; None if it has no known fault, or if x has more than 2²² values.
 
     Parameters
     ----------
@@ -200,9 +205,9 @@ def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
 
 
 def is_off_by_rounding(exact: Gradients, name: str, actual: NDArray[Any]) -> bool:
-    """Whether a gradient's error is within the roundings of its terms, which may be far larger than itself.
+    """Whether a gradient's error is within the rounding errors of its terms, which may be far larger than it.
 
-    False for tensors that are too large for faults to be looked for.
+    False if x has more than 2²² values.
 
     Parameters
     ----------
@@ -233,13 +238,13 @@ class _Scales(NamedTuple):
     Parameters
     ----------
     weight : ndarray
-        The weight of each value, so that every group counts alike: large groups of x have small gradients.
+        The weight of each value, with which every group counts alike: groups of large x have small gradients.
     noise : ndarray
         The bound on the rounding error of each value.
     known : ndarray of bool or None
-        True where that bound is finite; None if it is everywhere.
+        True where the bound is finite; None if it is finite everywhere.
     clearly : float
-        A fault's gradient has to be nearer than the exact one by at least this factor.
+        The factor by which a fault's gradient has to be nearer than the exact one.
     """
 
     weight: Any
@@ -251,7 +256,17 @@ class _Scales(NamedTuple):
     def of(
         cls, exact: Gradients, name: str, actual: NDArray[Any], right: Floats, terms: GradientTerms | None
     ) -> _Scales:
-        """Return the weights and bounds for a gradient; without terms, from its own values alone."""
+        """Return the weights and bounds for a gradient.
+
+        Parameters
+        ----------
+        exact : Gradients
+        name : {"dx", "dgamma", "dbeta", "dgate"}
+        actual, right : ndarray
+            The given gradient, whose dtype counts, and the exact one.
+        terms : GradientTerms or None
+            If None, bounds are taken from the exact gradient alone, and all weights are 1.
+        """
         short = is_short_float(actual.dtype) or is_short_float(exact.input.dtype)
         stored, least = 0.0, 0.0
         if is_float(actual.dtype):
@@ -273,7 +288,7 @@ class _Scales(NamedTuple):
         return cls(weight, noise, None if known.all() else known, _MORE_CLEARLY if is_few else _CLEARLY)
 
     def measure(self, values: Floats) -> float:
-        """Return the weighted root of the sum of squares of values, without those whose bound is not finite."""
+        """Return the root of the sum of (weight · value)², without values whose bound is not finite."""
         weighed = values * self.weight
         return float(np.linalg.norm(weighed if self.known is None else weighed[self.known]))
 
@@ -286,9 +301,19 @@ def _find_length(values: Floats, axes: tuple[int, ...]) -> Floats:
 def _choose(
     name: str, actual: Floats, right: Floats, candidates: Iterable[_Wrong], scales: _Scales
 ) -> GradientFinding | None:
-    """Return the finding of the candidate nearest to a given gradient, with those about as near.
+    """Return the finding of the fault nearest to a given gradient, with the faults about as near.
 
-    None if no candidate is much nearer than the exact gradient, or if rounding explains the difference.
+    None if no fault's gradient is much nearer than the exact one (see `_Scales.clearly`), or if the difference
+    from the exact one is within rounding.
+
+    Parameters
+    ----------
+    name : {"dx", "dgamma", "dbeta", "dgate"}
+    actual, right : ndarray
+        The given gradient and the exact one.
+    candidates : iterable of (Fault, tuple of str, ndarray)
+        The faults to choose from, each with the values for its words and its gradient.
+    scales : _Scales
     """
     off, noise = scales.measure(actual - right), scales.measure(scales.noise)
     if off <= noise:
@@ -314,14 +339,20 @@ def _choose(
 
 
 def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
-    """Return a fault with the gradient's name in its id, and equally good values in its words, joined by or."""
+    """Return a fault with the gradient's name in its id, and with values in its words, joined by `or`.
+
+    `every` has a tuple of values for each equally good form of the fault, one value for each pair of braces.
+    """
     joined = [" or ".join(list(dict.fromkeys(column))[:_MOST_SAID]) for column in zip(*every, strict=True)]
     words, remedy = fault.words.format(*joined), fault.remedy.format(*joined)
     return fault._replace(id=f"{name}-{fault.id}", words=words, remedy=remedy)
 
 
 def _scale(actual: Floats, right: Floats, scales: _Scales) -> Iterator[_Wrong]:
-    """Yield the nearest multiple of the exact gradient as a fault; nothing if the factor is 1 to 3 digits."""
+    """Yield the fault of a factor, with the nearest multiple of the exact gradient.
+
+    The factor is that of least squares; nothing is yielded if it is 1, rounded to 3 digits.
+    """
     usable = np.isfinite(actual) & np.isfinite(right)
     known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
     factor = float(np.vdot(wide, known) / np.vdot(known, known))
@@ -330,9 +361,10 @@ def _scale(actual: Floats, right: Floats, scales: _Scales) -> Iterator[_Wrong]:
 
 
 def _list_wrong(exact: Gradients, name: str, actual: Floats, right: Floats) -> Iterator[_Wrong]:
-    """Yield each possible fault, the values for its words, and the gradient that it gives.
+    """Yield each possible fault, the values for its words, and the gradient of a kernel with the fault.
 
-    For norms without terms, only the turned sign is tried.
+    If `make_terms` returns None for the norm, only the turned sign is yielded. `actual` and `right` are the
+    given and the exact gradient of this name, of one shape.
     """
     terms = make_terms(exact)
     if terms is None:
@@ -347,7 +379,7 @@ def _list_wrong(exact: Gradients, name: str, actual: Floats, right: Floats) -> I
 
 
 def _add_up(wrong: Floats, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Floats:
-    """Return a gradient in the wanted shape; for a broadcast gate, it is summed over the repetitions."""
+    """Return a gradient in the shape `wanted`; of a gate that broadcast to `shape`, repetitions are added."""
     if wrong.size != math.prod(wanted):
         lengths = (1,) * (len(shape) - len(wanted)) + wanted
         wrong = wrong.reshape(shape).sum(tuple(axis for axis, n in enumerate(lengths) if n == 1))

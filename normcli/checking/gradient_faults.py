@@ -1,6 +1,6 @@
 """The table of faults of backward passes; each is tried on the data of a wrong gradient.
 
-A fault leaves out a term, takes it twice, sums over other values, or gives the gradient of another norm.
+A fault leaves out a term, takes it twice, sums over other values, or takes the gradient of another norm.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ ROWS: tuple[Row, ...] = (
               "for row in dy * xhat: dgamma = (dgamma + row).astype('bfloat16')", ("bfloat16", "row by row")),
         round_sums, "parameter"),
 )  # fmt: skip
-"""Every fault of gradients but `ZERO` and `FACTOR`, in the order in which they are tried."""
+"""Every fault of gradients except `ZERO` and `FACTOR`, in the order in which they are tried."""
 
 ZERO = Fault("zero", "every value is 0: it is not calculated, or not written", "calculate it, and write it",
              "dx = np.zeros_like(x)")  # fmt: skip
@@ -206,7 +206,7 @@ FACTOR = Fault("factor", "every value is {0} times what it should be", "leave th
 
 
 def list_faults() -> Iterator[Fault]:
-    """Yield every fault of each gradient that may have it, with the gradient's name in its id."""
+    """Yield every fault, once for each gradient that may have it, with the gradient's name in its id."""
     for row in (*ROWS, Row(ZERO), Row(FACTOR)):
         of_norm = {*row.needs.split()} - LAYER_PARTS
         names = (name for name, parts in GRADIENTS.items() if of_norm <= parts)

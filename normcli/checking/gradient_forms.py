@@ -1,4 +1,4 @@
-"""A wrong gradient with its terms, and the faults with several forms: other axes, shards, another eps."""
+"""A wrong gradient with its terms, and the faults that have several forms: other axes, shards, another eps."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from normcli.results.backward import Gradients
 
 _CLEARLY = 8.0
-"""A permutation explains values if their error is at least this many times smaller than their differences."""
+"""Values are permuted if their error, once sorted, is at least this many times below the exact differences."""
 
 _EPS = (0.0, 1e-12, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 2.0**-10, 1e-3, 2.0**-7, 1e-2)
-"""The values of eps that kernels have, in other frameworks and by mistake."""
+"""The eps that kernels use, in other frameworks or by mistake."""
 
 _MOST_VARIED = 1 << 20
 """With more values than this, the gradients of other norms (up to a hundred) are not tried."""
@@ -54,7 +54,7 @@ LAYER_PARTS = frozenset(("mean", "gamma", "gate", "behind", "before"))
 """The parts of a norm that rows may need: a mean, a gamma, a gate, or a gate behind or before the norm."""
 
 _Detailed = tuple[tuple[str, ...], Any]
-"""The values for a fault's words, and the gradient that the fault gives."""
+"""The values for the braces in a fault's words, and the gradient of a kernel with the fault."""
 
 
 class WrongGradient(NamedTuple):
@@ -100,7 +100,7 @@ class WrongGradient(NamedTuple):
 
     @property
     def shares(self) -> Floats:
-        """The term of each value in the gradient of a parameter, at the view's rank."""
+        """The term of each value in the sum that is a parameter's gradient, at the view's rank."""
         return self.t.dy * self.t.xhat if self.name == "dgamma" else self.t.dy
 
     @property
@@ -132,7 +132,7 @@ class WrongGradient(NamedTuple):
     def pass_gate(
         self, gate: Gated | None, *, slope: Floats | None = None, is_first: bool | None = None
     ) -> Floats | None:
-        """Return this gradient for the norm with another gate; None if that norm has no terms (`make_terms`).
+        """Return this gradient for the norm with another gate; None if `make_terms` returns None for the norm.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class WrongGradient(NamedTuple):
         slope : ndarray or None
             The last factor of dgate; None for the derivative of the gate's activation.
         is_first : bool or None
-            Whether the gate multiplies before the norm; None for the side of the actual gate.
+            Whether the gate multiplies before the norm; None for the place of the norm's own gate.
         """
         is_first = self.exact.inputs.gated_input is not None if is_first is None else is_first
         gate = None if gate is None else gate._replace(times=None)
@@ -160,14 +160,14 @@ class WrongGradient(NamedTuple):
         return np.asarray(known.reshape(x.shape) * (x if is_first else self.exact.dy) * slope)
 
     def add(self, shares: Floats) -> Floats:
-        """Return the gradient of a parameter as the sum of each value's term."""
+        """Return the gradient of a parameter as the sum of `shares`, the term of each value."""
         total: Floats = shares.reshape(self.plan.grid.view_shape).sum(self.along)
         return total.reshape(self.right.shape)
 
     def vary(self, plan: Plan | None = None, **how: bool) -> Floats | None:
-        """Return this gradient for another plan, or with other arguments of `make_terms`.
+        """Return this gradient (dx or dgamma) for another plan, or with other arguments `how` of `make_terms`.
 
-        None for large tensors and norms without terms.
+        None for tensors above 2²⁰ values, and if `make_terms` returns None.
         """
         terms = make_terms(self.exact, plan, **how) if self.exact.input.size <= _MOST_VARIED else None
         if terms is None:
@@ -187,7 +187,7 @@ class WrongGradient(NamedTuple):
         return "×".join(self.plan.grid.layout.name(axis) for axis in axes)
 
     def list_axes(self) -> Iterator[tuple[int, ...]]:
-        """Yield every set of axes but the norm's; nothing with channel groups or running statistics."""
+        """Yield every set of axes but the norm's own; nothing with channel groups or running statistics."""
         axes = range(len(self.plan.grid.shape) if self.is_trained else 0)
         choices = (itertools.combinations(axes, count) for count in range(1, len(axes) + 1))
         yield from (some for some in itertools.chain(*choices) if some != tuple(sorted(self.t.axes)))
@@ -197,14 +197,14 @@ class WrongGradient(NamedTuple):
 
 
 def leave_gate(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient without the gate, and for a gate before the norm also dx without its factor."""
+    """Yield the gradient without the gate, and for a gate before the norm also dx without the gate's factor."""
     yield (), c.pass_gate(None)
     if c.name == "dx" and c.exact.inputs.gated_input is not None:
         yield (), c.t._replace(behind=1.0).differentiate()
 
 
 def change_activation(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient with each other activation of the gate; dgate also with the wrong derivative alone."""
+    """Yield the gradient with each other activation; dgate before the norm also with only its slope changed."""
     own = c.gate
     assert own is not None
     for act in Activation:
@@ -216,24 +216,24 @@ def change_activation(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def multiply_slope(c: WrongGradient, values: Floats) -> Floats:
-    """Return values times the derivative of the gate's activation."""
+    """Return values times the derivative of the gate's activation, of the shape of x; there must be a gate."""
     return np.asarray(values.reshape(c.x.shape) * slope_of(c.gate))
 
 
 def slope_of(gate: Gated | None) -> Floats:
-    """Return the derivative of a gate's activation."""
+    """Return the derivative of a gate's activation at each value of the gate, which must not be None."""
     assert gate is not None
     return gate._replace(times=None, is_slope=True).activate()
 
 
 def change_means(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield dx with the means of the backward pass over other axes, and the right statistics."""
+    """Yield dx with the means of the backward pass over each other set of axes, and the right statistics."""
     own = c.name_axes(c.plan.grid.axes)
     yield from (((c.name_axes(axes), own), c.t.differentiate(axes=axes)) for axes in c.list_axes())
 
 
 def widen_sums(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield dx with its sums over more axes, but divided by the size of a group."""
+    """Yield dx with its sums over more axes than the norm's, still divided by the size of a group."""
     for axes in c.list_axes():
         if set(axes) > set(c.t.axes):
             more = math.prod(c.plan.grid.shape[axis] for axis in axes) / c.t.size
@@ -241,13 +241,13 @@ def widen_sums(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def change_axes(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient of the norm over other axes."""
+    """Yield the gradient of the norm over each other set of axes."""
     own = c.name_axes(c.plan.grid.axes)
     yield from (((c.name_axes(axes), own), c.regroup(axes=axes)) for axes in c.list_axes())
 
 
 def change_groups(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradients for other numbers of channel groups."""
+    """Yield the gradient for each other number of channel groups; nothing without channel groups."""
     split, plan = c.plan.grid.split, c.plan
     if split is None or plan.parameters.rule is ParameterRule.GROUP:
         return
@@ -257,9 +257,9 @@ def change_groups(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def shard(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient with each of 2, 3, 4 or 8 parts of an axis normalized by its own statistics.
+    """Yield the gradient with a reduced axis in 2, 3, 4 or 8 parts, each normalized by its own statistics.
 
-    Parts are blocks, or interleaved.
+    Parts are blocks, or interleaved. Nothing with channel groups or running statistics.
     """
     grid = c.plan.grid
     for axis, count in itertools.product(c.t.axes if c.is_trained else (), _SHARDS):
@@ -276,7 +276,7 @@ def change_eps(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def move_eps(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient with eps on the other side of the root; nothing if eps is a floor."""
+    """Yield the gradient with eps outside the root in place of inside, or inside; nothing if it is a floor."""
     own = c.plan.spec.eps_mode
     if own in MOVED_EPS:
         yield (str(MOVED_EPS[own]), str(own)), c.change(eps_mode=MOVED_EPS[own])
@@ -290,14 +290,14 @@ def change_ddof(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def exchange(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient of the other parameter: dbeta for dgamma."""
+    """Yield the gradient of the other parameter: dbeta for dgamma, or dgamma for dbeta, if there is one."""
     other = "dbeta" if c.name == "dgamma" else "dgamma"
     if c.exact.field(other) is not None:
         yield (other,), c.exact.field(other)
 
 
 def sum_part(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield, for each axis, the nearest sum from its first index on, and the nearest one up to its last."""
+    """Yield, for each axis, the sums nearest to the gradient: over its first indices, and over its last."""
     grid, actual = c.plan.grid, c.actual.reshape(-1)
     for axis in c.along:
         word = grid.layout.name(axis) if grid.split is None else f"axis {axis}"
@@ -314,7 +314,7 @@ def sum_part(c: WrongGradient) -> Iterator[_Detailed]:
 
 
 def reorder(c: WrongGradient, *, flip: bool) -> Iterator[_Detailed]:
-    """Yield the exact gradient with each axis reversed, or rolled by the places that fit best."""
+    """Yield the exact gradient with each axis reversed if `flip`, else rolled by the places that fit best."""
     for axis, length in enumerate(c.right.shape):
         if flip:
             yield (), np.flip(c.right, axis)
@@ -327,9 +327,9 @@ def reorder(c: WrongGradient, *, flip: bool) -> Iterator[_Detailed]:
 
 
 def permute(c: WrongGradient) -> Floats | None:
-    """Return the exact values in the order of the actual ones.
+    """Return the exact gradient with its values in the order of the given gradient's.
 
-    None if they do not agree in that order, or if it is a reversal or a roll.
+    None if the two do not agree then, or if the order is a reversal or a roll.
     """
     order, found = np.argsort(c.right, axis=None), np.argsort(c.actual, axis=None)
     right, actual = c.right.reshape(-1)[order], c.actual.reshape(-1)[found]
@@ -342,7 +342,7 @@ def permute(c: WrongGradient) -> Floats | None:
 
 
 def round_sums(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the sums in half precision; nothing if the actual gradient is off by half of its size or more."""
+    """Yield the sums in half precision; nothing if the given gradient is off by half of its size or more."""
     if c.along and np.linalg.norm(c.actual - c.right) < _MOST_ROUNDED * np.linalg.norm(c.right):
         factors = (c.t.dy, c.t.xhat) if c.name == "dgamma" else (c.t.dy,)
         yield from (((dtype, order), total) for dtype, order, total in sum_in_half(factors, c.along))

@@ -2,7 +2,7 @@
 
 With g = dy · gamma, A = mean(g), w = x − mean and B as in `normcli.numerics.gradients.coefficients`,
 dx is (g − A − w · B) / D.
-Everything is in float64: what tells faults apart is far larger than its rounding.
+All numbers are in float64: faults differ from each other by far more than its rounding errors.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ if TYPE_CHECKING:
 
 
 class GradientTerms(NamedTuple):
-    """The terms of gradients, at the view's rank, so that they broadcast.
+    """The terms of a norm's gradients, as arrays that broadcast to the plan's view of x.
+
+    The gradient is dx = (g − A − w · B) / D, with A = mean(g) and the divisor D.
 
     Parameters
     ----------
     dy, gamma : ndarray
-        The derivative by y (times the activated gate, for a gate behind the norm), and the factor of x̂.
+        The derivative with respect to y (times the activated gate, for a gate behind the norm), and gamma, the
+        factor of x̂.
     offset : int
         1 for norms that multiply by 1 + gamma, else 0; `gamma` includes it.
     g : ndarray
@@ -41,9 +44,9 @@ class GradientTerms(NamedTuple):
     w : ndarray
         x − mean.
     divisor : ndarray
-        D.
+        The divisor D of each group.
     slope : ndarray
-        w · B / Σ g · w, the factor of that sum; 0 if the divisor does not depend on x.
+        w · B / Σ g · w, the factor of the sum Σ g · w in w · B; 0 if the divisor does not depend on x.
     skew : ndarray or float
         |mean| / divisor.
     size : int
@@ -51,9 +54,9 @@ class GradientTerms(NamedTuple):
     axes : tuple of int
         The reduced axes.
     centres : bool
-        Whether dx has the term A, since a mean is subtracted that depends on x.
+        Whether dx has the term A: a mean is subtracted, and it depends on x.
     behind : ndarray or float
-        The factor on the derivative by the norm's input: the activation of a gate before the norm, or 1.
+        The last factor of dx: the activation of a gate before the norm, or 1.
     """
 
     dy: Floats
@@ -71,7 +74,7 @@ class GradientTerms(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """The factor by which a mean over n − 1 is too large: n / (n − 1)."""
+        """The factor n / (n − 1), by which a sum over n − 1 is larger than the mean."""
         return self.size / max(1, self.size - 1)
 
     @property
@@ -86,16 +89,16 @@ class GradientTerms(NamedTuple):
         g: Floats | None = None,
         axes: tuple[int, ...] | None = None,
     ) -> Floats:
-        """Return dx, perhaps with faults.
+        """Return dx, at the view's rank; with arguments, dx of a backward pass with a fault.
 
         Parameters
         ----------
         a, b : float or ndarray
             Factors on the term A and on the term w · B.
         g : ndarray or None
-            dy · gamma to use; None for the dy · gamma of these terms.
+            Other values of dy · gamma; None for `self.g`.
         axes : tuple of int or None
-            Other axes of both means; None for the reduced ones.
+            Other axes of both means; None for the reduced axes.
         """
         g, axes = self.g if g is None else g, self.axes if axes is None else axes
         share = self.size / math.prod(g.shape[axis] for axis in axes)
@@ -105,7 +108,7 @@ class GradientTerms(NamedTuple):
         return result * self.behind
 
     def measure(self) -> Floats:
-        """Return the sum of the sizes of dx's terms, times 1 + skew² for the digits that x − mean cancels."""
+        """Return the sum of the sizes of dx's terms, times 1 + skew² for the digits that x − mean loses."""
         size, pulled = np.abs(self.g), np.abs(self.slope * self.divisor)
         mean = size.mean(self.axes, keepdims=True) if self.centres else 0.0
         pull = (size * np.abs(self.xhat)).sum(self.axes, keepdims=True)
@@ -113,7 +116,7 @@ class GradientTerms(NamedTuple):
         return result
 
     def measure_shares(self) -> Floats:
-        """Return the size of each value's term of dgamma, |dy · x̂|, with room for errors of x − mean."""
+        """Return the size of each value's term in dgamma, |dy · x̂|, increased by errors of x − mean."""
         xhat = np.abs(self.xhat) * (1.0 + self.skew * self.skew) + self.skew
         return np.abs(self.dy) * xhat
 
@@ -126,20 +129,20 @@ def make_terms(
     trained: bool = False,
     constant: bool = True,
 ) -> GradientTerms | None:
-    """Return the terms of a norm's gradients; None for norms with windows or without an exponent of 2.
+    """Return the terms of a norm's gradients; None for norms with windows, and unless squares are summed.
 
     Parameters
     ----------
     exact : Gradients
-        The exact gradients, with the tensors that they are of.
+        The exact gradients, with the tensors from which they were calculated.
     plan : Plan or None
         A plan with other options or groups; None for the plan of `exact`.
     centres : bool or None
         Whether the mean is subtracted; None for the norm's own choice.
     trained : bool
-        Whether running statistics are ignored in favour of those of x, as in training.
+        Whether statistics are computed from x, as in training, even if running statistics were given.
     constant : bool
-        Whether running statistics, if given, are constants of the derivative.
+        Whether running statistics, if given, are taken as constants in the derivative.
     """
     plan = exact.plan if plan is None else plan
     if plan.groups_overlap or find_p(plan) != 2.0:
@@ -181,9 +184,9 @@ MOVED_EPS: Mapping[EpsMode | None, EpsMode] = {EpsMode.INSIDE: EpsMode.OUTSIDE, 
 
 @np.errstate(all="ignore")
 def add_eps(square: Floats, eps: float | Floats, mode: EpsMode | None) -> Floats:
-    """Return the divisor of a variance or mean square: its root, with eps at the place of a mode.
+    """Return the divisor for a variance or mean square and an eps, whose place in the divisor is `mode`.
 
-    Any other mode, and None, is a floor of the divisor: max(√square, eps).
+    It is √(square + eps), √square + eps or √max(square, eps); for any other mode, and None, max(√square, eps).
     """
     match mode:
         case EpsMode.INSIDE:
@@ -198,7 +201,7 @@ def add_eps(square: Floats, eps: float | Floats, mode: EpsMode | None) -> Floats
 
 
 def spread_parameter(plan: Plan, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
-    """Return gamma or beta in float64 at the view's rank; for None, the number `otherwise`."""
+    """Return gamma or beta in float64 at the view's rank; for None, one number, `otherwise`."""
     if parameter is None:
         return np.full((1,) * len(plan.grid.view_shape), otherwise)
     shapes = plan.parameters

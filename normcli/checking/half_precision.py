@@ -1,4 +1,4 @@
-"""Half precision: tensors that hold its numbers in a longer dtype, and sums that are rounded to it."""
+"""Half precision: tensors of a longer dtype with only numbers of half precision, and sums rounded to it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _HALF_BYTES = 2
 
 
 def find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
-    """Return the half precision that has every number of a tensor of a longer float dtype; None without one.
+    """Return the half precision in which every number of a tensor of a longer float dtype can be stored.
 
-    None too for tensors above 2²² values, with fewer than 16 different values, for numbers on a grid of equal
-    steps, which was not made by half precision, or if the package for bfloat16 is not installed.
+    None without one, for tensors above 2²² values or with fewer than 16 different values, for numbers that are
+    multiples of one step (which half precision did not make), and if bfloat16's package is not installed.
     """
     if y.dtype.kind != "f" or y.dtype.itemsize <= _HALF_BYTES or y.size > _MOST_SAVED:
         return None
@@ -56,9 +56,9 @@ def find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
 
 
 def find_common_half(every: Sequence[NDArray[Any]], y: NDArray[Any]) -> np.dtype[Any] | None:
-    """Return the half precision that has every number of y and of all inputs; None without one.
+    """Return the half precision in which every number of y and of all inputs can be stored; None without one.
 
-    A kernel of half precision is then right. If an input has more digits, y has lost some that it should have.
+    A kernel of half precision is right then. If an input has more digits, y has lost digits it should have.
 
     Parameters
     ----------
@@ -83,7 +83,10 @@ def _holds(values: NDArray[Any], name: str) -> bool:
 
 
 def _lies_on_grid(values: NDArray[Any], half: np.dtype[Any]) -> bool:
-    """Whether 64 values or more are multiples of the largest one's ulp: floats have finer ones near 0."""
+    """Whether all values are multiples of the ulp of the largest; floats near 0 would have a smaller ulp.
+
+    False for fewer than 64 finite values.
+    """
     size = np.abs(values[np.isfinite(values)].astype(np.float64))
     if size.size < _LEAST_ON_GRID:
         return False
@@ -104,7 +107,7 @@ _BLOCKS = (8, 16, 32, 64, 128, 256, 512)
 
 
 def sum_in_half(factors: Sequence[Floats], axes: tuple[int, ...]) -> Iterator[tuple[str, str, Floats]]:
-    """Yield sums of products as kernels that add in half precision would make them.
+    """Yield sums of products of factors, such as dy · x̂, as kernels that add in half precision make them.
 
     Parameters
     ----------
@@ -117,8 +120,9 @@ def sum_in_half(factors: Sequence[Floats], axes: tuple[int, ...]) -> Iterator[tu
     Yields
     ------
     name, order, sum
-        The half precision, the order of additions in words, and the sum, flat. An order comes several times,
-        with exact and with rounded factors, terms, or sums of blocks.
+        The half precision, the order of additions in words, and the flat array of sums. An order is yielded
+        several times, with exact and with rounded factors, terms, or sums of blocks. Nothing is yielded unless
+        there are 8 to 16,384 rows to add.
     """
     wide = [np.moveaxis(factor, axes, range(len(axes))) for factor in factors]
     shape = wide[0].shape

@@ -27,7 +27,7 @@ PIECE = 1 << 14
 """The number of values compared at once, so that their dozen arrays stay in the cache."""
 
 _FIRST_BOUND = 0.5
-"""The first bin holds correctly rounded values: rounding once is off by half a unit at most."""
+"""The first bin counts correctly rounded values: rounding once makes an error of at most half a unit."""
 
 _BOUNDS = (0.0, *(math.ldexp(_FIRST_BOUND, power) for power in range(1024)), math.inf, math.inf)
 """The bounds of bins: 0 to ½, ½ to 1, 1 to 2, … up to the largest float64, and infinity."""
@@ -62,7 +62,7 @@ class Element(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """The number of values more than `lower` and at most `upper` ulp off; 0 belongs to the first bin."""
+    """The number of values off by more than `lower` and at most `upper` ulp; the first bin includes 0."""
 
     lower: float
     upper: float
@@ -95,7 +95,7 @@ class Smallest(NamedTuple):
 
 
 class GroupDifference(NamedTuple):
-    """A group with mismatches: its index, the number of mismatches, and the largest distance of one in ulp."""
+    """A group with mismatches: its flat index, their number, and the largest distance of a mismatch in ulp."""
 
     group: int
     mismatches: int
@@ -144,7 +144,9 @@ class Comparison:
     def compare(
         self, actual: NDArray[Any], expected: NDArray[Any], start: int, allowed: Floats | None = None
     ) -> Floats:
-        """Add a piece of values, which the caller does under `np.errstate(all="ignore")`.
+        """Add a piece of values to the totals; the totals of groups are left as they are.
+
+        The caller silences NumPy with `np.errstate(all="ignore")`.
 
         Parameters
         ----------
@@ -152,7 +154,7 @@ class Comparison:
         start : int
             The flat index of the piece's first value in the whole array.
         allowed : ndarray of float64 or None
-            The largest error of each value, in place of the tolerance; None for the latter.
+            The largest error of each value, in place of the tolerance; if None, the tolerance holds.
 
         Returns
         -------
@@ -185,7 +187,10 @@ class Comparison:
         return np.where(wrong, ulp, 0.0)
 
     def compare_all(self, actual: NDArray[Any], expected: NDArray[Any], allowed: Floats | None = None) -> None:
-        """Add whole arrays of one size, in memory or in files; if groups count, each value is a group."""
+        """Add whole arrays of one size, in memory or in files; with `groups`, each value counts as a group.
+
+        `allowed` is the largest error of each value, in place of the tolerance; None if the tolerance holds.
+        """
         flat = actual.reshape(-1)
         limits = None if allowed is None else allowed.reshape(-1)
         with np.errstate(all="ignore"):
@@ -198,9 +203,16 @@ class Comparison:
                 forget(actual)
 
     def _find_least(self, error: Floats, size: Floats, largest: float) -> tuple[float, float]:
-        """Return the smallest rtol and atol that pass for these values and all before.
+        """Return the smallest rtol and the smallest atol at which these values and all before pass.
 
-        Both are infinite if `largest`, the largest error, is.
+        Both are infinite if `largest`, the largest error, is infinite.
+
+        Parameters
+        ----------
+        error, size : ndarray
+            |actual − expected| and |expected| of each value.
+        largest : float
+            The largest error.
         """
         rtol, atol = self.tolerance.rtol, self.tolerance.atol
         least_rtol, least_atol = self.least_rtol, self.least_atol
@@ -213,7 +225,7 @@ class Comparison:
         return least_rtol, least_atol
 
     def merge(self, other: Comparison) -> None:
-        """Add the totals of another comparison; the mismatches of its groups are left out."""
+        """Add the totals of another comparison to these; its groups' mismatches are not added."""
         self.compared += other.compared
         self.mismatches += other.mismatches
         if other.max_ulp >= self.max_ulp:
@@ -227,7 +239,7 @@ class Comparison:
 
     @property
     def is_near_zero(self) -> bool:
-        """Whether the largest distance is above 1 ulp and at a value below 1/64 of the largest |expected|."""
+        """Whether the largest distance is above 1 ulp, at an |expected| below 1/64 of the largest."""
         return self.max_ulp > 1.0 and self.max_ulp_expected < _NEAR_ZERO * self.largest_expected
 
     @property
@@ -254,9 +266,9 @@ class Comparison:
 
 
 class GroupTally:
-    """The number and the largest distance of mismatches in each group.
+    """The number and the largest distance of mismatches in each group; iteration yields groups with mismatches.
 
-    The array is made at the first mismatch, on disk if it is large.
+    The array of totals is made at the first `add`, on disk if it is large.
 
     Parameters
     ----------
@@ -318,7 +330,7 @@ class GroupTally:
         return sum(groups.size for groups, _ in self._pieces())
 
     def find_worst(self, most: int) -> list[GroupDifference]:
-        """Return at most `most` groups with the most mismatches; of equal ones, the larger distance first."""
+        """Return at most `most` groups, those with the most mismatches first, then by largest distance."""
         worst: list[GroupDifference] = []
         for groups, cells in self._pieces():  # few of each piece: millions of groups may differ
             order = np.lexsort((-cells["max_ulp"], -cells["mismatches"]))[:most]
@@ -337,9 +349,9 @@ def _join(groups: NDArray[np.intp], cells: NDArray[np.void]) -> Iterator[GroupDi
 
 
 def _raise_limit(least: float, error: Floats, fixed: Floats, factor: Floats) -> float:
-    """Return the smallest t ≥ `least` with error ≤ fixed + factor · t for every value; infinite without one.
+    """Return the smallest float64 t ≥ `least` with error ≤ fixed + factor · t for every value; ∞ if none.
 
-    In float64 arithmetic, t passes, and if t is above `least`, the next smaller float does not.
+    The comparison is in float64 arithmetic; `error`, `fixed` and `factor` are arrays of one shape.
     """
     while least < math.inf:
         failing = error > fixed + factor * least

@@ -28,7 +28,7 @@ _EXPONENT = np.int64(0x7FF0_0000_0000_0000)
 
 
 ROUNDED_ONCE = 0.501
-"""The largest distance in ulp of a result that was rounded once: a half, and a little for the comparison."""
+"""The largest distance in ulp of a result that was rounded once: ½, and a little for errors in comparing."""
 
 
 _TOLERATED: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -58,7 +58,7 @@ class Tolerance(NamedTuple):
     derived: str = ""
 
     def measure_excess(self, error: Floats, ulp: Floats, expected: Floats) -> Floats:
-        """Return each value's distance as a multiple of its tolerance: 0 if equal, infinite if not finite.
+        """Return each value's distance as a multiple of its tolerance; 0 for equal values, ∞ for an error of ∞.
 
         Parameters
         ----------
@@ -112,7 +112,10 @@ def choose_tolerance(
 
 
 def _read_limit(name: str, value: Any) -> float | None:
-    """Return a limit as a float; None for None. `UsageError` is raised unless it is a finite number ≥ 0."""
+    """Return a limit as a float, or None for None; raise `UsageError` unless it is a finite number ≥ 0.
+
+    `name` is the limit's name in the message.
+    """
     try:
         number = None if value is None else float(operator.pos(value))  # a string has no sign
     except (TypeError, ValueError, OverflowError) as error:
@@ -123,9 +126,9 @@ def _read_limit(name: str, value: Any) -> float | None:
 
 
 def choose_counting_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype whose last place counts for values of a dtype: the dtype itself, or float64.
+    """Return the dtype in whose last place distances are counted for values of a dtype.
 
-    The dtype itself, in native byte order, if it is float16, bfloat16, float32 or float64.
+    It is the dtype itself, in native byte order, if it is float16, bfloat16, float32 or float64; else float64.
     """
     return dtype.newbyteorder("=") if is_float(dtype) and dtype.name in _TOLERATED else np.dtype(np.float64)
 
@@ -156,8 +159,8 @@ def measure_distance(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> 
     Returns
     -------
     tuple of ndarray of float64
-        Both distances are 0 where NaN is expected and found, and where an infinity is found that the expected
-        value is or rounds to. They are infinite for all other values that are not finite.
+        Both distances are 0 where both are NaN, and where the actual value is the infinity that the expected
+        value is or rounds to. They are infinite for all other pairs with a value that is not finite.
 
     Examples
     --------

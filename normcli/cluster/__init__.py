@@ -4,7 +4,7 @@ Needs the extra `dask`. The result is the same to the bit for any chunks, worker
 
 * `arrays`: arrays of dask, block by block
 * `blocks`: a worker's task for a block, and the sum of blocks
-* `checks`: a tensor compared with the exact one block by block
+* `block_comparison`: a tensor compared with the exact one block by block
 * `session`: a cluster, connected to or started, and left
 * `stores`: arrays of stores and files, block by block
 """
@@ -17,7 +17,7 @@ from normcli.errors import MissingExtraError
 
 @contextlib.contextmanager
 def require_dask() -> Iterator[None]:
-    """Raise `MissingExtraError` for the extra `dask` if the block raises `ImportError`."""
+    """Return a context manager that turns an `ImportError` of its block into a `MissingExtraError`."""
     try:
         yield
     except ImportError as error:

@@ -13,8 +13,8 @@ import dask.array
 import numpy as np
 from dask.delayed import delayed
 
+from normcli.cluster.block_comparison import BlockCheck
 from normcli.cluster.blocks import BlockNorm, BlockUse, Whole, choose_block
-from normcli.cluster.checks import BlockCheck
 from normcli.dtypes import require_real
 from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import round_stats, warn
@@ -52,10 +52,16 @@ def require_known(x: Any) -> None:
 def fit_array(x: Any, request: Request, nan: str) -> Stats:
     """Return the statistics of a dask array from one pass over its blocks, which is run at once.
 
+    Parameters
+    ----------
+    x : dask.array.Array
+    request : Request
+    nan : {"propagate", "omit", "raise"}
+
     Raises
     ------
     NormError
-        If the norm cannot be fitted, or the array is of another dtype or shape than it needs.
+        If the norm cannot be fitted, the request does not fit the array, or it holds a NaN that is refused.
     """
     require_known(x)
     whole = Whole.choose(request, x.shape, x.dtype, nan, "x")
@@ -67,12 +73,19 @@ def fit_array(x: Any, request: Request, nan: str) -> Stats:
 
 
 def use_statistics(use: Use, x: Any, *, inverts: bool) -> Any:
-    """Return a lazy dask array: x normalized with fitted statistics, or with `inverts` the x before that."""
+    """Return a lazy dask array: x normalized with fitted statistics, or with `inverts` a normalized x restored.
+
+    Raises
+    ------
+    DataError
+        If x has an unknown shape, or other groups than the statistics.
+    """
     require_known(x)
     return _use(BlockUse(use, x.shape, inverts), x)
 
 
 def _use(block: BlockUse | BlockNorm, x: Any) -> Any:
+    """Return a lazy dask array: the result of `block` for each block of x, rechunked to what it needs."""
     plan = block.plan(x.dtype)
     return _map(_join_groups(block, x, plan), plan.choose_output_dtype(x.dtype), block.run)
 
@@ -132,7 +145,18 @@ _IN_MEMORY = (
 
 
 class _Asked(NamedTuple):
-    """A request for a dask array, with gamma and beta, the plan of the whole, and the work for each block."""
+    """What the arguments of `normalize` say for a dask array.
+
+    Parameters
+    ----------
+    request : Request
+    affine : dict of str to ndarray
+        Gamma and beta, if they were given.
+    plan : Plan
+        The plan of the whole array.
+    block : BlockUse or BlockNorm
+        The work for each block.
+    """
 
     request: Request
     affine: dict[str, NDArray[Any]]
@@ -141,7 +165,13 @@ class _Asked(NamedTuple):
 
 
 def _read_options(x: Taken, norm: str, options: Mapping[str, Any]) -> _Asked:
-    """Read the arguments of `normalize`, and calculate the statistics if groups extend over samples."""
+    """Read the arguments of `normalize`; calculate the statistics, at once, if groups extend over samples.
+
+    Raises
+    ------
+    NormError
+        If an argument is not valid, or is one that dask arrays do not take.
+    """
     options = read_given(options)
     refused = next((name for name in _IN_MEMORY if name in options), None)
     if refused is not None:
@@ -185,6 +215,17 @@ def check_array(
 ) -> tuple[Plan, Mapping[str, NDArray[Any] | None], Checked]:
     """Compare `actual` with the exact norm of a dask array x: `normcli.check` calls this.
 
+    Parameters
+    ----------
+    actual : array_like
+        An array of dask, or one in memory.
+    x : Taken
+    norm : str
+    options : mapping of str to object
+        The options of `normalize`.
+    tolerate : callable
+        Takes a dtype and returns the `Tolerance` for its values.
+
     Returns
     -------
     plan : Plan
@@ -213,6 +254,11 @@ def check_array(
 
 
 def _map(x: Any, dtype: np.dtype[Any], run: Any) -> Any:
+    """Return a lazy dask array of the results of `run` for each block, of the same shape and with this dtype.
+
+    `run` takes the block's place (`Box`), its values and this version of normcli.
+    """
+
     def work_on(values: NDArray[Any], block_info: Any = None) -> NDArray[Any]:
         box = tuple(slice(start, stop) for start, stop in block_info[0]["array-location"])
         block: NDArray[Any] = run(box, values, __version__)
@@ -222,7 +268,11 @@ def _map(x: Any, dtype: np.dtype[Any], run: Any) -> Any:
 
 
 def _join_groups(block: BlockUse | BlockNorm, x: Any, plan: Plan) -> Any:
-    """Return an array rechunked so that blocks hold whole groups, or, with fitted statistics, all channels."""
+    """Return an array rechunked for the work on blocks: along the axes that it lists as whole, and channels.
+
+    For `BlockNorm`, blocks then hold whole groups; for `BlockUse`, they keep their chunks. In both cases a
+    block holds all channels if groups are runs of channels.
+    """
     return _join_channels(x.rechunk(dict.fromkeys(block.list_whole(plan), -1)), plan)
 
 
@@ -232,6 +282,7 @@ def _join_channels(x: Any, plan: Plan) -> Any:
 
 
 def _list_blocks(x: Any) -> Iterator[tuple[Box, Delayed]]:
+    """Yield the place of each block in a dask array, and the task that makes its values."""
     ends = [np.cumsum([0, *lengths]).tolist() for lengths in x.chunks]
     cuts = [[slice(a, b) for a, b in itertools.pairwise(some)] for some in ends]
     yield from zip(itertools.product(*cuts), x.to_delayed().ravel().tolist(), strict=True)

@@ -78,19 +78,25 @@ class Whole(NamedTuple):
     def choose(
         cls, request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], nan: str, name: str
     ) -> Whole:
-        """Return the whole for a request and a tensor's shape and dtype.
+        """Return the whole for a request and a tensor's shape, dtype and name.
 
         Raises
         ------
         UsageError
-            If each sample has statistics of its own, or the statistics are quantiles.
+            If `fit` has no statistics for the request (`require_fittable`), or they are quantiles.
         """
         subject = choose_subject(request, Tensor(make_hollow(shape, dtype), name))
         require_sums(subject)
         return cls(subject, shape, nan, name)
 
     def gather(self, box: Box, values: NDArray[Any], version: str) -> Part:
-        """Return the sums of the block at `box`; raise `NormError` for another version, or a refused NaN."""
+        """Return the sums of the block at `box`; `version` is the caller's version of normcli.
+
+        Raises
+        ------
+        DataError
+            If the worker runs another version, or the block holds a NaN that is refused.
+        """
         require_version(version)
         part = gather_part(self.subject, self.shape, box, np.asarray(values), ALONE)
         if self.nan == NanRule.RAISE:
@@ -106,10 +112,10 @@ class Whole(NamedTuple):
         return join_parts(self.subject, self.shape, parts, omits_nan=self.nan == NanRule.OMIT)
 
     def build_tree(self, blocks: Iterable[tuple[Box, Delayed]]) -> list[Delayed]:
-        """Return tasks whose results, the sums of the blocks, `join` takes: one for each range of groups.
+        """Return tasks whose results, the added sums of blocks, `join` takes: a task for each range of groups.
 
-        Blocks that hold parts of the same samples are added first, then all blocks with the same groups, as a
-        tree of `FAN_IN` branches.
+        First, blocks are added that hold parts of the same samples, if samples need sums of their own
+        (`holds_apart`). Then all with the same groups are added, at most `FAN_IN` in one task.
 
         Parameters
         ----------
@@ -182,7 +188,15 @@ class BlockUse(NamedTuple):
         return plan, use.fit_inputs(plan)
 
     def run(self, box: Box, values: NDArray[Any], version: str) -> NDArray[Any]:
-        """Return the block at `box`, normalized, or restored with `inverts`."""
+        """Return the block at `box`, normalized, or restored with `inverts`.
+
+        Raises
+        ------
+        DataError
+            If `version`, the caller's of normcli, is not the worker's.
+        UsageError
+            If `inverts` and a gamma is 0.
+        """
         require_version(version)
         block = np.ascontiguousarray(values)
         use, tensor = self._cut(box, block.dtype), Tensor(block, "the block")
@@ -204,7 +218,7 @@ class BlockNorm(NamedTuple):
     shape : tuple of int
         The shape of the whole tensor.
     affine : mapping of str to ndarray
-        Those of gamma and beta that were given, for the whole tensor.
+        Gamma and beta by name, for the whole tensor; without one that was not given.
     """
 
     request: Request
@@ -232,7 +246,7 @@ class BlockNorm(NamedTuple):
         return plan, fit_inputs(plan, block, cut)
 
     def run(self, box: Box, values: NDArray[Any], version: str) -> NDArray[Any]:
-        """Return the block at `box`, normalized."""
+        """Return the block at `box`, normalized; raise `DataError` if the caller's `version` is another."""
         require_version(version)
         block = np.ascontiguousarray(values)
         plan, inputs = self.prepare(box, block)
@@ -280,7 +294,7 @@ def choose_block(
     shape, dtype
         The shape and the dtype of the whole tensor.
     affine : mapping of str to ndarray
-        Those of gamma and beta that were given.
+        Gamma and beta by name, for the whole tensor; without one that was not given.
     nan : {"propagate", "omit", "raise"} or None
     fit : callable
         Takes a request and a rule for NaN, and returns the statistics; called only for `BlockUse`.

@@ -48,11 +48,20 @@ _OF_FILES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 _STDERR = 2
 
 RETRIES = 3
-"""How often a task is tried again after the loss of its worker."""
+"""The number of times that a task is tried again after the loss of its worker."""
 
 
 class Session:
-    """A connection to a cluster; `open_session` makes one."""
+    """A connection to a cluster; `open_session` makes one.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    address : str
+        The scheduler's address in messages.
+    cluster : distributed.LocalCluster or None
+        The workers that were started here; None for a scheduler elsewhere.
+    """
 
     def __init__(self, client: Any, address: str, cluster: Any = None) -> None:
         self._client, self._address, self._cluster = client, address, cluster
@@ -91,7 +100,7 @@ class Session:
         return gathered
 
     def _settle(self, keys: set[Any]) -> None:
-        """Wait at most `SETTLE` seconds until no worker runs a task of these keys, so that none still writes.
+        """Wait at most `SETTLE` seconds until no worker runs a task with one of these keys, and might write.
 
         Workers that were started here are stopped instead: their threads may write on after a task ends.
         """
@@ -104,7 +113,13 @@ class Session:
             time.sleep(_POLL)
 
     def _watch(self, futures: list[Any], advance: Callable[[int], None]) -> None:
-        """Wait until all tasks are done or one failed; raise `DataError` if the scheduler or all workers go."""
+        """Wait until all tasks are done or one failed; `advance` takes the number of tasks newly done.
+
+        Raises
+        ------
+        DataError
+            If the scheduler ends, or there are no workers for `PATIENCE` seconds.
+        """
         alone_since: float | None = None
         done, asked = 0, time.monotonic()
         while True:
@@ -125,14 +140,14 @@ class Session:
 
 
 def _is_running(keys: set[Any], dask_worker: Any) -> bool:
-    """Whether a worker runs a task of these keys or still has it to run; dask sets the name `dask_worker`."""
+    """Whether a worker runs a task with one of these keys, or has one waiting; dask passes `dask_worker`."""
     tasks = dask_worker.state.tasks.values()
     return any(task.key in keys and task.state not in ("memory", "error", "released") for task in tasks)
 
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Redirect standard error to the null device inside the block; processes started there keep it so."""
+    """Return a context manager that discards standard error, also of processes started in its block."""
     sys.stderr.flush()
     kept = os.dup(_STDERR)
     try:
@@ -149,8 +164,15 @@ def _describe(error: Exception) -> str:
 
 
 def _start_workers(count: int | None) -> Any:
+    """Start worker processes on this machine, as many as dask chooses if `count` is None; return the cluster.
+
+    Raises
+    ------
+    DataError
+        If they cannot be started.
+    """
     try:
-        with _silence(), dask.config.set(_LIGHT):  # what workers say as they are stopped
+        with _silence(), dask.config.set(_LIGHT):  # workers write to stderr when they are stopped
             return LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,
@@ -164,7 +186,7 @@ def _start_workers(count: int | None) -> Any:
 
 @contextlib.contextmanager
 def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session]:
-    """Connect to a scheduler, or start workers on this machine, which end with the block.
+    """Return a context manager of a session with a scheduler, or with workers that end with its block.
 
     Parameters
     ----------
@@ -180,7 +202,7 @@ def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session
     """
     for name in list(logging.root.manager.loggerDict):  # some loggers of dask have levels of their own
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # one line says what is wrong
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # normcli's own message is enough
     cluster: Any = None
     with contextlib.ExitStack() as at_end:
         if scheduler is None:

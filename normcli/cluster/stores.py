@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from normcli.checking.check import Checked
     from normcli.checking.tally import Comparison
+    from normcli.cluster.block_comparison import BlockCheck
     from normcli.cluster.blocks import BlockNorm, BlockUse
-    from normcli.cluster.checks import BlockCheck
     from normcli.cluster.session import Session
     from normcli.fitting.fit import Fitted, Policy, Survey, Surveyed
     from normcli.fitting.parts import Box, Part
@@ -73,7 +73,7 @@ class Origin(NamedTuple):
         return _open_once(self)
 
 
-@lru_cache(maxsize=16)  # of a worker, which reads many blocks of one array
+@lru_cache(maxsize=16)  # a worker reads many blocks of one array
 def _open_once(origin: Origin) -> Stored:
     Stores.rules = origin.rules
     return open_source(origin.place)
@@ -93,12 +93,13 @@ def open_source(source: str) -> Stored:
     if place is None:
         return _open_file(source)
     if place.is_zarr:
-        with contextlib.suppress(ValueError):  # where this is no worker
+        with contextlib.suppress(ValueError):  # raised if this process is no worker
             limit_threads(get_worker().state.nthreads)
     return open_store(place, source)
 
 
 def _open_file(source: str) -> Stored:
+    """Return the array of a file, in one chunk unless it is mapped; raise `UsageError` for text and tables."""
     tensor = load(source)
     if tensor.has_no_dtype:
         raise UsageError(
@@ -135,6 +136,7 @@ def run_each(session: Session, work: Callable[[Item], Outcome], items: Sequence[
 
 
 def _run_one(work: Callable[[Item], Outcome], item: Item, version: str, rules: StoreRules) -> Outcome:
+    """Return `work(item)`, by the caller's rules for stores; raise `DataError` for another version."""
     require_version(version)
     Stores.rules = rules
     return work(item)
@@ -170,6 +172,14 @@ BLOCK = 1 << 24
 
 def fit_store(session: Session, request: Request, source: str, nan: str) -> Stats:
     """Return the statistics of an array of a store, from sums that the workers of a cluster gather.
+
+    Parameters
+    ----------
+    session : Session
+    request : Request
+    source : str
+        The path or URL of the array.
+    nan : {"propagate", "omit", "raise"}
 
     Raises
     ------
@@ -250,7 +260,15 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
 
 
 def check_store(session: Session, check: BlockCheck, source: str, actual: str) -> Checked:
-    """Return the comparison of the array at `actual` with the exact norm of the array at `source`.
+    """Return the comparison of one array of a store with the exact norm of another, block by block.
+
+    Parameters
+    ----------
+    session : Session
+    check : BlockCheck
+        The work for each block.
+    source, actual : str
+        The paths or URLs of the array x, and of the array that is compared.
 
     Raises
     ------
@@ -274,13 +292,22 @@ def _check_box(origin: Origin, actual: Origin, check: BlockCheck, box: Box, vers
 
 
 def _write_box(origin: Origin, target: Any, use: BlockUse | BlockNorm, box: Box, version: str) -> None:
+    """Write the normalized block at `box` into an array, one chunk or shard at a time.
+
+    Raises
+    ------
+    DataError
+        If the worker does not find the array's folder, or runs another version than `version`.
+    OSError
+        If a file cannot be written.
+    """
     values = use.run(box, origin.open().read(box), version)
     folder = Path(target.store.root, target.path)
-    if not folder.is_dir():  # it was made by the caller
+    if not folder.is_dir():  # the caller has made it
         raise DataError(f"{folder}: a worker finds no such folder: do they share this file system?")
     steps = target.shards or target.chunks
     starts = (range(cut.start, cut.stop, n) for cut, n in zip(box, steps, strict=True))
-    for corner in itertools.product(*starts):  # one at a time: zarr writes on behind one that fails
+    for corner in itertools.product(*starts):  # one at a time: zarr goes on after a chunk that fails
         part = tuple(slice(at, min(at + n, cut.stop)) for at, n, cut in zip(corner, steps, box, strict=True))
         inside = (slice(a.start - cut.start, a.stop - cut.start) for a, cut in zip(part, box, strict=True))
         target[part] = values[tuple(inside)]

@@ -103,7 +103,16 @@ class Writer(Printer):
         return self.arrays.call[name].format(**parts)
 
     def reduce(self, kind: str, x: str, part: float | None = None) -> str:
-        """Return the code that reduces an array over each group; `part` is the quantile, from 0 to 1.
+        """Return the code that reduces an array over each group.
+
+        Parameters
+        ----------
+        kind : str
+            A key of `Arrays.reduce`.
+        x : str
+            The code of the array.
+        part : float or None
+            For a quantile, the share of values below it, from 0 to 1; else None.
 
         Raises
         ------
@@ -187,7 +196,10 @@ class Writer(Printer):
         return self.reduce(kind, x), ATOM if self.axes else held
 
     def _sum_window(self, x: str, window: Reach) -> Iterator[tuple[str, str]]:
-        """Yield (name, code) of the lines that add up a window's terms: slices of an array padded with 0."""
+        """Yield (variable, code) of two assignments: `padded`, and `squares`, the sum over each value's window.
+
+        `x` is the code of a term. It is padded with 0 at both ends, so that the sum is one of shifted slices.
+        """
         (axis,), shape = self.axes, self.shape
         widths = [(window.before, window.after) if i == axis else (0, 0) for i in range(len(shape))]
         flat = tuple(width for pair in reversed(widths) for width in pair)
@@ -271,7 +283,7 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[S
 
 
 def _iterate(iteration: Iteration, writer: Writer) -> Generator[Statement, None, str]:
-    """Yield the lines of power iterations, and return the code of the divisor.
+    """Yield the lines of power iterations; return the code of the divisor at the end of the generator.
 
     Raises
     ------
@@ -341,7 +353,8 @@ def _define(
 ) -> Iterator[tuple[str, str]]:
     """Yield (name, code) of the assignments for a definition; nothing if it has no name or changes nothing.
 
-    `given` has the code of names that are not calculated from their formulas.
+    Names that it assigns are added to `writer.defined`. `given` maps names that are not calculated from their
+    formulas to their code.
     """
     name = NAMES.get(definition.name or "", definition.name)
     if name is None or (definition.when == "zero" and plan.spec.eps):

@@ -154,7 +154,7 @@ class _Graph:
         return name
 
     def _keep(self, name: str, values: NDArray[Any]) -> str:
-        """Add an initializer with some values, and return its name."""
+        """Add an initializer with some values, and return its name; gamma and beta keep theirs."""
         import onnx
 
         if name in self._known:

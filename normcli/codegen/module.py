@@ -186,7 +186,17 @@ def _describe_request(task: Task) -> str:
 
 
 def describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list[str]) -> str:
-    """Return a sentence on the framework's call, or on why there is none; "" for NumPy, which has no calls."""
+    """Return a sentence on the framework's call, or on why there is none; "" for NumPy, which has no calls.
+
+    Parameters
+    ----------
+    plan : Plan
+    arrays : Arrays
+    call : Call or None
+        The framework's call for the norm; None if it has none.
+    obstacles : list of str
+        The reasons why the call cannot express the plan; empty if it can.
+    """
     if call is None:
         return "" if arrays.make == "{x}" else f"By hand: {arrays.title} has no call for {plan.norm.title}."
     if obstacles:
@@ -242,7 +252,7 @@ def write_line(code: str, note: str = "", depth: int = 1) -> list[str]:
 
 
 def write_constant(name: str, text: str) -> list[str]:
-    """Return the lines of the definition of a constant; a long one is wrapped, and marked for formatters."""
+    """Return the lines that define a constant: one, or if that is too long, several with `# fmt: skip`."""
     code = f"{name} = {text}"
     if len(code) <= WIDTH:
         return [code]
@@ -252,7 +262,11 @@ def write_constant(name: str, text: str) -> list[str]:
 
 
 def _split_call(code: str, width: int) -> list[str]:
-    """Return a statement as lines; a call at the end of a long one has its arguments on lines of their own."""
+    """Return a statement as lines: one, or if it is longer than `width`, with the call at its end split.
+
+    The call's arguments get one line if that fits, else a line each. A statement that does not end in a call is
+    not split.
+    """
     if len(code) <= width or not code.endswith(")"):
         return [code]
     start = _find_opening(code)

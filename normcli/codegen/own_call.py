@@ -43,7 +43,7 @@ def write_own_call(
         start = arrays.constant.format(x=call.iterates.upper())
         places |= {"iterations": plan.spec.iteration.steps, "start": start}
     if evaluation and not call.layer:
-        yield from _write_running(call, plan, arrays, moved)
+        yield from _write_running(call, plan, arrays)
     elif call.measure:
         yield Statement(call.measure.format(**places))
     if call.layer:
@@ -63,7 +63,18 @@ def write_own_call(
 def _fill_layer(
     call: Call, own: list[str], places: dict[str, object], *, evaluation: bool
 ) -> Iterator[Statement]:
-    """Yield the lines that give a layer its parameters and running statistics."""
+    """Yield the lines that give a layer its parameters and running statistics.
+
+    Parameters
+    ----------
+    call : Call
+    own : list of str
+        The parameters that the layer applies itself.
+    places : dict of str to object
+        The values for the names in braces in templates, as `_fill_places` returns them.
+    evaluation : bool
+        Whether running statistics are given.
+    """
     for name in own:
         yield Statement(f"if {name} is not None:")
         yield Statement(call.assign[name].format(x=name, **places), "", 1)
@@ -71,8 +82,8 @@ def _fill_layer(
         yield Statement(call.assign[name].format(x=constant, **places))
 
 
-def _write_running(call: Call, plan: Plan, arrays: Arrays, moved: tuple[int, ...]) -> Iterator[Statement]:
-    """Yield the lines that make arrays of running statistics."""
+def _write_running(call: Call, plan: Plan, arrays: Arrays) -> Iterator[Statement]:
+    """Yield the lines that make arrays of running statistics, in the shape that the call takes."""
     running = plan.grid.running
     for name, constant in RUNNING.items():
         code, shape = arrays.constant.format(x=constant), running.stats_shape
@@ -110,7 +121,19 @@ def _find_channel(call: Call, plan: Plan) -> int | None:
 def _fill_places(
     call: Call, plan: Plan, order: tuple[int, ...], own: list[str], *, evaluation: bool
 ) -> dict[str, object]:
-    """Return the value of each name in braces in a call's templates."""
+    """Return the value of each name in braces in a call's templates.
+
+    Parameters
+    ----------
+    call : Call
+    plan : Plan
+    order : tuple of int
+        The tensor's axes in the order in which the call takes them.
+    own : list of str
+        The parameters that the call applies itself.
+    evaluation : bool
+        Whether running statistics are given.
+    """
     grid, spec, window = plan.grid, plan.spec, plan.spec.window
     axes = tuple(sorted(order.index(axis) for axis in grid.axes))
     if call.reduced:
@@ -121,7 +144,6 @@ def _fill_places(
     places: dict[str, object] = {
         "eps": spec.eps or 0.0,
         "axes": write_axes(axes),
-        "axis": write_axes(axes),
         "axis_list": list(axes),
         "first": axes[0] if axes else 0,
         "lengths": lengths,
@@ -145,8 +167,7 @@ def _fill_places(
             f"has_{name}": f"{name} is not None" if name in own else False,
         }
     if window is not None:
-        alpha = window.alpha / window.divisor * (window.size if call.convention.divides_alpha else 1)
-        if window.divisor == window.size and call.convention.divides_alpha:
-            alpha = window.alpha
+        divisor = window.size if call.convention.divides_alpha else 1
+        alpha = window.alpha if divisor == window.divisor else window.alpha / window.divisor * divisor
         places |= {**window._asdict(), "alpha": alpha, "radius": window.size // 2}
     return places

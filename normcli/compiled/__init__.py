@@ -32,12 +32,12 @@ class Kernel(NamedTuple):
     Parameters
     ----------
     module : module
-        Its functions take the number of a variant first. `normalize` normalizes groups, or measures them, and
-        returns how many values it has missed; `round_codes` returns the largest loss, how many codes are
-        saturated and flushed, and whether it met midpoints; `find_largest` writes the largest magnitude of
-        neighbours.
+        The extension module. Its functions take `variant` first. `normalize` normalizes or measures groups, and
+        returns how many values it leaves to be calculated in pairs of doubles. `round_codes` returns the
+        largest error, how many values were cut off at the largest code, how many became 0, and whether any was
+        halfway between codes. `find_largest` writes the largest |y| of each run of values.
     variant : int
-        The number of a set of instructions that this processor has; none of them changes a bit.
+        The number of one of the processor's instruction sets; results are the same bits with each.
     """
 
     module: Any
@@ -50,7 +50,7 @@ class Kernel(NamedTuple):
 
 
 def find_kernel() -> Kernel | None:
-    """Return the compiled kernel; None where NumPy is to be used.
+    """Return the compiled kernel; None if NumPy is to be used.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def find_kernel() -> Kernel | None:
 
 @functools.cache
 def _load() -> Kernel | None:
-    """Return the compiled kernel; None if it is not there, or made of other sources than this package's."""
+    """Return the compiled kernel with its best variant; None if it is missing or of other C sources."""
     try:
         module = importlib.import_module(_MODULE)
     except ImportError:

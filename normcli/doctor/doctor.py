@@ -1,4 +1,4 @@
-"""Whether a norm can be calculated in low precision on a tensor: every algorithm is tried on it."""
+"""The test of whether a norm can be calculated in low precision on a tensor: every algorithm is tried."""
 
 from __future__ import annotations
 
@@ -40,14 +40,18 @@ if TYPE_CHECKING:
     Affine = tuple[Values | None, Values | None]
 
 PIECE = 1 << 16
-"""The number of values compared at once: the dozen arrays for this stay in the cache."""
+"""The number of values compared at once, so that the dozen arrays for the comparison stay in the cache."""
 
 TOGETHER, MOST_VALUES = 64, 1 << 22
-"""The numbers of groups and of values in a tile of long groups, whose sums in turn are run side by side."""
+"""The most groups and the most values in a tile of long groups, whose sums are added up side by side."""
 
 
 def require_summed_statistics(plan: Plan) -> None:
-    """Raise `UsageError` unless a norm's statistics are sums of values or squares over whole groups."""
+    """Raise `UsageError` unless a norm's statistics are sums of values or squares over whole groups.
+
+    It is raised for norms that go by the order of values, that leave out centring or division, of matrices or
+    windows, and with p other than 2.
+    """
     norm, spec = plan.norm, plan.spec
     if norm.is_by_order:
         raise UsageError(f"{norm.name} adds nothing: its statistics are single values, exact in any precision")
@@ -71,24 +75,26 @@ def examine(
     max_ulp: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Examination:
-    """Calculate a norm by every algorithm and cast order, and compare each result with the exact one.
+    """Calculate a norm by every algorithm and order of casts, and compare each result with the exact one.
 
     Parameters
     ----------
     plan : Plan
-        The plan for the tensor. Kernels read and write its dtype, or without one the tensor's: values are
-        rounded to this dtype first, and the exact result is taken from the rounded values.
+        The plan for the tensor. Kernels read and write the plan's dtype (`choose_output_dtype`): values are
+        rounded to this dtype first, and the exact result is calculated from the rounded values.
     values : ndarray
+        The tensor.
     inputs : Inputs or None
         Gamma, beta and the selection; a group is examined as if it held only its selected values.
     max_ulp : float or None
-        The largest error in ulp that is safe; None: the tolerance of torch's `assert_close`.
+        The largest error in ulp that counts as safe; None for the tolerance of torch's `assert_close`.
     effort : Effort
+        Threads and memory.
 
     Raises
     ------
     UsageError
-        If the norm's statistics are no sums, or `max_ulp` is negative.
+        If the norm's statistics are no sums, or `max_ulp` is not a finite number ≥ 0.
 
     Notes
     -----
@@ -159,7 +165,10 @@ class _Ward(Passes):
             self._examine_values(numbers[these], pack(raw), (pack(affine[0]), pack(affine[1])))
 
     def _examine_values(self, numbers: Integers, raw: NDArray[Any], affine: Affine) -> None:
-        """Add the errors of all computations in some groups: row i of `raw` is group `numbers[i]`."""
+        """Add the errors of all computations in some groups to `total`: row i of `raw` is group `numbers[i]`.
+
+        Rows with values that are not finite in the examined dtype are left out.
+        """
         here = self._start()
         with np.errstate(all="ignore"):
             rows = raw.astype(self.tolerance.dtype)
@@ -181,6 +190,7 @@ class _Ward(Passes):
         return gamma, beta
 
     def _examine_rows(self, here: Examination, numbers: Integers, rows: Values, affine: Affine) -> None:
+        """Add to `here` the errors and lost variances of all computations for rows of the groups `numbers`."""
         differs = (rows != rows[:, :1]).any(axis=1) if self.formula.centres else (rows != 0).any(axis=1)
         measured = []
         for accumulation in self.accumulations:
@@ -201,7 +211,20 @@ class _Ward(Passes):
     def _compare_rows(
         self, here: Examination, numbers: Integers, rows: Values, measured: Sequence[RowMoments], affine: Affine
     ) -> None:
-        """Add the errors of all computations for some rows, given the moments that each has measured."""
+        """Add the errors of all computations for some rows to `here`.
+
+        Parameters
+        ----------
+        here : Examination
+            The totals to add to.
+        numbers : ndarray of int
+            The number of each row's group.
+        rows : ndarray, shape (groups, values)
+        measured : sequence of RowMoments
+            The moments of the rows, as each of `accumulations` computes them.
+        affine : tuple of ndarray or None
+            Gamma and beta, of the shape of the rows.
+        """
         expected, statistics = calculate_rows(self.plan, rows, affine)
         self._measure_conditions(here, numbers, rows.astype(np.float64), statistics)
         seen: dict[bytes, Distances] = {}  # kernels with enough bits give the same
@@ -251,9 +274,18 @@ class _Ward(Passes):
 
 
 def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tuple[Lost, Lost]:
-    """Return the groups whose calculated variance is below 0, and those where it is 0 though values differ.
+    """Return the groups whose calculated variance is below 0, and those where it is 0 although values differ.
 
-    For norms that do not centre, it is the mean square, and values differ if one is not 0.
+    For norms without mean, the mean square takes the variance's place.
+
+    Parameters
+    ----------
+    moments : RowMoments
+        The calculated moments of some groups.
+    numbers : ndarray of int
+        The numbers of the groups, ascending.
+    differs : ndarray of bool
+        Whether the values of each group differ; for norms without mean, whether one of them is not 0.
     """
     negative, zero = Lost(), Lost()
     negative.add(numbers[moments.square < 0])
@@ -262,7 +294,10 @@ def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tupl
 
 
 def compare_rows(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
-    """Return the distances of rows from the exact ones; `numbers` are the numbers of the rows' groups."""
+    """Return the distances of rows from the exact rows, with `limits` as the tolerance.
+
+    `numbers` has the number of each row's group.
+    """
     error, ulp = measure_distance(actual.astype(np.float64), expected, limits.dtype)
     excess = limits.measure_excess(error, ulp, expected)
     found = Distances(mismatches=int(np.count_nonzero(excess > 1.0)))
@@ -285,8 +320,8 @@ def locate_overflow(accumulation: Accumulation, row: Values, formula: RowFormula
     Returns
     -------
     int or None
-        For algorithms that add in turn, the value at which the sum overflows; for others the first term that is
-        not finite itself, and None if only their sum overflows, or nothing does.
+        For algorithms that add in turn, the position at which the sum overflows; for others, that of the first
+        term that is not finite itself. None if only the sum of all terms overflows, or nothing does.
     """
     found: list[int | None] = []
 

@@ -1,4 +1,4 @@
-"""The errors of every algorithm on a tensor, as distributions; the condition of its groups."""
+"""The errors of every algorithm on a tensor as distributions, and the condition numbers of the groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 _SHIFT = 47
-"""The low bits of a float64 that do not choose its bin: 5 bits of the fraction do, in steps of 3 %."""
+"""The number of low bits of a float64 that its bin leaves out: 5 bits of the fraction remain, steps of 3 %."""
 
 _LEAST, _MOST = 2.0**-64, 2.0**128
 """The range of the bins; numbers outside of it are counted in the first and the last bin."""
@@ -28,7 +28,9 @@ _FIRST, _LAST = (int(np.float64(bound).view(np.int64)) >> _SHIFT for bound in (_
 
 
 class Distribution:
-    """A histogram of numbers ≥ 0, with bins at most 3 % wide; NaN counts as ∞.
+    """A histogram of numbers ≥ 0, with bins at most 3 % wide, and the largest number with its place.
+
+    NaN counts as ∞. Without numbers, `largest` and `place` are −1.
 
     Examples
     --------
@@ -43,9 +45,10 @@ class Distribution:
         self._bins = np.zeros(_LAST - _FIRST + 2, np.int64)
 
     def add(self, numbers: Floats, places: Integers) -> None:
-        """Count numbers, and keep the place of the largest; `places` has a place for each number.
+        """Count numbers, and keep the largest with its place; `places` has an integer for each number.
 
-        Of equally large numbers, the first of a call counts, and over several calls the least place.
+        Of equally large numbers, the place of the first in a call is kept, and over several calls the least
+        place.
         """
         if not numbers.size:
             return
@@ -67,7 +70,7 @@ class Distribution:
 
     @property
     def median(self) -> float:
-        """The least number of the median's bin; 0 in the first bin, ∞ in the last; NaN without numbers."""
+        """The least number of the median's bin; 0 for the first bin, ∞ for the last, NaN without numbers."""
         count = int(self._bins.sum())
         if not count:
             return float("nan")
@@ -85,14 +88,15 @@ SHORT = "float16"
 
 
 class Overflow(NamedTuple):
-    """The first group whose statistics are not finite.
+    """The first group whose statistics, as an algorithm computes them, are not finite.
 
     Parameters
     ----------
     group : int
         The number of the group.
     place : int or None
-        The position in the group of the value at which a sum overflows; None if values are not added in turn.
+        The position in the group of the value at which a sum overflows, or of the first term that is not
+        finite; None if no single value is at fault.
     """
 
     group: int
@@ -101,7 +105,10 @@ class Overflow(NamedTuple):
 
 @dataclass
 class Lost:
-    """Groups whose variance an algorithm lost: their number, and the first."""
+    """The number of groups whose variance an algorithm lost (below 0, or 0), and the number of the first group.
+
+    `first` is None without such groups.
+    """
 
     count: int = 0
     first: int | None = None
@@ -126,6 +133,7 @@ class Distances:
     Parameters
     ----------
     ulp : Distribution
+        Distances in units in the last place.
     excess : Distribution
         Distances as multiples of the tolerance.
     mismatches : int
@@ -152,7 +160,7 @@ class Finding:
     computation : Computation
     distances : Distances
     negative, zero : Lost
-        The groups whose calculated variance is below 0, and those where it is 0 though values differ.
+        The groups whose calculated variance is below 0, and the groups where it is 0 although values differ.
     overflow : Overflow or None
         The first group whose statistics are not finite; None without one.
     """
@@ -169,7 +177,7 @@ class Finding:
         return self.distances.mismatches == 0
 
     def merge(self, other: Finding) -> None:
-        """Add the outcome of the same computation in other groups."""
+        """Add the outcome of an equal computation in other groups."""
         self.distances.merge(other.distances)
         self.negative.merge(other.negative)
         self.zero.merge(other.zero)
@@ -185,18 +193,18 @@ class Examination:
     plan : Plan
         The plan of the tensor, with the examined dtype as its own.
     tolerance : Tolerance
-        The largest error that is safe, and the dtype of its ulp.
+        The largest error that counts as safe, and the dtype in whose ulp it is counted.
     findings : list of Finding
         One for each computation, the cheapest first.
     conditions : mapping of str to Distribution
         The condition numbers of the groups by the names of `CONDITIONS`; a place is the number of a group.
-        "mean²/var" is only there for norms that centre.
+        Norms without mean have no "mean²/var".
     judged : int
         The number of groups that were examined: those whose values are all finite in the dtype.
     faint : int
         The number of groups whose variance is at most eps.
     beyond : int
-        The number of finite values that are infinite in the dtype.
+        The number of finite values that become infinite in the dtype.
     """
 
     plan: Plan
@@ -209,39 +217,40 @@ class Examination:
 
     @property
     def headroom(self) -> float | None:
-        """The largest float16 over the largest Σx² of a group: below 1 it overflows; None if all are 0."""
+        """The largest float16 / the largest Σx² of a group: below 1, Σx² overflows; None if all Σx² are 0."""
         squares = self.conditions[CONDITIONS[-1]]
         return get_largest(SHORT) / squares.largest if squares.largest > 0 else None
 
     @property
     def usual(self) -> list[Finding]:
-        """The findings of the usual cast order, `once`."""
+        """The findings of computations with the usual order of casts, `once`."""
         return [finding for finding in self.findings if finding.computation.cast.name == next(iter(CASTS))]
 
     @property
     def cheapest(self) -> Finding | None:
-        """The first safe finding of the usual cast order; None without one, or with values beyond the dtype."""
+        """The first safe finding with the usual order of casts; None without one, or with `beyond` above 0."""
         if self.beyond:
             return None
         return next((finding for finding in self.usual if finding.is_safe), None)
 
     @property
     def worst_group(self) -> tuple[int, int] | None:
-        """The group that is the worst of most unsafe computations, and the number of these; None without one.
+        """The group with the largest error in most unsafe computations, and their number; None if all are safe.
 
-        Only computations of the usual cast order count.
+        Only computations with the usual order of casts count.
         """
         groups = Counter(finding.distances.excess.place for finding in self.usual if not finding.is_safe)
         return min(groups.items(), key=lambda pair: (-pair[1], pair[0])) if groups else None
 
     def list_of(self, accumulation: Accumulation) -> list[Finding]:
-        """Return the findings of an accumulation, one for each cast order."""
+        """Return the findings of an accumulation (algorithm and dtype of sums), one for each order of casts."""
         return [finding for finding in self.findings if finding.computation.accumulation == accumulation]
 
     def find(self, computation: Computation) -> Finding | None:
         """Return the finding of a computation; None if it was not tried.
 
-        If the sums have the tensor's dtype, a cast order that was not tried comes to the same as the usual one.
+        If the sums have the tensor's dtype, an order of casts that was not tried makes no difference, and the
+        finding of the usual order is returned.
         """
         same = self.list_of(computation.accumulation)
         return next((f for f in same if f.computation.cast == computation.cast), None) or next(

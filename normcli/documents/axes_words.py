@@ -26,11 +26,13 @@ _MOST_COLOURS = 4
 """The greatest length of a last axis that may be colours, if it is the shortest axis of a sample."""
 
 _KINDS = {3: "tokens", 4: "images", 5: "volumes"}
-"""Rank → what tensors whose channel is the last axis hold."""
+"""Rank → the contents of tensors whose channel is the last axis, in words."""
 
 
 def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the header's lines on unusual axes, and on a guessed layout if another has other groups or names.
+    """Return header lines on unusual axes, and on a guessed layout, if another would change groups or names.
+
+    Each line is a label and its facts; there is none if nothing was assumed.
 
     Parameters
     ----------
@@ -54,7 +56,7 @@ def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ..
 
 
 def _note_batch(plan: Plan) -> str | None:
-    """Return a note on axes that leave the batch out of groups that it is in by default; else None."""
+    """Return a note if the chosen axes leave the batch out of groups that hold it by default; else None."""
     layout = plan.grid.layout
     if plan.norm.axes is not AxesRule.ALL_BUT_CHANNEL or layout.batch is None or layout.batch in plan.grid.axes:
         return None
@@ -63,6 +65,7 @@ def _note_batch(plan: Plan) -> str | None:
 
 
 def _find_assumed(plan: Plan, *, named: bool) -> Iterator[str]:
+    """Yield what was assumed of a plan's layout and axes; `named` if the text has to name the norm."""
     grid, rank = plan.grid, len(plan.grid.shape)
     letters = grid.layout.letters
     if letters is None or rank not in _KINDS:

@@ -40,7 +40,7 @@ class BinCounts(NamedTuple):
     others : int
         The number of values that are not finite, which are in no bin.
     mean, std : float
-        Mean and deviation of the values, in double precision; NaN unless all values are finite.
+        Mean and deviation of the values, in doubles; NaN without values, and if one is not finite.
     """
 
     counts: NDArray[np.intp]

@@ -106,7 +106,8 @@ class Table(NamedTuple):
     note : str or None
         A note on the rows left out; None without one.
     wraps : bool
-        Whether a narrow terminal may break the cells' texts over lines, and the columns over tables.
+        Whether a table that is wider than the terminal is split into tables of fewer columns, with wrapped
+        cells. Otherwise each of its rows becomes a paragraph, with a line for each cell.
     """
 
     title: str | None
@@ -273,7 +274,7 @@ class Page(NamedTuple):
     names : sequence of str or None
         The results' names; None to use the names of their norms.
     further : callable or None
-        Returns, for a view, the sections below the results; None if there are none.
+        Takes a view, and returns the sections to show below the results; None if there are none.
     picture : Scene or None
         The picture above these sections; None without one.
     """

@@ -209,7 +209,7 @@ def _count_groups(plan: Plan, shown: list[Positions]) -> int:
 
 
 def narrow(positions: Positions, length: int, most: int) -> Positions:
-    """Return the given positions of an axis, or `most` of them: those at both ends."""
+    """Return positions of an axis of `length`; if there are more than `most`, that many, from both ends."""
     if positions.size <= most:
         return positions
     head = positions.size if positions.gap is None else positions.gap
@@ -224,7 +224,7 @@ _BYTES = 8
 
 
 def pick_from(values: NDArray[Any]) -> Column:
-    """Return the function from index arrays to an array's values there, as a vector."""
+    """Return a function that takes an index array for each axis, and returns the values there, flat."""
 
     def pick(index: tuple[NDArray[np.intp], ...]) -> NDArray[Any]:
         picked: NDArray[Any] = np.asarray(values[index]).reshape(-1)
@@ -235,7 +235,9 @@ def pick_from(values: NDArray[Any]) -> Column:
 
 
 def locate_last(axis_names: Sequence[str], shape: tuple[int, ...], place: int) -> dict[str, int]:
-    """Return the index of a value of an array along the last axes, by their names.
+    """Return the index of a value along the last axes of a tensor, by the names of these axes.
+
+    `place` is the flat index of the value in an array of `shape`, which has the last axes.
 
     Examples
     --------

@@ -80,7 +80,7 @@ def build_map(
     (excerpt,) = _cut_excerpts([(pick, locate)], grid, view, positions, beside)
     if blank:
         excerpt = excerpt._replace(texts=np.where(excerpt.owners == NOBODY, excerpt.texts, " "))
-    return Blocks(title, _caption(grid.layout.names), excerpt.build_bands(), excerpt.note)
+    return Blocks(title, caption_matrices(grid.layout.names), excerpt.build_bands(), excerpt.note)
 
 
 def build_slices(
@@ -101,7 +101,7 @@ def build_slices(
     """
     names, outer = grid.layout.names, max(0, len(grid.shape) - 2)
     place = " ".join(f"{name}=0" for name in names[:outer])
-    caption = f"{_caption(names[outer:])}{f', at {place}' if place else ''}"
+    caption = f"{caption_matrices(names[outer:])}{f', at {place}' if place else ''}"
     if 0 in grid.shape:
         return Blocks(title, caption, [])
     read: list[tuple[Pick, Locate]] = [
@@ -274,7 +274,8 @@ def _format_picked(pick: Pick, positions: list[Positions], view: View) -> NDArra
     return np.array(format_cells(picked, view.digits), dtype=object).reshape(picked.shape)
 
 
-def _caption(names: Sequence[str]) -> str:
+def caption_matrices(names: Sequence[str]) -> str:
+    """Return the axes of matrices in words: `rows h, columns w, a matrix for each n c`."""
     if len(names) < 2:
         return f"along {names[0]}" if names else ""
     caption = f"rows {names[-2]}, columns {names[-1]}"

@@ -215,7 +215,7 @@ def _evaluate_printed(expression: Expression, digits: int | None) -> Value:
 
 
 def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
-    """Whether every number of an expression is exact, and printed in full."""
+    """Whether every number of an expression is exact, and printed in full with `digits` digits."""
     match expression:
         case Constant():
             value = read_decimals(expression)
@@ -229,7 +229,10 @@ def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
 
 
 def _choose_digits(expression: Expression, value: Constant, digits: int | None) -> int:
-    """Return the number of digits with which the printed numbers give the printed value up to rounding."""
+    """Return the digits that numbers of an expression need so that they make its printed value.
+
+    These are at least `digits` (None: 8) and at most 17; the value may be off by two units of its last place.
+    """
     fewest = digits or STATISTIC_DIGITS
     target = Decimal(format_number(value, digits))
     unit = Fraction(10) ** (target.adjusted() + 1 - fewest) if target else 0

@@ -80,6 +80,7 @@ def format_shape(shape: tuple[int, ...]) -> str:
 
 
 def _choose_format(flat: NDArray[Any], digits: int | None) -> str:
+    """Return the format specification for all values: integers, fixed or scientific notation."""
     if not is_float(flat.dtype):
         return "d"
     with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other

@@ -31,9 +31,6 @@ PALETTE_OF_16 = (
 HATCHES = ("plain", "rising", "level", "dots", "falling", "upright", "grid", "rings")
 """The patterns on the colours: none for the first eight groups, one for each further eight."""
 
-MOST_LOOKS = len(PALETTE) * len(HATCHES)
-"""The most groups that can be told apart in one picture."""
-
 _GROUND, _LINES = 0.62, 0.22
 """The share of white in a hatched colour's ground and lines: black text is readable on both."""
 
@@ -59,13 +56,8 @@ class Look(NamedTuple):
     lines: str
 
 
-def choose_colour(group: int) -> tuple[str, str]:
-    """Return the background and the text colour of a group, by its number; eight groups on, they repeat."""
-    return PALETTE[group % len(PALETTE)]
-
-
 def choose_look(number: int) -> Look:
-    """Return the look of the group that is `number` among those in a picture: distinct below `MOST_LOOKS`.
+    """Return the look of the group that is `number` among those in a picture: distinct below 64.
 
     Examples
     --------
@@ -74,7 +66,7 @@ def choose_look(number: int) -> Look:
     >>> choose_look(8)
     Look(ground='#bfe2f7', text='#000000', hatch='rising', lines='#7bc4ee')
     """
-    colour, text = choose_colour(number)
+    colour, text = PALETTE[number % len(PALETTE)]
     hatch = HATCHES[number // len(PALETTE) % len(HATCHES)]
     if hatch == HATCHES[0]:
         return Look(colour, text, hatch, colour)

@@ -261,7 +261,7 @@ def format_iteration(iteration: Iteration) -> str:
 
 
 def _name_places(plan: Plan, name: str, values: NDArray[Any]) -> tuple[str, ...]:
-    """Return the axes of gamma or beta in words; empty if its shape is the norm's own and fits no others."""
+    """Return the axes of gamma or beta in words; empty if only the norm's own axes fit its shape."""
     if name not in plan.norm.parameter_names or values.size == 1:
         return ()
     layout, parameters = plan.grid.layout, plan.parameters

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RawGradients(NamedTuple):
-    """The derivatives of a loss with respect to tensor, gamma and beta; None for one that the norm has not."""
+    """The derivatives with respect to tensor, gamma and beta; None for a parameter that the norm lacks."""
 
     dx: NDArray[Any]
     dgamma: NDArray[Any] | None
@@ -56,7 +56,10 @@ def run_backward(
     Raises
     ------
     UsageError
-        If `out` is not what it has to be.
+        If `out` is not of dx's shape and dtype, C-contiguous and writable, or shares memory with an input; or
+        if matrices are differentiated with a selection that normalizes values that do not count.
+    DataError
+        If dx does not fit into memory, or a file has changed since it was opened.
     """
     require_place(out, plan, values, dy)
     if inputs.gate is not None:
@@ -80,10 +83,12 @@ def sum_gate(
 
     Parameters
     ----------
-    plan, values, dy, inputs, effort
-        As in `run_backward`; the gate in `inputs`, behind the norm, is a slope (`is_slope`), times dy.
+    plan, values, dy, effort
+        As in `run_backward`.
+    inputs : Inputs
+        For a gate behind the norm, its `gate` is `slope`; for one before the norm, a gate behind it, or None.
     slope : Gated
-        The slope of the gate: behind the norm, the gate in `inputs`; before the norm, the slope times the
+        The slope of the gate (`is_slope`). Its `times` is dy for a gate behind the norm; for one before it, the
         tensor that the gate multiplied.
     """
     from normcli.engine.gradients.gate_sums import GateSumPasses

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Places = tuple[NDArray[np.intp], ...]
 
 COUNT = "count"
-"""The key, among statistics by name, of how many values of each group count."""
+"""The key, in a dict of statistics, of the number of values of each group that count."""
 
 
 class Selection(NamedTuple):
@@ -42,7 +42,7 @@ class Selection(NamedTuple):
     omits_nan : bool
         Whether NaN does not count.
     fill : Fill
-        What is written in place of values that do not count.
+        The numbers that are written as results of values that do not count.
     """
 
     mask: NDArray[np.bool_] | None = None
@@ -79,16 +79,21 @@ class Selection(NamedTuple):
         return sum(int(np.count_nonzero(part & ~np.isnan(piece))) for piece, part in pieces)
 
     def find_reported(self, values: NDArray[Any], places: Places) -> Selected:
-        """Return an array that is True for each result, of those that are not finite, that calls for a warning.
+        """Return, for some results that are not finite, whether each one calls for a warning.
 
-        It is False for values that do not count, if NaN fills them or they are not finite themselves.
+        It does not if its input does not count, and NaN fills such results or the input is not finite itself.
 
         Parameters
         ----------
         values : ndarray
             The input.
         places : tuple of integer arrays
-            Where the results are not finite.
+            The index of these results, one array for each axis.
+
+        Returns
+        -------
+        ndarray of bool
+            An array of the shape of each of `places`.
         """
         excused = ~self.select(values, places)
         if self.fill is not Fill.NAN:
@@ -116,7 +121,8 @@ class Inputs(NamedTuple):
     clip : tuple of float or None
         The lower and the upper bound that the rounded result is clipped to.
     gated_input : Gated or None
-        The gate that the tensor was already multiplied by, and rounded; its `times` are the tensor before that.
+        The gate that was multiplied into the tensor before the norm, where the product was rounded; its
+        `times` is the tensor before that product.
     """
 
     gamma: NDArray[Any] | None = None
@@ -136,13 +142,13 @@ class Inputs(NamedTuple):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The names of the given steps after x̂, in order: of gamma, beta, gate and clip."""
+        """Those of the names gamma, beta, gate and clip, in this order, whose input is given."""
         around = {"gate": self.gate, "clip": self.clip}
         return (*self.parameters, *(name for name, given in around.items() if given is not None))
 
     @property
     def scales(self) -> bool:
-        """Whether any step follows x̂."""
+        """Whether gamma, beta, a gate or bounds (`clip`) are given."""
         return bool(self.steps)
 
 
@@ -150,7 +156,15 @@ NO_INPUTS = Inputs()
 
 
 class TileSelection:
-    """A selection, cut to tiles."""
+    """A `Selection`, applied to one tile after the other.
+
+    Parameters
+    ----------
+    selection : Selection
+    plan : Plan
+    geometry : Geometry
+        The geometry of the plan's view.
+    """
 
     def __init__(self, selection: Selection, plan: Plan, geometry: Geometry) -> None:
         self.omits_nan, self._fill = selection.omits_nan, selection.fill  # as in `Selection`
@@ -164,7 +178,14 @@ class TileSelection:
     def select(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Selected:
         """Return an array, of the shape of `x`, that is True where a value counts.
 
-        `x` holds the values of a tile, with its runs in an order.
+        Parameters
+        ----------
+        x : ndarray
+            The values of a tile, transposed so that its runs are in `order`.
+        tile : slices
+            Where the tile lies.
+        order : tuple of int
+            The numbers of the geometry's runs.
         """
         if self._mask is None:
             return np.asarray(~np.isnan(x))
@@ -174,7 +195,16 @@ class TileSelection:
     def fill(self, out: NDArray[Any], raw: NDArray[Any], selected: Selected) -> None:
         """Write to `out`, where a value does not count, the input, 0 or NaN, as the selection's `fill` says.
 
-        All three arrays have one shape. Nothing is written if such values are normalized like the others.
+        Nothing is written if the selection normalizes such values like the others. All arrays have one shape.
+
+        Parameters
+        ----------
+        out : ndarray
+            The results.
+        raw : ndarray
+            The input.
+        selected : ndarray of bool
+            True where a value counts.
         """
         if not self.hides or selected.all():
             return
@@ -198,7 +228,10 @@ class TileSelection:
 
 
 def zero_unselected(x: NDArray[Any], selected: Selected | None) -> NDArray[Any]:
-    """Return values with 0 in place of those that do not count, so that they add nothing to a sum."""
+    """Return values with 0 in place of those that do not count, so that they add nothing to a sum.
+
+    If `selected` is None, all count, and `x` itself is returned.
+    """
     if selected is None:
         return x
     bits: NDArray[Any] = np.multiply(_view_bits(x), selected)  # as `where`, which looks at each value

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 1 << 14
-"""Values in a tile: undoing it makes some forty float64 arrays of its size, for which memory is used again."""
+"""The most values in a tile: some forty float64 arrays of its size are made, whose memory is used again."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,11 @@ def invert(
     -------
     tuple of (ndarray, Loss)
         The restored values, and what they may have lost by rounding.
+
+    Raises
+    ------
+    DataError
+        If the result does not fit into memory, or the file of `values` has changed since it was opened.
     """
     with open_run(plan, values, out) as (place, geometry, source, sink):
         if not values.size:
@@ -146,6 +151,7 @@ class _InversePasses(Passes):
         return functools.reduce(Loss.add, losses)
 
     def _restore(self, tile: Slices, solution: Solution, work: Workspace) -> Loss:
+        """Restore the values of a tile and write them; return what they may have lost by rounding."""
         assert self.sink is not None
         runs = self.geometry.runs
         y, low = widen_exactly(np.ascontiguousarray(self.source.read(tile, runs, work)))

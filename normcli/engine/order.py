@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 MOST_VALUES = 1 << 19
-"""Values in a tile that is counted: each is also held as an integer and as the number of a bin."""
+"""The most values in a tile that is counted: each is also held as an integer and as the number of a bin."""
 
 SHORTEST_LINE = 4096
-"""Bytes of a file that are read at intervals as fast as in a row; in memory it hardly matters."""
+"""The fewest bytes in a row at which a file is read fast; in memory, shorter rows hardly matter."""
 
 
 class QuantilePasses(Passes):
@@ -84,15 +84,15 @@ class QuantilePasses(Passes):
 
 
 class RankedValues(NamedTuple):
-    """Some of the values whose quantiles are searched.
+    """A tensor, or some values, of which `find_quantiles` finds quantiles.
 
     Parameters
     ----------
     plan : Plan
-        The plan of the values; with `numbers`, a plan that has the groups counted by `numbers`.
+        The plan of the tensor; with `numbers`, any plan of the same norm that has all groups.
     values : ndarray
     numbers : ndarray of int or None
-        The number of each value's group, in C order; None if the plan tells it.
+        The number of the group of each value, in C order of `values`; None if the plan tells the groups.
     """
 
     plan: Plan
@@ -110,17 +110,18 @@ def find_quantiles(
     Parameters
     ----------
     parts : callable
-        Yields the tensors in any order. It is called once for each digit of a
-        value: twice for float32, four times for float64, more often where groups are many.
+        Returns the tensors in any order, as an iterable. It is called once for each digit of a value: twice for
+        float32, four times for float64, more often where groups are many.
     effort : Effort
     selection : Selection or None
-        Which values count; None for all. A mask broadcasts to every tensor. Of values that come with
-        `numbers`, the mask is not used.
+        Which values count; None for all. A mask broadcasts to every tensor, but is ignored for values that
+        come with `numbers`.
 
     Raises
     ------
     DataError
-        If there is no tensor, or tensors differ in the number of groups or the dtype of their keys.
+        If there is no tensor, or tensors differ in the number of groups, or in the dtype that their values are
+        compared in (float32, float64, or an integer's own).
 
     Notes
     -----

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 
 BUFFER = 1 << 20
-"""Bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache while it works."""
+"""The most bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache."""
 
 Found = TypeVar("Found")
 
 _READ_AGAIN = 1 << 16
-"""Values of a group that are read again at once: exact sums make some twelve arrays of that size."""
+"""The most values of a group that are read again at once: exact sums make some twelve arrays of that size."""
 
 _FEW = 16
 """Groups of fewer values are read in one piece, however far apart their values lie."""
@@ -52,9 +52,9 @@ _SHORT_GROUP, _SMALL_BLOCK = 1 << 6, 1 << 17
 
 
 class Passes(Tiles):
-    """The passes of one calculation: they measure groups, normalize them, or both; or they survey a tensor.
+    """The passes of one calculation over a tensor: its groups are measured, normalized, or both.
 
-    The parameters are described in `Tiles`.
+    `survey` only reads, and hands the measurements of leaves to its caller. Parameters are those of `Tiles`.
     """
 
     def __init__(
@@ -81,7 +81,11 @@ class Passes(Tiles):
         self.walk = Walk(geometry, source, effort, block)
 
     def measure(self) -> dict[str, Floats]:
-        """Measure, and normalize if there is a sink; return the statistics in the shape of the kept runs."""
+        """Measure all groups, and normalize them if there is a sink.
+
+        Return the statistics by name, of `Geometry.kept_shape`; an empty dict if they are not kept
+        (`Effort.keeps_statistics`).
+        """
         self.walk.expect(1 if self.whole or self.sink is None else 2)
         if self.whole:
             most = BLOCK if self.sink is None else self.most_written
@@ -92,7 +96,7 @@ class Passes(Tiles):
         return self.statistics
 
     def apply(self, known: Given | Measured | Solution) -> dict[str, Floats]:
-        """Normalize with known or measured statistics; return them in the shape of the kept runs."""
+        """Normalize with known statistics if there is a sink; return the statistics as `measure` does."""
         self.walk.expect(0 if self.sink is None else 1)
         with np.errstate(all="ignore"):
             count = None if self.selection is None else self._count_all(self.selection).reshape(-1)
@@ -101,7 +105,9 @@ class Passes(Tiles):
         return self.statistics
 
     def survey(self, measure: Callable[..., Found], add: Callable[[Found], None]) -> None:
-        """Read the source once, measure its leaves, and pass what they hold to `add`.
+        """Read the source once, measure its leaves, and pass what `measure` returns of them to `add`.
+
+        Leaves are the short rows that groups are cut into.
 
         Parameters
         ----------
@@ -168,7 +174,7 @@ class Passes(Tiles):
     # -- two passes
 
     def _measure_in_passes(self) -> None:
-        """Measure all leaves, merge them, and write."""
+        """Measure the part of each group in each tile, merge the parts, and normalize in a second walk."""
         geometry = self.geometry
         compiled = self.compiled if self.compiled is not None and self.compiled.measures else None
         collected = Totals(geometry, self.method.fold, self.method.records)
@@ -188,7 +194,10 @@ class Passes(Tiles):
         self._write_all(solve(self.plan, measured), measured.count)
 
     def _write_all(self, solution: Solution, count: Any) -> None:
-        """Keep the statistics of all groups, and normalize and write every value from their solution."""
+        """Keep the statistics of all groups, and if there is a sink, normalize and write every value.
+
+        `count` is how many values of each group count, or one number for all groups.
+        """
         geometry, is_plain = self.geometry, solution.is_plain
 
         def write(tile: Slices, work: Workspace) -> None:
@@ -221,12 +230,25 @@ class Passes(Tiles):
 
 
 class TileBackwardPasses(Passes):
-    """The passes of norms that have no gamma and no beta, and differentiate one tile after the other."""
+    """The backward passes of norms without gamma and beta: dx of one tile after the other.
+
+    A subclass has `differentiate_values`, and a `differentiate` that walks over the tiles.
+    """
 
     def differentiate_tile(
         self, tile: Slices, order: tuple[int, ...], gradients: Source, work: Workspace
     ) -> None:
-        """Calculate and write dx of a tile; `order` is the order of runs for `differentiate_values`."""
+        """Calculate dx of a tile and write it to the sink.
+
+        Parameters
+        ----------
+        tile : slices
+        order : tuple of int
+            The order of runs in which `differentiate_values` takes the tile.
+        gradients : Source
+            The source of dy.
+        work : Workspace
+        """
         assert self.sink is not None
         _, x, counted = self._load_selected(tile, work, order)
         x = np.array(x)
@@ -240,7 +262,10 @@ class TileBackwardPasses(Passes):
         self.sink.put(tile, place, work)
 
     def differentiate_values(self, x: NDArray[Any], dy: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return dx of values in a dtype, one for each in C order; values that do not count are 0 in both."""
+        """Return dx of values in a dtype, one for each of `x` in C order, in any shape.
+
+        `x` and `dy` have one shape, and are 0 where a value does not count.
+        """
         raise NotImplementedError
 
     def find_parameters(self) -> tuple[None, None]:

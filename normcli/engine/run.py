@@ -72,9 +72,11 @@ def run(
     Raises
     ------
     DataError
-        If the result does not fit into memory.
+        If the result does not fit into memory, or a file of the tensor, gamma, beta or the mask has changed
+        since it was opened.
     UsageError
-        If `out` is not what it has to be.
+        If `out` is not as above, or shares memory with `values`; or if the plan's statistics are over some
+        values (`over`), and there is no selection.
     """
     require_place(out, plan, values)
     _require_selection(plan, inputs)
@@ -112,14 +114,22 @@ def make_copy(plan: Plan, values: NDArray[Any], inputs: Inputs) -> NDArray[Any] 
 def open_run(
     plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, copy: NDArray[Any] | None = None
 ) -> Iterator[tuple[NDArray[Any], Geometry, Source, Sink]]:
-    """Open the array of a run's result (`out` or a new one), the geometry, the source and the sink.
+    """Open a run, as a context manager: its result's array (`out` or a new one), geometry, source and sink.
 
-    The tensor itself goes to a copy, if there is one.
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+        The tensor, which the source reads.
+    out : ndarray or None
+    copy : ndarray or None
+        An array that the source fills with the values that it reads; None for no copy.
 
     Raises
     ------
     DataError
-        If the result does not fit into memory.
+        If the result does not fit into memory; when the block ends, if the tensor's file has changed since it
+        was opened.
     """
     geometry, shape = find_geometry(plan), plan.grid.shape
     opened = open_source(values, plan, geometry)
@@ -148,6 +158,13 @@ def run_into(
         from several threads. None if only the statistics are wanted.
     inputs : Inputs
     effort : Effort
+
+    Raises
+    ------
+    DataError
+        If a file of the tensor, gamma, beta or the mask has changed since it was opened.
+    UsageError
+        If the plan's statistics are over some values (`over`), and there is no selection.
     """
     _require_selection(plan, inputs)
     is_known = inputs.given is not None and sink is None and inputs.selection is None
@@ -225,6 +242,18 @@ def run_source(
     effort: Effort,
 ) -> dict[str, Floats]:
     """Normalize the tiles of a source into a sink, or measure them alone, and return the statistics.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan of a tensor that has values.
+    geometry : Geometry
+        The geometry of the plan's view, in which source and sink have their tiles.
+    source : Source
+    sink : Sink or None
+        None if only the statistics are wanted.
+    inputs : Inputs
+    effort : Effort
 
     Raises
     ------

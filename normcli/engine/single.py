@@ -131,7 +131,7 @@ class GroupPart(NamedTuple):
     along: tuple[int, int] | None
 
     def count_as(self, plan: Plan, selection: Selection | None) -> GroupPart:
-        """Return the part with the selection of its values; the part itself if the selection is None."""
+        """Return the part with its share of the selection of a whole tensor; itself if `selection` is None."""
         if selection is None:
             return self
         mask = selection.mask
@@ -145,6 +145,7 @@ class GroupPart(NamedTuple):
 
 
 def _isolate(plan: Plan, group: int, inputs: Inputs) -> GroupPart:
+    """Return a group, given by its number, with its plan and its part of the inputs but for the selection."""
     selected = plan.grid.select_group(group)
     index = {axis: place for axis, place in enumerate(selected) if isinstance(place, int)}
     along = None
@@ -170,7 +171,10 @@ def _isolate(plan: Plan, group: int, inputs: Inputs) -> GroupPart:
 
 
 def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:
-    """Return the part of a view at one position of some axes, which stay with length 1, as axes of 1 do."""
+    """Return the part of an array at one position of some axes, which stay as axes of length 1.
+
+    `index` holds the position by axis; it does not apply to axes of length 1, which broadcast.
+    """
     part = tuple(
         slice(index[axis], index[axis] + 1) if axis in index and length > 1 else slice(None)
         for axis, length in enumerate(array.shape)

@@ -53,6 +53,8 @@ class _Layout(NamedTuple):
     geometry : Geometry
     shape : tuple of int
         (outer, inner, parts, values): two axes of groups and two of their values.
+    strides : tuple of int
+        The strides of that shape, in values.
     """
 
     rule: Rule
@@ -60,14 +62,17 @@ class _Layout(NamedTuple):
     names: tuple[str, ...]
     geometry: Geometry
     shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
     def lay(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return a view, of the layout's shape, of a C-contiguous tensor."""
-        geometry = self.geometry
-        return values.reshape(geometry.dims).transpose(geometry.kept_first).reshape(self.shape)
+        size = values.itemsize
+        outer, inner, parts, each = self.strides
+        strides = outer * size, inner * size, parts * size, each * size
+        return np.ndarray(self.shape, values.dtype, values, 0, strides)  # sooner than `transpose`
 
     def lay_parameters(self, plan: Plan, inputs: Inputs) -> Iterator[RowParameter | None]:
-        """Yield gamma, then beta, each for rows of groups; None for one that is not given."""
+        """Yield gamma, then beta, as a `RowParameter` of the groups; None for one that is not given."""
         ends = tuple([(0, length) for length in self.geometry.dims])
         for values, offset in ((inputs.gamma, plan.spec.gamma_offset), (inputs.beta, 0)):
             spread = open_parameter(plan, self.geometry, values, offset)
@@ -85,9 +90,9 @@ def run_small(
 ) -> tuple[Any, dict[str, Floats]] | None:
     """Normalize a small tensor and return the result and the statistics, as `run` does; None if it cannot.
 
-    None means that nothing is known of the result, and tiles have to be walked over: the tensor is too large,
+    None means that nothing was calculated, and that tiles have to be walked over: the tensor is too large,
     is not contiguous or in a file, has inputs beside gamma and beta, or the compiled kernel does not serve it
-    or leaves a group. The plan must have groups, and these values.
+    or does not decide a group. There must be a group, and each must have a value.
 
     Parameters
     ----------
@@ -96,36 +101,39 @@ def run_small(
     writes : bool
         Whether the tensor is normalized. If not, and `out` is None, the result returned is None.
     """
+    flags = values.flags
     if (
         values.size > min(MOST_VALUES, effort.block, effort.whole)
-        or (inputs is not NO_INPUTS and inputs[2:] != NO_INPUTS[2:])
-        or isinstance(inputs.gamma, np.memmap)
-        or isinstance(inputs.beta, np.memmap)
         or not effort.keeps_statistics
         or type(values) is not np.ndarray
-        or not values.flags.c_contiguous
-        or not values.flags.aligned
+        or not (flags.c_contiguous and flags.aligned)
+        or not (inputs is NO_INPUTS or _is_affine_alone(inputs))
     ):
         return None
     values, rest = widen_exactly(values) if values.dtype.kind in "biu" else (values, None)
-    kernel, is_affine = find_kernel(), inputs.gamma is not None or inputs.beta is not None
+    kernel, is_affine = find_kernel(), inputs is not NO_INPUTS
     layout = None if kernel is None or rest is not None else _find_layout(plan, values.dtype, is_affine)
     if kernel is None or layout is None:
         return None
-    result = np.empty(plan.grid.shape, layout.dtype) if out is None and writes else out
-    shape = plan.grid.stats_shape
-    statistics = {name: np.empty(shape) for name in plan.norm.statistics}
+    result = np.empty(values.shape, layout.dtype) if out is None and writes else out
+    statistics = {name: np.empty(plan.grid.stats_shape) for name in plan.norm.statistics}
     parameters = layout.lay_parameters(plan, inputs) if is_affine else ()
     tensor = Groups(layout.lay(values), None if result is None else layout.lay(result), *parameters)
-    left = normalize_groups(kernel, layout.rule, tensor, tuple([statistics.get(name) for name in layout.names]))
+    left = normalize_groups(kernel, layout.rule, tensor, tuple(map(statistics.get, layout.names)))
     return None if left.size else (result, statistics)
+
+
+def _is_affine_alone(inputs: Inputs) -> bool:
+    """Whether there are no inputs but gamma and beta, in memory."""
+    parameters = inputs[:2]
+    return inputs[2:] == NO_INPUTS[2:] and not any(isinstance(values, np.memmap) for values in parameters)
 
 
 @functools.lru_cache(maxsize=64)
 def _find_layout(plan: Plan, dtype: np.dtype[Any], is_affine: bool) -> _Layout | None:
     """Return the layout of a plan's tensors of a dtype; None if the kernel does not take them.
 
-    `is_affine` is True for tensors with gamma or beta.
+    `is_affine` is False for tensors without gamma and beta.
     """
     geometry, output = find_geometry(plan), plan.choose_output_dtype(dtype)
     if is_affine and plan.spec.rounds_before_gamma:
@@ -138,4 +146,5 @@ def _find_layout(plan: Plan, dtype: np.dtype[Any], is_affine: bool) -> _Layout |
         return None
     exact = not (is_short_float(dtype) and is_short_float(output))
     rule = make_rule(plan, geometry.count, exact=exact)
-    return _Layout(rule, output, name_statistics(plan), geometry, shape)
+    strides = tuple([step // dtype.itemsize for step in both[0].reshape(shape).strides])
+    return _Layout(rule, output, name_statistics(plan), geometry, shape, strides)

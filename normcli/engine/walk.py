@@ -54,8 +54,8 @@ class Effort(NamedTuple):
     whole : int
         The most values in a group that is read only once; larger groups are first measured, then read again.
     keeps_statistics : bool
-        Whether the statistics of groups are returned; if not, there are none in what the run returns. For
-        short groups, their memory takes longer than the arithmetic.
+        Whether the run returns the statistics of groups; if not, it returns an empty dict of them. For short
+        groups, keeping them takes longer than the arithmetic.
     """
 
     threads: int | None = None
@@ -77,7 +77,7 @@ def count_processors() -> int:
 
 
 class _SharedTiles:
-    """Tiles that several threads take one by one, until one of them fails."""
+    """An iterator over tiles that several threads share; it ends early once `stop` is called."""
 
     def __init__(self, tiles: Iterator[Slices]) -> None:
         self._tiles, self._stopped = tiles, False
@@ -104,7 +104,7 @@ class Walk:
     ----------
     geometry : Geometry
     source : Source
-        What the tiles are read from.
+        The source of the tiles.
     effort : Effort
     block : int
         The number of values in a tile.
@@ -142,7 +142,7 @@ class Walk:
         within : slices or None
             The part; None for all of the view.
         at_once : int
-            How many times as large tiles are, if `work_on` works on them part by part.
+            The factor by which tiles are larger than that, for a `work_on` that cuts each tile itself.
 
         Raises
         ------

@@ -79,6 +79,7 @@ def sort_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
 
 
 def _rank(cell: str | None) -> tuple[int, float, str]:
+    """Return the sorting key of a cell: missing first, then numbers by size, then texts."""
     if cell is None:
         return 0, 0.0, ""
     number = AS_PYTHON.read(cell)
@@ -86,14 +87,15 @@ def _rank(cell: str | None) -> tuple[int, float, str]:
 
 
 def find_groups(tensor: Tensor, known: Subject | None = None) -> RowGroups:
-    """Return the groups of a table's rows, for which the cells of the grouping columns are read once.
+    """Return the groups of a table's rows; the cells of the grouping columns are read once.
 
     Parameters
     ----------
     tensor : Tensor
-        The table, with `by`.
+        The table, whose `by` is not None.
     known : Subject or None
         The subject of fitted statistics: the labels are its own, and every row must be in one of its groups.
+        None for labels from the table.
 
     Raises
     ------
@@ -123,7 +125,7 @@ def find_groups(tensor: Tensor, known: Subject | None = None) -> RowGroups:
     labels = known_labels or sort_labels({*names})
     order = {label: place for place, label in enumerate(labels)}
     named = {_name(label, AS_PYTHON): place for label, place in order.items()}
-    order = named | order if len(named) == len(order) else order  # files of old have told 1 and 1.0 apart
+    order = named | order if len(named) == len(order) else order  # older files have 1 and 1.0 as two groups
     found = (order.get(label, order.get(name, -1)) for label, name in zip(spellings, names, strict=True))
     places = np.fromiter(found, np.intp, len(names))
     if known is not None and -1 in places:

@@ -32,7 +32,20 @@ if TYPE_CHECKING:
 
 
 class Surveyed(NamedTuple):
-    """One measured tensor: its statistics, a note for the user or None, columns, dtype kind, and file."""
+    """A tensor that has been read and measured.
+
+    Parameters
+    ----------
+    stats : Stats
+    note : str or None
+        A note for the user on how it was read; None without one.
+    columns : tuple of str or None
+        The names of its columns, None without names.
+    kind : str
+        NumPy's kind of its dtype, such as `f` or `i`.
+    opened : Opened, StoreVersion or None
+        The state of its file when it was opened; None without a file.
+    """
 
     stats: Stats
     note: str | None
@@ -51,6 +64,7 @@ class Policy(NamedTuple):
     Parameters
     ----------
     nan : {"propagate", "omit", "raise"}
+        NaN makes the statistics of its group NaN, is left out, or makes its file one that does not fit.
     skips_bad : bool
         Whether files that cannot be read or do not fit are left out; otherwise they are an error.
     """
@@ -60,7 +74,7 @@ class Policy(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """The statistics, one message for each file that was left out (`bad`), and notes as (file name, note)."""
+    """The statistics, a message for each file that was left out (`bad`), and notes: pairs (file name, note)."""
 
     stats: Stats
     bad: tuple[str, ...]
@@ -92,8 +106,8 @@ def fit(
     UsageError
         If each sample has statistics of its own, or the request does not fit the first tensor.
     DataError
-        If a tensor cannot be read or does not fit the first, and `policy` does not leave it out; if no tensor
-        is left; if files name their columns differently.
+        If a tensor cannot be read, does not fit the first or holds a NaN that is refused, and `policy` does not
+        leave it out; if no tensor is left; if files name their columns differently.
     """
     waiting, bad = list(sources), list[str]()
     notes: list[tuple[str, str]] = []
@@ -140,7 +154,7 @@ def fit(
         stats = stats._replace(subject=stats.subject._replace(columns=named[1]))
     if stats.subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
         load = fitting.load
-        if len(kinds) > 1:  # of text: whole numbers beyond 2⁵³ in some files, and other numbers in others
+        if len(kinds) > 1:  # text files: some hold whole numbers beyond 2⁵³, others do not
             notes.append(("the quantiles", "whole numbers beyond 2^53 beside others are rounded to float64"))
             load = fitting.load_as_float64
         stats = stats._replace(quantiles=_search_quantiles(stats, good, load, effort))
@@ -159,17 +173,17 @@ def _search_quantiles(
     load: Callable[[Named], Tensor],
     effort: Effort,
 ) -> Quantiles:
-    """Return the quantiles of each group of all tensors together, found digit by digit.
+    """Return the quantiles of each group of all tensors together, for which all tensors are read again.
 
-    For each digit, all tensors are read once more: twice for float32, four times for float64, more often where
-    groups are many.
+    They are read twice for float32 and four times for float64, more often where groups are many: each time, the
+    quantiles become known to some bits more.
 
     Parameters
     ----------
     stats : Stats
         The statistics fitted so far.
     sources : sequence
-        Each tensor, with the version of its file when it was first read.
+        Pairs of a tensor and the version of its file when it was first read.
     load : callable
         Returns the tensor of a source.
     effort : Effort
@@ -182,7 +196,7 @@ def _search_quantiles(
     subject = stats.subject
     batch = subject.plan(1).grid.layout.batch or 0
 
-    grouped: dict[str, RowGroups] = {}  # whose cells are read once, and not for each digit
+    grouped: dict[str, RowGroups] = {}  # the cells of each source are read once
 
     def load_all() -> Iterator[RankedValues]:
         for source, opened in sources:
@@ -203,15 +217,15 @@ def _search_quantiles(
 
 
 class Survey(NamedTuple):
-    """The reader of tensors that share the subject of the first; it can be sent to other processes.
+    """The measuring of tensors by the subject of the first one; it can be pickled and sent to other processes.
 
     Parameters
     ----------
     subject : Subject
     first : str
-        The name of the first tensor.
+        The name of the first tensor, for messages.
     columns : tuple of str or None
-        The names of the first tensor's columns, in whose order those of other tensors are put.
+        The names of the first tensor's columns: other tensors' columns are put in this order.
     policy : Policy
     """
 
@@ -232,6 +246,7 @@ class Survey(NamedTuple):
             return _format_problem(source, error)
 
     def _survey(self, name: str, tensor: Tensor, effort: Effort) -> Surveyed:
+        """Return the measured tensor; raise `DataError` if it does not fit or holds a NaN that is refused."""
         subject = self.subject
         values, note = tensor.values, "; ".join(tensor.remarks) or None
         if tensor.columns is not None and subject.columns is None and subject.has_columns():
@@ -253,7 +268,17 @@ SurveyAll: TypeAlias = "Callable[[Survey, Sequence[Named]], Iterable[Surveyed | 
 
 
 class _Fitting(NamedTuple):
-    """The fitting of tensors; the first is kept, as it may be standard input."""
+    """A fit that has begun.
+
+    Parameters
+    ----------
+    survey : Survey
+    first : Named
+        The source of the first tensor.
+    tensor : Tensor
+        The first tensor, which is kept as standard input cannot be read again.
+    effort : Effort
+    """
 
     survey: Survey
     first: Named
@@ -270,7 +295,10 @@ class _Fitting(NamedTuple):
         return tensor._replace(values=tensor.values.astype("float64", copy=False))
 
     def survey_all(self, sources: Sequence[Named]) -> Iterator[Surveyed | str]:
-        """Yield each measured tensor, or a message on its fault; much data is read by several processes."""
+        """Yield each measured tensor, or a message if it cannot be read or does not fit, in order.
+
+        On Linux, several processes do so if all tensors together have 64 MiB or more, judged by the first.
+        """
         most, size = self.effort.threads or count_processors(), self.tensor.values.nbytes
         workers = min(most, len(sources))
         if workers < 2 or size * len(sources) < MUCH or not can_fork():
@@ -292,7 +320,15 @@ class _Fitting(NamedTuple):
 
 
 def _begin(request: Request, first: Named, policy: Policy, effort: Effort) -> _Fitting:
-    """Return the fitting that begins with a tensor: it is loaded, and all others must have its subject."""
+    """Load the first tensor, choose the subject that all tensors must have, and return the fit.
+
+    Raises
+    ------
+    UsageError
+        If the request does not fit the tensor, or `fit` has no statistics for it.
+    DataError
+        If the tensor cannot be read.
+    """
     tensor = _load(first, None)
     survey = Survey(choose_subject(request, tensor), first.name, tensor.columns, policy)
     return _Fitting(survey, first, tensor, effort)
@@ -301,5 +337,5 @@ def _begin(request: Request, first: Named, policy: Policy, effort: Effort) -> _F
 def _load(source: Named, wanted: tuple[str, ...] | None) -> Tensor:
     try:
         return source.load(wanted)
-    except UsageError as error:  # of a suffix or a key: a fault of this file, which can be left out
+    except UsageError as error:  # a wrong suffix or key is a fault of this file alone
         raise DataError(str(error)) from error

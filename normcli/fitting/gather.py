@@ -13,10 +13,10 @@ from normcli.engine.passes import Passes
 from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import Geometry
 from normcli.fitting.subject import find_batch, find_positions, has_images
-from normcli.fitting.sums import Sums, find_deviations, make_exact, round_deviations
+from normcli.fitting.sums import Sums, find_deviations, round_deviations
 from normcli.numerics.elements.compiled_kernel import measure_rows
 from normcli.numerics.pairs import Pair, lower_at, raise_at
-from normcli.numerics.rational import sum_exactly
+from normcli.numerics.rational import ExactSums, make_fraction, sum_exactly
 from normcli.numerics.rounding import widen_to_pair
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.sums.fixed_point import Fixed
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.rational import ExactSums
     from normcli.numerics.sums.leaf_records import Leaves
     from normcli.numerics.workspace import Workspace
 
@@ -55,8 +54,9 @@ def gather(
 ) -> Sums:
     """Return the sums of a tensor's groups.
 
-    Where a sample has several values of a group, no leaf holds values of two samples: the deviation that is
-    kept for a sample depends neither on other samples nor on the file.
+    Groups are cut into leaves, short rows that are summed at once. Where a sample has several values of a
+    group, no leaf holds values of two samples: the deviation that is kept for a sample depends neither on other
+    samples nor on the file.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def gather(
         True for a block that holds only a part of each of its samples: the plan keeps the batch axis, so that
         each sample has groups of its own, and deviations of samples are left for later.
     shared : SharedSums or None
-        The sums to which groups are added; None: a new one for each group.
+        Sums to which the groups are added in place, and which are returned; None: new sums, one for each group.
     """
     sums = Sums.zeros(plan.grid.group_count) if shared is None else shared.sums
     if values.size == 0:
@@ -89,7 +89,24 @@ _LEAVES = 1 << 14
 
 
 class _Gatherer:
-    """Adds the leaves of a survey to sums, exactly: the order of leaves does not matter."""
+    """Adds measured leaves, the short rows that groups are cut into, to exact sums, in any order.
+
+    `finish` has to be called after the last `add`.
+
+    Parameters
+    ----------
+    plan : Plan
+    geometry : Geometry
+        The layout of the leaves.
+    sums : Sums
+        The sums, which are changed in place.
+    numbers : ndarray of int or None
+        For each group, the number of its sum; None if they are the same.
+    by_sample : bool
+        Whether each sample has leaves of its own.
+    images : bool
+        Whether deviations of samples are added, too.
+    """
 
     def __init__(
         self,
@@ -115,7 +132,7 @@ class _Gatherer:
             self._inner = math.prod(plan.grid.view_shape[a] for a in behind if a not in plan.grid.view_axes)
 
     def add(self, batch: LeafSums) -> None:
-        """Add leaves, at once or later together with others; `finish` adds the last."""
+        """Add the sums of some leaves, now or together with those of later calls."""
         self._batches.append(batch)
         self._leaves += len(batch.groups)
         if self._leaves >= max(_LEAVES, len(self.sums.count)):
@@ -128,6 +145,7 @@ class _Gatherer:
         self._batches, self._leaves = [], 0
 
     def _add_now(self, batch: LeafSums) -> None:
+        """Add the sums of leaves, and deviations of samples that are one leaf each."""
         sums, count = self.sums, batch.leaves.count
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner
@@ -148,7 +166,7 @@ class _Gatherer:
             self._add_samples(groups, batch)
 
     def _add_samples(self, groups: Integers, batch: LeafSums) -> None:
-        """Add the deviations of samples that have several leaves, each when all of its leaves are there."""
+        """Add deviations of samples that have several leaves; each sample waits for the last of its leaves."""
         numbers, first, place = np.unique(batch.groups, return_index=True, return_inverse=True)
         total, square = Fixed.zeros(len(numbers)), Fixed.zeros(len(numbers))
         _add_leaves(total, square, place, batch)
@@ -188,22 +206,26 @@ def _find_leaf_deviations(batch: LeafSums) -> Floats:
     def recall(row: int) -> ExactSums:
         if row in exact:
             return exact[row]
-        total, square = Fixed.zeros(1), Fixed.zeros(1)
-        for fixed, terms in ((total, batch.leaves.sums), (square, batch.leaves.squares)):
-            fixed.add(np.zeros(1, np.int64), np.array([[term[row] for term in terms]]))
-        return make_exact(total, square, batch.leaves.count[row : row + 1].astype(np.int64))[0]
+        total, square = (
+            sum((make_fraction(term[row]) for term in terms), make_fraction(0))
+            for terms in (batch.leaves.sums, batch.leaves.squares)
+        )
+        return ExactSums(int(batch.leaves.count[row]), total, square)
 
     n = np.maximum(batch.leaves.count, 1.0)
     return round_deviations(find_moments(batch.leaves, n, recall, centred=True), batch.leaves.count)
 
 
 def _add_leaves(total: Fixed, square: Fixed, groups: Integers, batch: LeafSums) -> None:
-    """Add Σx and Σx² of each leaf exactly to its group's sums; `groups` has the group's number per leaf."""
+    """Add Σx and Σx² of each leaf exactly to the sums of its group, in place.
+
+    `groups` has the number of each leaf's group in `total` and `square`.
+    """
     for fixed, terms in ((total, batch.leaves.sums), (square, batch.leaves.squares)):
         fixed.add(groups, np.stack([term for term in terms if term.any()] or terms[:1], axis=-1))
     for row, sums in batch.extremes:
-        total.add_integer(int(groups[row]), sums.total, sums.exponent)
-        square.add_integer(int(groups[row]), sums.square, 2 * sums.exponent)
+        total.add_fraction(int(groups[row]), sums.total)
+        square.add_fraction(int(groups[row]), sums.square)
 
 
 class LeafSums(NamedTuple):
@@ -260,7 +282,7 @@ def measure_sums(rows: NDArray[Any], groups: Integers, work: Workspace, *, need_
     low, high = np.minimum.reduce(rows, axis=-1), np.maximum.reduce(rows, axis=-1)
     selected = None
     nan = above = below = np.zeros(len(rows), dtype=np.int64)
-    if not (np.isfinite(low) & np.isfinite(high)).all():  # `minimum` passes NaN on
+    if not (np.isfinite(low) & np.isfinite(high)).all():  # `minimum` is NaN if a value is
         selected, is_nan = np.isfinite(rows), np.isnan(rows)
         low = np.minimum.reduce(np.where(is_nan, np.inf, rows), axis=-1)
         high = np.maximum.reduce(np.where(is_nan, -np.inf, rows), axis=-1)
@@ -270,8 +292,8 @@ def measure_sums(rows: NDArray[Any], groups: Integers, work: Workspace, *, need_
     leaves = measure_rows(rows, work, selected, need_sum=need_sum).require_exact()
     extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
     if not need_sum:
-        extremes = [(row, replace(sums, total=0)) for row, sums in extremes]
-    # Pairs are of 0, never −0: which of the two is the least would depend on the order.
+        extremes = [(row, replace(sums, total=make_fraction(0))) for row, sums in extremes]
+    # Pairs hold 0, never −0: otherwise the order would decide which of the two is the least.
     ends = widen_to_pair(low), widen_to_pair(high)
     return LeafSums(groups, leaves, extremes, *ends, nan, above, below)
 

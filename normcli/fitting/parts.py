@@ -40,9 +40,10 @@ class Part(NamedTuple):
     box : tuple of slice
         The place of the block in the tensor; the whole tensor along axes over which parts were added up.
     sums : Sums
-        The sums of the block's groups; if `apart`, those of each sample and group.
+        The sums of the block's groups; if `apart`, the sums of each group in each sample.
     apart : bool
-        Whether the sums are of each sample, because the block holds only parts of samples that have deviations.
+        Whether each sample has sums of its own, because the norm has deviations of samples, and the block holds
+        only a part of each.
     """
 
     box: Box
@@ -114,7 +115,17 @@ def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -
 
 
 def join_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part], *, omits_nan: bool) -> Stats:
-    """Return the statistics of a tensor from the parts of blocks that together hold each value once."""
+    """Return the statistics of a tensor from the parts of blocks that together hold each value once.
+
+    Parameters
+    ----------
+    subject : Subject
+    shape : tuple of int
+        The shape of the tensor.
+    parts : iterable of Part
+    omits_nan : bool
+        Whether NaN is left out; otherwise it makes the statistics of its group NaN.
+    """
     plan = _plan_whole(subject, shape)
     by_groups: dict[tuple[tuple[int, int], ...], list[Part]] = defaultdict(list)
     for part in parts:
@@ -139,7 +150,17 @@ def locate_groups(plan: Plan, box: Box) -> Box:
 
 
 def cut_stats(stats: Stats, shape: tuple[int, ...], box: Box) -> Stats:
-    """Return the statistics of the groups with values in a block, as for a tensor of the block's shape."""
+    """Return the statistics of the groups with values in a block, as for a tensor of the block's shape.
+
+    Parameters
+    ----------
+    stats : Stats
+        The statistics of the whole tensor.
+    shape : tuple of int
+        The shape of the whole tensor.
+    box : tuple of slice
+        The place of the block in it.
+    """
     plan = _plan_whole(stats.subject, shape)
     lengths = tuple(
         cut.stop - cut.start if axis in plan.grid.kept else n
@@ -164,7 +185,10 @@ def _plan_block(subject: Subject, whole: Plan, shape: tuple[int, ...], *, apart:
 
 
 def holds_apart(subject: Subject, shape: tuple[int, ...], box: Box) -> bool:
-    """Whether a block's sums are of each sample: samples have deviations, and the block holds parts of them."""
+    """Whether each sample of a block needs sums of its own.
+
+    It does if the norm has deviations of samples (`has_images`) and the block holds only a part of each sample.
+    """
     plan = _plan_whole(subject, shape)
     grid = plan.grid
     return has_images(plan) and not all(
@@ -173,7 +197,7 @@ def holds_apart(subject: Subject, shape: tuple[int, ...], box: Box) -> bool:
 
 
 def _copy(part: Part) -> Part:
-    """Return a part with its own arrays, to which others can be added; a task may be run again with the old."""
+    """Return a part with its own arrays: parts are added to it, and a task that is run again needs the old."""
     return part._replace(sums=part.sums.copy())
 
 
@@ -183,7 +207,10 @@ def _add(first: Part, other: Part) -> Part:
 
 
 def _close_samples(subject: Subject, whole: Plan, part: Part) -> Part:
-    """Return the part with sums of groups for a part with sums of each sample, whose samples are complete."""
+    """Return a part with sums of groups, given one that is `apart` and whose samples are complete.
+
+    The deviation of each sample is found, and the samples are added up.
+    """
     plan = _plan_block(subject, whole, tuple(cut.stop - cut.start for cut in part.box), apart=True)
     sums = part.sums
     deviations = find_deviations(sums.total, sums.square, sums.count.astype(np.float64))

@@ -133,6 +133,13 @@ def take_shard(named: Sequence[Named], request: Request, number: int, count: int
 
 
 def _load_part(one: Named, request: Request, number: int, count: int, wanted: tuple[str, ...] | None) -> Tensor:
+    """Load a tensor and return the part `number`, from 1, of `count` parts of its samples.
+
+    Raises
+    ------
+    UsageError
+        If it has fewer samples than `count`.
+    """
     tensor = one.load(wanted)
     shape = tensor.values.shape
     request = request.adopt_layout(find_layout(tensor.dimensions))

@@ -84,7 +84,7 @@ class Stats(NamedTuple):
     def add(self, other: Stats) -> Stats:
         """Return the statistics over the files of `self` and `other`; subjects may differ in labels alone.
 
-        The sums of these statistics may be changed.
+        The sums of `self` may be changed in place.
 
         Raises
         ------
@@ -99,9 +99,9 @@ class Stats(NamedTuple):
         return added._replace(files=files, samples=samples, shards=shards)
 
     def spread(self, labels: tuple[Label, ...]) -> Stats:
-        """Return the statistics with a row for each of `labels`; rows of labels that it has not yet are empty.
+        """Return the statistics with a row of groups for each of `labels`, which include all present labels.
 
-        `labels` include all labels that it has.
+        The groups of new labels are without values. The sums are new arrays unless the labels are the same.
         """
         if labels == self.subject.labels:
             return self
@@ -119,8 +119,8 @@ class Rounded(NamedTuple):
     plan : Plan
         The plan for a tensor of all samples.
     fields : dict of ndarray
-        Name → values: the norm's own statistics with its ddof; `var0`, `std0` (ddof 0) and `var1`, `std1`
-        (ddof 1), without those of its own ddof, if it has a deviation; `image_std`, the mean of the samples'
+        Name → values: the norm's own statistics with its ddof; for a norm with a deviation `var0`, `std0`
+        (ddof 0) and `var1`, `std1` (ddof 1), except for its own ddof; `image_std`, the mean of the samples'
         deviations, if samples have several values of a group; `min`, `max`, `count`, `nan_count`.
     """
 
@@ -152,7 +152,10 @@ def round_stats(stats: Stats) -> Rounded:
 
 
 def warn(stats: Stats) -> tuple[str, ...]:
-    """Return warnings about groups that are unnamed, empty, constant, or not finite: one line for each kind."""
+    """Return warnings about groups, a line for each kind that there is; an empty tuple if all groups are sound.
+
+    The kinds are: without a name, without values, with NaN, with infinities, of at most ddof values, constant.
+    """
     sums = stats.sums
     spread = sums.nan > 0
     infinite = (sums.above + sums.below) > 0
@@ -199,7 +202,7 @@ def _format_warning(subject: Subject, chosen: NDArray[np.bool_], kind: str) -> s
 
 
 def find_moments(plan: Plan, stats: Stats) -> Measured:
-    """Return the moments or quantiles of fitted statistics in pairs, from which a tensor is normalized.
+    """Return the moments or quantiles of fitted statistics, in pairs of doubles, to normalize a tensor with.
 
     The plan may be for any number of samples.
     """

@@ -192,7 +192,7 @@ def _describe_pair(name: str, values: Pair) -> dict[str, Floats]:
 
 
 def _read_pair(members: Members, name: str, shape: tuple[int, ...]) -> Pair:
-    """Return values in pairs from the members `name` and `name_rest`; the rests are 0 without the latter."""
+    """Return values in pairs from the members `name` and `name_rest`; the rests are 0 without `name_rest`."""
     hi, rest = members.take_floats(name, shape), f"{name}_rest"
     if rest not in members:
         return Pair(hi, np.zeros(shape))
@@ -205,6 +205,7 @@ def _read_pair(members: Members, name: str, shape: tuple[int, ...]) -> Pair:
 
 
 def _store(option: Option, value: Any) -> Any:
+    """Return an option's value as it is stored in a member, with the value of `_OPEN` for None."""
     if value is None:
         return _OPEN.get(option.kind, "")
     return {OptionKind.NUMBER: float, OptionKind.FLAG: int}.get(option.kind, lambda given: given)(value)
@@ -255,7 +256,7 @@ def read_stats(path: str) -> Stats:
     sums = _read_sums(members, plan.grid.stats_shape, samples)
     size = samples * plan.grid.group_size
     counted = sums.count + sums.nan + sums.above + sums.below
-    if subject.by is not None:  # each row is of one group
+    if subject.by is not None:  # a row counts in one group only
         counted = counted.reshape(plan.grid.stats_shape).sum(axis=0)
     members.require(
         "count",
@@ -272,6 +273,7 @@ def read_stats(path: str) -> Stats:
 
 
 def _read_shards(members: Members) -> Shards | None:
+    """Return the shards that the statistics hold, None for a whole fit; raise `DataError` for wrong ones."""
     if "shards" not in members:
         return None
     count = members.take_integer("shard_count", 2, MOST_COUNTED)
@@ -293,6 +295,7 @@ def _hold_rounded(members: Members, stats: Stats) -> None:
 
 
 def _read_subject(members: Members) -> Subject:
+    """Return the subject of the statistics; raise `DataError` if its members do not agree."""
     lengths = _take_list(members, "shape")
     rank = len(lengths)
     axes = _take_list(members, "axes", -rank, rank - 1)
@@ -333,7 +336,7 @@ def _read_groups(members: Members, subject: Subject) -> Subject:
 
 
 def _take_list(members: Members, name: str, low: int = 0, high: int = MOST_COUNTED) -> tuple[int, ...]:
-    """Return a member that is a list of integers from low to high, one for each axis."""
+    """Return a member that is a list of up to 32 integers from low to high, one for each axis."""
     shape = members.get_shape(name)
     if len(shape) != 1 or shape[0] > MOST_AXES:
         members.refuse(name, f"has the shape {shape}, and there are up to {MOST_AXES} axes")
@@ -341,6 +344,10 @@ def _take_list(members: Members, name: str, low: int = 0, high: int = MOST_COUNT
 
 
 def _read_sums(members: Members, shape: tuple[int, ...], samples: int) -> Sums:
+    """Return the exact sums; raise `DataError` if they contradict counts, extremes or each other.
+
+    `shape` is that of the statistics, `samples` the number of all samples.
+    """
     above, below = members.take_integers("inf_count", (2, *shape), 0, MOST_COUNTED).reshape(2, -1)
     most = {"images": samples}
     count, nan, images = (
@@ -359,18 +366,21 @@ def _read_sums(members: Members, shape: tuple[int, ...], samples: int) -> Sums:
     for field, least, most_there in _bound_sums(sums):
         about = getattr(sums, field).round()
         slack = _SLACK * np.maximum(np.abs(least), np.abs(most_there))
-        right = ~((about < least - slack) | (about > most_there + slack))  # also where any is NaN
+        right = ~((about < least - slack) | (about > most_there + slack))  # True also if a bound is NaN
         members.require(_EXACT[field], right, about, "which counts, min and max do not allow")
     return sums
 
 
 def _bound_sums(sums: Sums) -> Iterator[tuple[str, Floats, Floats]]:
-    """Yield (field, least, most): rough bounds of each kept sum from counts and extremes; NaN: unknown."""
+    """Yield (field of `Sums`, least, most): bounds of each exact sum that follow from counts and extremes.
+
+    The bounds are arrays with a number for each group, rounded, and NaN where nothing is known.
+    """
     with np.errstate(all="ignore"):
         n, low, high = sums.count.astype(np.float64), sums.low.hi, sums.high.hi
         largest = np.maximum(np.abs(low), np.abs(high))
         some = n > 0
-        if sums.total.digits.any():  # they are of the norms that centre alone
+        if sums.total.digits.any():  # sums of x are kept only for norms that centre
             yield "total", np.where(some, n * low, 0.0), np.where(some, n * high, 0.0)
         squared = np.where(largest > _SMALLEST_SQUARED, largest * largest, np.nan)
         yield "square", np.where(some, squared, 0.0), np.where(some, n * squared, 0.0)
@@ -393,6 +403,7 @@ def read_exact(members: Members, name: str, shape: tuple[int, ...]) -> Fixed:
 
 
 def _read_quantiles(members: Members, plan: Plan, sums: Sums) -> Quantiles:
+    """Return the quantiles; raise `DataError` if one lies outside the extremes of its group."""
     shape, shares = plan.grid.stats_shape, find_shares(plan)
     values = _read_pair(members, "quantile_values", (*shape, 6)).map(lambda a: a.reshape(-1, 6))
     inside = (values.hi >= sums.low.hi[:, None]) & (values.hi <= sums.high.hi[:, None])

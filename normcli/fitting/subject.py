@@ -78,7 +78,7 @@ class Subject(NamedTuple):
         return make_plan(self.request, shape, dtype, self.columns)
 
     def name_group(self, number: int) -> str:
-        """Return the name of a group for messages: `c=1 price`, or for grouped rows `shop=north price`."""
+        """Return the name of a group by its flat number: `c=1 price`, or of grouped rows `shop=north price`."""
         grid = self.plan(1).grid
         if self.by is None:
             return grid.group_name(number)
@@ -97,7 +97,7 @@ def is_dtype_name(name: str) -> bool:
     """Whether a text is the name of a dtype of real numbers as `name_dtype` writes it, as `float32`."""
     try:
         dtype = np.dtype(find_type(name))
-    except (TypeError, ValueError, SyntaxError):  # NumPy reads lists of fields too, as Python does
+    except (TypeError, ValueError, SyntaxError):  # NumPy also parses lists of fields, as Python code
         return False
     return is_real(dtype) and name_dtype(dtype) == name
 
@@ -108,11 +108,12 @@ def choose_subject(request: Request, tensor: Tensor) -> Subject:
     Raises
     ------
     UsageError
-        If each sample has statistics of its own, or the statistics do not follow from parts of the data.
+        If the request does not fit the tensor, `fit` has no statistics for it (`require_fittable`), or its rows
+        are grouped and cannot be (`require_groupable`).
     """
     shape, dtype = tensor.values.shape, tensor.dtype
     request = request.adopt_layout(find_layout(tensor.dimensions))
-    if request.iterates:  # a start that has another length is no reason to give another
+    if request.iterates:  # a u of a wrong length must not be reported before the norm is refused
         require_fittable(make_plan(request._replace(iterations=None, u=None, v=None), shape, dtype))
     plan = make_plan(request, shape, dtype)
     require_fittable(plan)
@@ -144,7 +145,11 @@ def require_groupable(plan: Plan) -> None:
 
 
 def require_fittable(plan: Plan) -> None:
-    """Raise `UsageError` unless a plan has statistics over samples that follow from parts of the data."""
+    """Raise `UsageError` if `fit` has no statistics for a plan.
+
+    It has none without axes; if each sample has statistics of its own; for a largest singular value; for an ℓp
+    length of a p other than 2 and inf; and with `over`. Quantiles pass, although they do not follow from parts.
+    """
     name, batch = plan.norm.name, plan.grid.layout.batch
     if batch is None:
         raise UsageError(f"{name} of a tensor without axes has no samples: there is nothing to fit")
@@ -192,7 +197,10 @@ def require_alike(
 
 
 def require_order(subject: Subject, dimensions: Sequence[str] | None, name: str) -> None:
-    """Raise `DataError` if a tensor's axes have the names of the subject's, in another order."""
+    """Raise `DataError` if a tensor's axes have the names of the subject's, in another order.
+
+    Nothing is raised if either has no names, or the names differ.
+    """
     mine, theirs = subject.request.layout, find_layout(dimensions)
     if mine is None or theirs is None or len(dimensions or ()) != len(subject.shape):
         return
@@ -207,11 +215,14 @@ def find_positions(plan: Plan) -> tuple[int, ...]:
 
 
 def find_batch(plan: Plan) -> int:
-    """Return the batch axis of the view: one more than the tensor's if channels before it are split in two."""
+    """Return the number of the view's batch axis; a channel axis split into groups counts as two axes."""
     batch, channel = plan.grid.layout.batch or 0, plan.grid.layout.channel
     return batch + (plan.grid.groups is not None and channel is not None and channel < batch)
 
 
 def has_images(plan: Plan) -> bool:
-    """Whether each sample has a deviation of its own: several values of a group, of a norm about the mean."""
+    """Whether samples have deviations of their own, whose mean is a statistic.
+
+    They have if the norm divides by a deviation about the mean, and axes besides the batch axis are reduced.
+    """
     return plan.norm.divisor.about_mean and bool(find_positions(plan))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
-"""Deviations between these are decided from pairs; others exactly."""
+"""The bounds between which deviations are rounded from pairs of doubles; outside, from exact integers."""
 
 _DIGITS, _SQUARED_DIGITS = range(-480, 449), range(-960, 865)
 """Exponents of digits, of sums and of sums of squares, for which all products stay within float64."""
@@ -65,7 +65,7 @@ class Sums:
     nan, above, below : ndarray of int64
         The numbers of values that are NaN, inf and -inf.
     low, high : Pair of ndarray
-        The least and the largest value that is not NaN; inf and -inf in groups without such a value.
+        The least and the largest value that is not NaN. Without one, `low` is inf and `high` -inf.
     deviation : Fixed
         The sum of the deviations (ddof 0) of samples; 0 if samples have no deviations of their own.
     images : ndarray of int64
@@ -131,7 +131,10 @@ class Sums:
         raise_at(self.high, groups, other.high)
 
     def fold(self, shape: tuple[int, ...], axis: int) -> Sums:
-        """Return the sums added up along an axis, for groups numbered in C order of a shape."""
+        """Return the sums added up along an axis, which then has the length 1.
+
+        The groups are numbered in C order of `shape`, before and after.
+        """
         kept = tuple(1 if at == axis else length for at, length in enumerate(shape))
         sums = {name: getattr(self, name).fold(shape, axis) for name in _EXACT}
         counts = {name: np.add.reduce(getattr(self, name).reshape(shape), axis=axis) for name in _COUNTED}
@@ -218,7 +221,8 @@ def find_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:
 def round_deviations(moments: Moments, count: Floats) -> Floats:
     """Return the deviation √(Σ(x − mean)² / n) of each group from its moments, rounded once.
 
-    `count` has the number of values of each group; where it is 0, the result is 0, and the moments have 1.
+    `count` has the number of values of each group. Where it is 0, the result is 0, and the moments must have
+    been calculated with a count of 1.
     """
     some, n = count > 0, np.maximum(count, 1.0)
     root = pair_root(pair_divide(moments.square, two_prod(n, n)))
@@ -234,19 +238,8 @@ _ROOT_ERROR = 2.0**-98
 """An upper bound of the relative error of a quotient of pairs and its root."""
 
 
-def make_exact(total: Fixed, square: Fixed, count: Integers) -> list[ExactSums]:
-    """Return Σx and Σx² of each group as integers with a common exponent."""
-    totals, t = total.integers()
-    squares, s = square.integers()
-    exponent = min(t, s // 2)
-    return [
-        ExactSums(n, a << (t - exponent), b << (s - 2 * exponent), exponent)
-        for a, b, n in zip(totals, squares, count.tolist(), strict=True)
-    ]
-
-
 def require_no_nan(sums: Sums, name: str) -> None:
-    """Raise `DataError` if any value was NaN."""
+    """Raise `DataError`, with the number of NaN, if any value of the tensor called `name` was NaN."""
     count = int(sums.nan.sum())
     if count:
         raise DataError(
@@ -255,7 +248,17 @@ def require_no_nan(sums: Sums, name: str) -> None:
 
 
 def _set_not_finite(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[np.bool_]) -> None:
-    """Set mean and square of groups without values, or with NaN or infinities, to NaN or ±inf, in place."""
+    """Set mean and square of groups without values, or with NaN or infinities, to NaN or ±inf, in place.
+
+    Parameters
+    ----------
+    plan : Plan
+    moments : Moments
+        The moments of finite values, which are changed.
+    sums : Sums
+    unknown : ndarray of bool
+        Whether a group has no values, or a NaN that is not left out: its moments become NaN.
+    """
     above, below = sums.above > 0, sums.below > 0
     infinite = (above | below) & ~unknown
     if not (infinite | unknown).any():
@@ -272,13 +275,12 @@ def _set_not_finite(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[n
 
 
 def _make_moments(total: Fixed, square: Fixed, count: Floats, *, centred: bool) -> Moments:
-    """Return the moments of each group from exact sums; `centred` if they are about the mean."""
+    """Return the moments of each group from Σx, Σx² and the number of values; about the mean if `centred`."""
     sums, squares = total.distill(3, _DIGITS), square.distill(4, _SQUARED_DIGITS)
     leaves = make_leaves(sums.terms, squares.terms, sums.beyond | squares.beyond, count)
     leaves.sum_left, leaves.square_left = sums.left, squares.left
 
     def recall(group: int) -> ExactSums:
-        own, squares = (Fixed(each.digits[:, group : group + 1], each.low) for each in (total, square))
-        return make_exact(own, squares, count[group : group + 1].astype(np.int64))[0]
+        return ExactSums(int(count[group]), total.recall(group), square.recall(group))
 
     return find_moments(leaves, count, recall, centred=centred)

@@ -77,9 +77,9 @@ class Use(NamedTuple):
             axes = format_count(values.ndim, "axis", "axes")
             raise DataError(f"{name} has {axes}; the statistics are of tensors of {len(subject.shape)}")
         fitted = subject.plan(self.stats.samples)
-        eps = fitted.spec.eps if self.eps is None else self.eps  # which may depend on all that was fitted
+        eps = fitted.spec.eps if self.eps is None else self.eps  # the fit's own may depend on its size
         request = fitted.request._replace(dtype=self.dtype, eps=eps, range=self.range or fitted.spec.range)
-        first = 0 if subject.by is None else 1  # of grouped rows, each is a group of its own here
+        first = 0 if subject.by is None else 1  # for grouped rows, an axis of length 1 comes before x
         plan = make_plan(request, (*(1,) * first, *values.shape), values.dtype, self.wanted)
         found, wanted = (one.grid.stats_shape[first:] for one in (plan, fitted))
         if found != wanted:
@@ -100,7 +100,7 @@ class Use(NamedTuple):
 def use_stats(
     use: Use, plan: Plan, tensor: Tensor, out: NDArray[Any] | None, effort: Effort, *, inverts: bool
 ) -> tuple[NDArray[Any], Loss | None]:
-    """Return a tensor normalized with fitted statistics, or restored, and the loss by rounding of the latter.
+    """Return a tensor normalized with fitted statistics, or a normalized tensor restored with its loss.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def use_stats(
         The array into which the result is written; None: a new one.
     effort : Effort
     inverts : bool
-        Whether a normalized tensor is restored.
+        Whether the tensor is a normalized one that is restored.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def use_stats(
     Raises
     ------
     DataError
-        If there are no statistics of a row's group.
+        If there are no statistics of a row's group, or the file has changed since it was read.
     UsageError
         If `inverts` and a gamma is 0: the values that it multiplied are lost.
     """
@@ -158,7 +158,7 @@ def _use_inputs(
     *,
     inverts: bool,
 ) -> tuple[NDArray[Any], Loss | None]:
-    """Return values normalized with inputs that hold statistics, or restored, and the loss of the latter."""
+    """Return what `use_stats` returns, for values and inputs that hold their groups' statistics."""
     if not inverts:
         return run(plan, values, inputs, out, effort)[0], None
     gamma = inputs.gamma

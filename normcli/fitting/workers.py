@@ -43,7 +43,7 @@ def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], wor
     DataError
         If all processes were ended from outside.
     """
-    queue = os.memfd_create("numbers")  # its copies in all workers have one position in it
+    queue = os.memfd_create("numbers")  # all workers share its position, so that each number is read once
     os.write(queue, b"".join(number.to_bytes(_NUMBER, "little") for number in numbers))
     os.lseek(queue, 0, os.SEEK_SET)
     team = dict(_start(task, queue) for _ in range(workers))
@@ -62,9 +62,14 @@ def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], wor
 
 
 def _receive(at_work: set[int]) -> Any:
-    """Wait for a worker, and return (number, result, exception); either result or exception is None.
+    """Wait for a worker's next message, and return it: (number, result, None) or (number, None, exception).
 
-    `at_work` has the pipes of the workers; pipes of workers that have ended are removed from it.
+    `at_work` has the result pipes of the workers; pipes of workers that have ended are removed from it.
+
+    Raises
+    ------
+    DataError
+        If all workers have ended.
     """
     import select
 
@@ -98,7 +103,7 @@ def _start(task: Callable[[int], Any], queue: int) -> tuple[int, int]:
     try:
         _work(task, queue, to)
     finally:
-        os._exit(0)  # nothing of what this copy of the program would do at its end
+        os._exit(0)  # skip what the copied program would do at its end
 
 
 def _work(task: Callable[[int], Any], queue: int, to: int) -> None:
@@ -106,7 +111,7 @@ def _work(task: Callable[[int], Any], queue: int, to: int) -> None:
     import signal
 
     for ending in (signal.SIGINT, signal.SIGTERM):  # at once and silently: the parent reports it
-        if signal.getsignal(ending) is not signal.SIG_IGN:  # as of what runs in the background
+        if signal.getsignal(ending) is not signal.SIG_IGN:  # background jobs ignore signals: so it stays
             signal.signal(ending, signal.SIG_DFL)
     with os.fdopen(to, "wb") as stream:
         while raw := os.read(queue, _NUMBER):

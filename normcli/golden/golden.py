@@ -128,6 +128,8 @@ def write_golden(
     UsageError
         If the input, dy or the result is bfloat16, for which `.npy` has no name, or there is a dy and the norm
         has no derivative.
+    DataError
+        If dy does not have the shape of the input.
     """
     plan, tensor, inputs, dy = subject
     values, dtype = tensor.values, plan.choose_output_dtype(tensor.values.dtype)
@@ -135,7 +137,7 @@ def write_golden(
         raise UsageError("golden files are .npy, which has no bfloat16; choose another dtype")
     gamma, beta = (None if array is None else _narrow(array, dtype) for array in (inputs.gamma, inputs.beta))
     inputs, outs = inputs._replace(gamma=gamma, beta=beta), {}
-    if isinstance(values, np.memmap):  # what does not fit into memory is written as it is calculated
+    if isinstance(values, np.memmap):  # a result too large for memory is written while it is calculated
         for name in (NORMALIZED, *(() if dy is None else ("dx",))):
             with _locate(folder, name).open("w+b") as stream:
                 outs[name] = start_npy(stream, plan.grid.shape, dtype)
@@ -232,6 +234,7 @@ def _describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
 
 
 def _describe_convention(plan: Plan) -> dict[str, Any]:
+    """Return the member `convention` of a manifest: the choices that a plan comes to, by name."""
     grid, spec = plan.grid, plan.spec
     return {
         "name": plan.norm.name,
@@ -273,12 +276,14 @@ def _locate(folder: Path, name: str) -> Path:
 
 
 def _narrow(parameter: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a parameter in a dtype if that holds it exactly, otherwise as it is."""
     with np.errstate(all="ignore"):
         narrow = parameter.astype(dtype)
     return narrow if np.array_equal(narrow, parameter, equal_nan=True) else parameter
 
 
 def _choose_tolerance(dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
+    """Return the tolerance for golden values of a dtype; older versions of normcli were a little less exact."""
     return choose_tolerance(dtype, max_ulp=ROUNDED_ONCE if is_short_float(dtype) else _LONG_ULP, scale=scale)
 
 

@@ -166,6 +166,7 @@ class Manifest:
         self.files = self._read_files()
 
     def _read_request(self) -> Request:
+        """Return the request; raise `DataError` if the manifest has no valid norm or options."""
         norm, given = self.members.get("norm"), self.members.get("options")
         if not isinstance(norm, str) or not isinstance(given, dict):
             raise DataError(f"{self.path} names no norm, or no options")
@@ -175,6 +176,7 @@ class Manifest:
             raise DataError(f"{self.path}: {error}") from error
 
     def _read_files(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the member `files`; raise `DataError` unless it lists just the files of the norm."""
         try:
             norm = Choices(self.request).norm
         except UsageError as error:
@@ -218,26 +220,28 @@ class Manifest:
         return SelectionRequest(mask, None, selection.get("nan"), selection.get("fill"))
 
     def require_agreement(self, actual: dict[str, Any], files: Mapping[str, Any]) -> None:
-        """Raise `DataError` unless every member of the manifest follows from its norm, options and files.
+        """Raise `DataError` if members of the manifest differ from those that follow from its files.
+
+        Unknown and missing members are refused too. What `recipe`, `source` and `sha256` say is not tested.
 
         Parameters
         ----------
         actual : dict of str to JSON value
-            The right members `norm`, `options`, `selection` and `convention`. If the manifest is of another
-            version, the formula of `convention` is replaced by the manifest's.
+            The members `norm`, `options`, `selection` and `convention`, derived anew. It is written to: for a
+            manifest of another version of normcli, its `convention.formula` becomes the manifest's.
         files : mapping of str to mapping
-            The name of each file's array → its right members: file, shape, dtype.
+            The name of each file's array → file, shape and dtype, derived anew.
         """
         said = self.members.get("convention")
         if self.members.get("normcli") != __version__ and isinstance(said, dict):
-            actual["convention"]["formula"] = said.get("formula")  # prose, which versions word differently
+            actual["convention"]["formula"] = said.get("formula")  # versions word it differently
         found = list(self._contradict(actual, files))
         if found:
             more = f"; and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
             raise DataError(f"{self.path}: {'; '.join(found[:_MOST_NAMED])}{more}")
 
     def _contradict(self, actual: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[str]:
-        """Yield a sentence for each member of the manifest that is false, missing or unknown."""
+        """Yield a sentence for each member of the manifest that is unknown, missing or another."""
         for name in self.members:
             if name not in _MEMBERS:
                 yield f"{format_member(name)} is no member of a manifest"
@@ -254,15 +258,10 @@ class Manifest:
     def require_origin(self, plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None) -> None:
         """Raise `DataError` unless the files hold what the manifest's recipe draws.
 
-        Input, gamma and beta, and dy are drawn again, each only if the recipe has a seed for it. Floats may
-        differ by 8 machine epsilons, as logarithms of systems differ in the last bits. If `recipe` is null or
-        missing, only `normcli` and `source` are tested.
-
-        Raises
-        ------
-        DataError
-            If `normcli` or `source` is no string, if the recipe is no object or cannot be followed, or if
-            `source` or a file differs from the recipe.
+        The input is drawn again if the recipe has a shape, gamma and beta if it has `affine_seed`, dy if it has
+        `dy_seed`. Floats may differ by 8 machine epsilons, as logarithms of systems differ in the last bits.
+        `DataError` is also raised if `normcli` or `source` is no text, `source` differs from the recipe, or the
+        recipe cannot be followed. If `recipe` is null or missing, only `normcli` and `source` are tested.
         """
         recipe = self.members.get("recipe")
         for name in ("normcli", "source"):
@@ -282,7 +281,7 @@ class Manifest:
     def _follow(
         self, recipe: dict[str, Any], plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None
     ) -> str | None:
-        """Return a sentence on the first file that a recipe does not reproduce; None if it reproduces all."""
+        """Return a sentence on the first file that a recipe does not draw again; None if it draws all."""
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)
         if "shape" in recipe:
@@ -321,9 +320,9 @@ def digest_members(manifest: Mapping[str, Any]) -> str:
 
 
 def _compare(name: str, said: Any, actual: Any, *, complete: bool) -> Iterator[str]:
-    """Yield a sentence for each member in which `said` differs from `actual`, two values of JSON.
+    """Yield a sentence for each member in which the manifest's value differs from the one derived anew.
 
-    Members that are missing in `said` are only differences if it is `complete`, of this version.
+    A member that is missing in `said` is a difference only if `complete`: the manifest is of this version.
     """
     if isinstance(said, dict) and isinstance(actual, dict):
         for key, value in said.items():

@@ -1,15 +1,15 @@
 """The judge: names the norm, the convention or the fault that made a tensor.
 
 * `question`: the question (x, y, gamma, beta), its answer, and the diagnosis in words
-* `identify`: the order in which explanations are tried
-* `search`: norms that give y, tried on few values first
-* `models`: what may have divided a group, or maps without statistics, and how surely values show it
+* `identify`: the order in which norms, faults and maps are tried
+* `search`: norms that reproduce y, tried on few values first
+* `models`: divisors of groups, maps without statistics, and the evidence of values for them
 * `faults`: the faults of a kernel, looked for in each part of a norm
 * `confirmation`: matches of a sample, tested on all groups of a large tensor
-* `grouped_check`: a table whose rows are normalized group by group; `grouped_diagnosis`: what was done instead
-* `attempts`: candidates for the arithmetic of a kernel, scored
-* `usual_norm`: the norm by default that goes with a given gate, or with codes and scales
-* `quantized_request`: the other request, without a gate or of another eps, that made codes and scales
-* `reproduction`: which algorithm gives the last bits
+* `grouped_check`: a table whose rows are normalized group by group; `grouped_diagnosis`: its faults
+* `attempts`: candidates for the arithmetic of a kernel, scored by the share of equal values
+* `gated_norm`: the default norm whose result is y with a given gate
+* `quantized_norm`: the default norm, or another request, whose codes and scales are given ones
+* `reproduction`: the algorithm that reproduces y's bits
 * `words`: causes, evidence and remedies of a diagnosis
 """

@@ -1,4 +1,4 @@
-"""Candidates for the arithmetic of a kernel, run on sampled groups and scored by the share of y's bits."""
+"""Candidates for the arithmetic of a kernel, run on sampled groups and scored by the share of equal values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from normcli.algorithms.row_computation import Accumulation, Computation, list_a
 from normcli.algorithms.row_formula import RowElements, RowFormula
 from normcli.algorithms.table import CASTS, FORMS, KERNELS
 from normcli.checking.check import calculate_rows
-from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.evidence import list_usual_eps
 from normcli.identifying.search.affine_step import round_array
 from normcli.identifying.search.groups import choose_groups, locate_value, take_groups
 from normcli.identifying.search.match import Match
@@ -19,7 +19,7 @@ from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from normcli.norms.request import Request
 
 LEAST_SHARE = 0.9
-"""The least share of values whose bits a computation gives, for it to be named."""
+"""The least share of values of y that are equal to a computation's result, for it to be named."""
 
 _THINNED = 4
-"""First try one column in this many; if too many of its values differ, skip the rest."""
+"""One column in four is tried first; if too many of its values differ, the others are skipped."""
 
 
 class Candidate(NamedTuple):
-    """A norm that y may be.
+    """A norm that y may be the result of.
 
     Parameters
     ----------
@@ -55,15 +55,8 @@ class Candidate(NamedTuple):
     order: tuple[int, ...]
 
 
-class Attempt(NamedTuple):
-    """A computation and an eps, which is None for norms without eps."""
-
-    computation: Computation
-    eps: float | None
-
-
 class Trial(NamedTuple):
-    """Sampled groups of x and y.
+    """Sampled groups of x and y, on which computations are tried.
 
     Parameters
     ----------
@@ -84,7 +77,19 @@ class Trial(NamedTuple):
 
     @classmethod
     def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> Trial:
-        """Return evenly spread groups of about `most` values in all, at least two groups if there are two."""
+        """Return a trial of evenly spread groups, at least two if the plan has two.
+
+        Parameters
+        ----------
+        plan : Plan
+            The plan of the norm, whose groups are taken.
+        x, y : ndarray
+            Input and output, of the plan's shape.
+        step : AffineStep
+            The gamma and beta of the whole tensor, in the way in which they entered.
+        most : int
+            About how many values to take.
+        """
         grid = plan.grid
         chosen = choose_groups(grid.group_count, max(2, most // grid.group_size))
         return cls.choose(plan, x, y, step, chosen)
@@ -93,7 +98,7 @@ class Trial(NamedTuple):
     def choose(
         cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, chosen: NDArray[np.intp]
     ) -> Trial:
-        """Return the groups with the indices `chosen`."""
+        """Return a trial of the groups with the indices `chosen`; other parameters are as in `take`."""
         rows, actual = (take_groups(plan.grid, values, chosen) for values in (x, y))
         scale, shift = (
             None if p is None else take_groups(plan.grid, p, chosen) for p in (step.scale, step.shift)
@@ -105,30 +110,30 @@ class Trial(NamedTuple):
         """The dtype of y, in native byte order."""
         return self.actual.dtype.newbyteorder("=")
 
-    def score_all(self) -> Iterator[tuple[Attempt, float]]:
-        """Yield every computation with every usual eps, each with the share of values whose bits it gives.
+    def score_all(self) -> Iterator[tuple[list[Computation], Floats]]:
+        """Yield the computations of each accumulation, with the shares of y that are equal to their results.
 
-        A share that is too low to count is replaced by an upper bound of it.
+        Shares have the shape (computations, eps), for the norm's eps and the other usual ones. In place of a
+        share below 90 %, or below the best so far, an upper bound of it is yielded.
         """
         formula, has_gamma = RowFormula.of(self.plan), self.affine[0] is not None
-        every = (None,) if formula.eps is None else tuple(dict.fromkeys((formula.eps, *COMMON_EPS)))
         least = LEAST_SHARE
         for accumulation in _list_all(formula):
-            wide, widens = accumulation.widen(self.rows), accumulation.dtype != self.dtype.name
-            moments = accumulation.measure(wide, formula)
-            given = RowElements.of_each(wide, moments, formula, every, self.affine, self.dtype)
+            widens = accumulation.dtype != self.dtype.name
+            given = self.measure(accumulation, list_usual_eps(formula.eps))
             casts = [
                 cast for cast in (*CASTS.values(), *FORMS) if cast.differs(widens=widens, has_gamma=has_gamma)
             ]
             computations = [Computation(accumulation, cast) for cast in casts]
-            shares = [self._score(computation, given, least) for computation in computations]
-            least = max(least, *map(max, shares))
-            for number, eps in enumerate(every):
-                for computation, scored in zip(computations, shares, strict=True):
-                    yield Attempt(computation, eps), scored[number]
+            shares = np.stack([self._score(computation, given, least) for computation in computations])
+            least = max(least, float(shares.max()))
+            yield computations, shares
 
-    def _score(self, computation: Computation, given: RowElements, least: float) -> list[float]:
-        """Return, for each eps, the share of y's bits that a computation gives, or a bound below `least`."""
+    def _score(self, computation: Computation, given: RowElements, least: float) -> Floats:
+        """Return, for each eps of `given`, the share of y that is equal to a computation's result.
+
+        In place of a share below `least`, an upper bound of it may be returned.
+        """
         thin = slice(None, None, _THINNED)
         few = self._replace(actual=self.actual[:, thin]).find_equal(computation.write(given.take(thin)))
         shares = (self.actual.size - np.count_nonzero(~few, axis=(1, 2))) / self.actual.size
@@ -136,18 +141,24 @@ class Trial(NamedTuple):
         if likely.size:
             written = computation.write(given.choose(likely))
             shares[likely] = self.find_equal(written).mean(axis=(1, 2))
-        return list(map(float, shares))
+        return np.asarray(shares)
 
-    def write(self, attempt: Attempt) -> Values:
+    def measure(self, accumulation: Accumulation, every: Sequence[float | None]) -> RowElements:
+        """Return the elements of the rows for several eps, with statistics computed in one way."""
+        formula, wide = RowFormula.of(self.plan), accumulation.widen(self.rows)
+        moments = accumulation.measure(wide, formula)
+        return RowElements.of(wide, moments, formula, self.affine, self.dtype, every)
+
+    def write(self, computation: Computation, eps: float | None) -> Values:
         """Return the result of a computation with an eps, of the shape and dtype of the rows of y."""
-        formula = RowFormula.of(self.plan)._replace(eps=attempt.eps)
-        return attempt.computation.run(self.rows, formula, self.dtype, self.affine)
+        written: Values = computation.write(self.measure(computation.accumulation, (eps,)))[0]
+        return written
 
     def count_told(self, computation: Computation) -> float:
-        """Return the number of groups that a computation with the norm's default eps does not reproduce.
+        """Return the number of groups in which a computation with the norm's default eps differs from y.
 
-        Each is evidence for another eps. Single values are not counted, since another rounding of a group's
-        statistics changes all of them.
+        Each is evidence for another eps. Values are not counted one by one, since another rounding of a group's
+        statistics changes all of its values.
         """
         row = self.plan.norm
         formula = RowFormula.of(self.plan)._replace(eps=row.eps, eps_mode=row.eps_mode)
@@ -155,27 +166,36 @@ class Trial(NamedTuple):
         return float(np.count_nonzero(~self.find_equal(written).all(axis=1)))
 
     def find_equal(self, written: Values) -> Selected:
-        """Return which values of y are equal to those of a candidate; NaN equals NaN."""
+        """Return True for values of y that are equal to `written`, the result of a computation.
+
+        NaN equals NaN. `written` may have a further first axis, as of eps.
+        """
         same: Selected = (self.actual == written) | (np.isnan(self.actual) & np.isnan(written))
         return same
 
     def find_rough(self, eps: float | None) -> Selected:
-        """Return which values of y show arithmetic: neither the rounded exact result nor beta alone."""
+        """Return True for values of y that are neither the exact result for an eps, rounded, nor beta.
+
+        These show the arithmetic of a kernel.
+        """
         rough: Selected = ~self.find_equal(round_array(self._calculate(eps), self.dtype))
         shift = self.affine[1]
         return rough if shift is None else rough & ~self.find_equal(round_array(shift, self.dtype))
 
-    def describe(self, candidate: Candidate, attempt: Attempt, bits: float) -> Match:
-        """Return a candidate with a computation as a match, with distances from the exact result."""
-        grid, spec, eps = self.plan.grid, self.plan.spec, attempt.eps or 0.0
+    def describe(self, candidate: Candidate, computation: Computation, bits: float) -> Match:
+        """Return the match of a candidate, with its eps, the dtype of a computation's sums, and its evidence.
+
+        Its distances are those of y from the exact result.
+        """
+        grid, spec, eps = self.plan.grid, self.plan.spec, candidate.request.eps or 0.0
         return Match.of(
             self.plan.norm.name,
             self.actual.astype(np.float64),
-            self._calculate(attempt.eps),
+            self._calculate(candidate.request.eps),
             self.dtype,
             functools.partial(locate_value, grid, self.chosen),
             axes=grid.axes,
-            precision=attempt.computation.accumulation.dtype,
+            precision=computation.accumulation.dtype,
             like=(),
             order=candidate.order,
             groups=grid.groups,
@@ -194,7 +214,7 @@ class Trial(NamedTuple):
 
 
 def _list_all(formula: RowFormula) -> Iterator[Accumulation]:
-    """Yield every way to compute a norm's statistics, the kernels of frameworks first."""
+    """Yield every way to add up a norm's statistics, the kernels of frameworks first."""
     for kernel in KERNELS:
         if formula.centres or kernel.squares:
             yield Accumulation(kernel, "float32")

@@ -1,4 +1,4 @@
-"""Tests of a sample's matches on all values of a large tensor, in one pass for each match."""
+"""Tests on all values of a large tensor of the matches found in a sample, in one pass for each hypothesis."""
 
 from __future__ import annotations
 
@@ -68,9 +68,10 @@ class Confirmation:
     def confirm(self, matches: Sequence[Match]) -> tuple[tuple[Match, ...], tuple[Claim, ...]]:
         """Return the matches that hold for the whole tensor, the best first, and claims of exceptions.
 
-        If no match holds, the best is fitted again with the groups that it does not explain. If that fails too,
-        the claim is returned that it holds but for some values; without exceptions, claims are empty. Only the
-        first few matches are tried, and none with an unusual eps if the best has a usual one.
+        If no match holds, the best is fitted again together with groups in which it does not hold. If none
+        holds then, matches are empty, and there is a claim that the best holds except for a few values, if that
+        is so. Otherwise claims are empty. At most 3 hypotheses are tried, and none with an unusual eps if the
+        best match has a usual one.
         """
         matches = [match for match in matches if match.is_usual >= matches[0].is_usual]
         for _ in range(_MOST_PASSES):
@@ -85,15 +86,16 @@ class Confirmation:
         return (), self._claim_exceptions(best, numbers)
 
     def _claim_exceptions(self, match: Match, strange: NDArray[np.intp]) -> tuple[Claim, ...]:
-        """Return the claim that a match holds but for some values of strange groups.
+        """Return the claim that a match holds except for some values, in a tuple.
 
-        Empty if these values are more than one in 20, or are not far off.
+        Empty if these are more than one value in 20, if their median error is below 8 rounding bounds, or if
+        the match has no hypothesis.
 
         Parameters
         ----------
         match : Match
         strange : ndarray of int
-            The indices of the groups that the match does not explain.
+            The indices of the groups in which the match does not hold.
         """
         h = match.hypothesis
         plan = try_plan(match.make_request(), self.samples.x.shape)
@@ -128,7 +130,11 @@ class Confirmation:
         return (Claim((fault,), plan, (cause,), misfit=0.0, bits=match.bits),)
 
     def _hold_against_all(self, matches: Sequence[Match]) -> tuple[list[Match], dict[Any, NDArray[np.intp]]]:
-        """Return the matches that explain all groups, and the unexplained groups of each hypothesis, by key."""
+        """Return the matches that hold in all groups, and the groups in which each tried hypothesis fails.
+
+        The second is a dict from a key of the hypothesis to indices of groups, in the order of the matches. At
+        most 3 hypotheses are tried; matches of others are left out.
+        """
         kept: list[Match] = []
         strange: dict[Any, NDArray[np.intp]] = {}
         for match in matches:
@@ -146,9 +152,10 @@ class Confirmation:
         return kept, strange
 
     def _fit_again(self, match: Match, strange: NDArray[np.intp]) -> list[Match]:
-        """Return the certain matches of a usual eps for a match's sample together with strange groups.
+        """Return the certain matches with a usual eps in a match's sample together with some `strange` groups.
 
-        Empty without such matches, and for a match without hypothesis or with a fitted gamma.
+        `strange` has the indices of groups in which the match does not hold. Empty without such matches, and
+        for a match without hypothesis or with a fitted gamma.
         """
         h = match.hypothesis
         if h is None or match.affine == ESTIMATED:
@@ -165,7 +172,7 @@ class Confirmation:
         return []
 
     def _bears_out_window(self, match: Match) -> bool:
-        """Whether a match of a window, fitted to the first samples, explains the whole tensor."""
+        """Whether a match of a window, which was fitted to the first values, holds in the whole tensor."""
         assert match.window is not None
         level, count = self.samples.choose_loosest(match), max(1, self.samples.count_samples())
         for start in range(0, len(self.samples.x), count):
@@ -187,7 +194,7 @@ _EFFORT = Effort(block=1 << 18)
 def find_strange_groups(
     hypothesis: Hypothesis, eps: float, x: NDArray[Any], y: NDArray[Any], level: Level, dtype: np.dtype[Any]
 ) -> NDArray[np.intp]:
-    """Return the indices of the groups with a value that a hypothesis does not explain, ascending.
+    """Return the indices, ascending, of the groups with a value off a hypothesis' result by more than rounding.
 
     Parameters
     ----------
@@ -219,7 +226,7 @@ def _spread(affine: AffineStep) -> AffineStep:
 
 
 def plan_hypothesis(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan:
-    """Return the plan of a hypothesis with an eps for a whole tensor, with gamma and beta along its axes."""
+    """Return the plan of a hypothesis with an eps for a whole tensor x, with gamma and beta along its axes."""
     grid, affine = hypothesis.sample.grid, _spread(hypothesis.affine)
     plan = hypothesis.model.make_plan(grid.axes, x, eps)
     shape = next((v.shape for v in (affine.scale, affine.shift) if v is not None), (1,) * x.ndim)
@@ -228,7 +235,19 @@ def plan_hypothesis(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan
 
 
 def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Level) -> Floats:
-    """Return the largest excess (see `_ExcessSink`) that the error of each group's mean explains."""
+    """Return the largest excess (see `_ExcessSink`) in each group that the error of its mean may cause.
+
+    Without a mean, it is one rounding error of the level.
+
+    Parameters
+    ----------
+    plan : Plan
+    eps : float
+    statistics : dict of str to ndarray
+        The exact statistics of the groups, by name.
+    level : Level
+        The precision of the kernel.
+    """
     norm, unit = plan.norm, level.roundings * get_eps(np.dtype(find_type(level.precision)))
     if norm.centre is Centre.NOTHING or norm.divisor.spread is None:
         return np.full(plan.grid.stats_shape, unit)
@@ -241,15 +260,15 @@ def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Leve
 
 
 class _ExcessSink:
-    """A sink for the exact tensor, tile by tile, that keeps the largest excess of another tensor in each group.
+    """A sink that takes the exact result tile by tile, and keeps the largest excess of y in each group.
 
-    The excess of a value is its error beyond the last rounding, relative to the size of its terms.
+    The excess of a value of y is its error beyond the last rounding, relative to the size of its terms.
 
     Parameters
     ----------
     geometry : Geometry
     source : Source
-        The other tensor.
+        The source of the actual tensor y.
     affine : AffineStep
         Gamma and beta, whose sizes count among the terms.
     level : Level
@@ -284,7 +303,10 @@ class _ExcessSink:
         return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Compare a tile of exact values with the other tensor, and overwrite it with the excesses."""
+        """Compare a tile of exact values with y: update the groups' largest excesses.
+
+        `values` are overwritten with the excess of each value.
+        """
         natural = tuple(range(len(tile)))
         actual, expected = self._source.read(tile, natural, work).reshape(-1), values.reshape(-1)
         for start in range(0, expected.size, PIECE):
@@ -299,7 +321,7 @@ class _ExcessSink:
         self._source.forget()
 
     def _measure(self, actual: Floats, expected: Floats) -> Floats:
-        """Return the excess of each value, at least 0; infinite where one value alone is finite."""
+        """Return the excess of each value, at least 0; infinite where only one of the two values is finite."""
         size = np.abs(expected)
         error = np.abs(actual - expected)
         error -= self._ulp * measure_unit(expected, self._dtype)

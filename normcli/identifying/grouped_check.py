@@ -15,7 +15,7 @@ from normcli.fitting.by_column import RowGroups, find_groups, number_groups_of
 from normcli.fitting.fit import Policy, fit
 from normcli.fitting.statistics import find_few, warn
 from normcli.fitting.use import Use, use_stats
-from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.norms.plan import make_plan
 from normcli.printable import format_count
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
@@ -45,12 +45,12 @@ class GroupedCheck(NamedTuple):
     groups : RowGroups
         The labels of the groups, and the group of each row.
     checked : Checked
-        The comparison of all values but those of groups that are not judged, since they have no more rows than
-        ddof; its groups are counted row group by row group, with the columns of each in turn.
+        The comparison of all values, except where a group has no more values than ddof and the exact result is
+        NaN: these are not judged. Its groups are numbered by row group, then by column.
     warnings : tuple of str
         Warnings on degenerate groups, and on groups that are not judged.
     unjudged : tuple of int
-        The number of groups that are not judged, and of their values.
+        The number of groups (of one column each) that are not judged, and of values.
     """
 
     stats: Stats
@@ -61,14 +61,14 @@ class GroupedCheck(NamedTuple):
 
 
 class GroupedTable(NamedTuple):
-    """A table, and the actual table to check, normalized group by group.
+    """A table, and the actual table to check, whose rows are normalized group by group.
 
     Parameters
     ----------
     tensor : Tensor
-        The input, with the columns that group its rows.
+        The input, and the columns that group its rows.
     actual : Tensor
-        The actual table, of the input's shape, with the columns that group its rows if it has them.
+        The actual table, of the input's shape, and the columns that group its rows if it has them.
     affine : mapping of str to ndarray or None
         Gamma and beta, as given.
     nan : {"propagate", "omit", "raise"}
@@ -123,7 +123,7 @@ class GroupedTable(NamedTuple):
         return GroupedCheck(stats, groups, checked, warnings, (count, left_out))
 
     def normalize(self, stats: Stats) -> NDArray[np.float64]:
-        """Return the exact table, whose rows are normalized by their group's statistics."""
+        """Return the exact result: the table with rows normalized by their group's statistics, in float64."""
         use = Use(stats, self.affine.get("gamma"), self.affine.get("beta"), dtype="float64")
         plan = use.plan(self.tensor.source, self.tensor.values)
         return use_stats(use, plan, self.tensor, None, self.effort, inverts=False)[0]
@@ -131,7 +131,14 @@ class GroupedTable(NamedTuple):
     def judge(
         self, request: Request, some: NDArray[np.bool_] | None = None
     ) -> tuple[AskedNorm, NDArray[Any], NDArray[Any], Checked]:
-        """Return a check of some rows, or all, as a table without groups: norm, input, actual, comparison."""
+        """Return a check of rows as a table without groups: norm, rows of input and of actual, comparison.
+
+        Parameters
+        ----------
+        request : Request
+        some : ndarray of bool or None
+            True for the rows to take; None for all rows.
+        """
         both = self.tensor.values, self.actual.values
         x, theirs = both if some is None else (fetch(part[some]) for part in both)
         plan = make_plan(request, x.shape, x.dtype, self.tensor.columns)

@@ -45,31 +45,35 @@ _MOST_TRIED = 8
 
 
 _MOST_ROWS, _NEAR = 1 << 20, 1e-6
-"""Rows in which one divisor of all groups is looked for, and how near a known one is to it, as a part of it."""
+"""The most rows in which one divisor for all groups is looked for, and the relative difference up to which two
+divisors count as equal."""
 
 
 _EQUAL = 1.25, 1.0
-"""Requests are equally near up to this factor on the largest error, or this many machine epsilons more."""
+"""Requests are equally near up to 1.25 times the least of their largest errors, or a machine epsilon more."""
 
 
 _FEW, _OF_GROUP = 0.05, 0.25
-"""The largest part of all values, and of each group's values, that are few wrong ones in a right table."""
+"""A table is right with few wrong values if they are at most this part of all, and of each group's values."""
 
 
 _FREEDOM, _SMALL, _LINES = 32, 0.02, 1.25
-"""Bounds of small errors: the fewest values beyond two of each group, the largest part of the spread of y, and
-the most by which lines through each group come nearer."""
+"""Bounds of small errors: the fewest values beyond two of each group, the largest error as a part of the spread
+of y, and the largest factor by which fitted lines of the groups reduce the error."""
 
 
 class OtherRequest(NamedTuple):
-    """A request that a table may be of instead; `option` has the options that make it of the asked one."""
+    """Another request that a table may be the result of, and the command-line options that lead to it."""
 
     option: str
     request: Request
 
 
 def _list_other_requests(plan: Plan, request: Request) -> list[OtherRequest]:
-    """Return the requests that a table may be of instead: without eps first, then the likeliest first."""
+    """Return other requests than `request` that a table may be the result of, each with another result.
+
+    Requests without eps are first, then the likelier ones.
+    """
     ddof, eps, mode = plan.spec.ddof or 0, plan.spec.eps or 0.0, plan.spec.eps_mode or EpsMode.INSIDE
     every = [OtherRequest(f"--ddof {1 - ddof}", request._replace(ddof=1 - ddof))]
     every += [
@@ -94,7 +98,7 @@ def _list_other_requests(plan: Plan, request: Request) -> list[OtherRequest]:
 
 
 def _read_convention(plan: Plan, request: Request) -> tuple[float, object, object, object, object]:
-    """Return a request's eps and its place, ddof, and rules of constant groups, which tell a group's result."""
+    """Return a request's eps, its place, ddof, and two rules of constant groups: they determine a result."""
     grid = plan.grid
     spec = make_plan(request._replace(layout=plan.request.layout), grid.shape, np.dtype("float64")).spec
     return spec.eps or 0.0, spec.eps_mode if spec.eps else None, spec.ddof, spec.zero_rule, spec.flat_rule
@@ -103,13 +107,15 @@ def _read_convention(plan: Plan, request: Request) -> tuple[float, object, objec
 def _list_nearest(
     others: Iterable[OtherRequest], compare: Callable[[Request], Comparison]
 ) -> list[OtherRequest]:
-    """Return the requests that a table agrees with, in order, of which none is nearer than the others.
+    """Return the requests with which a table agrees, without those that are clearly less near than the best.
+
+    Their order is kept; requests for which `compare` raises `NormError` are left out.
 
     Parameters
     ----------
     others : iterable of OtherRequest
     compare : callable
-        Returns the comparison with the exact result of a request.
+        Returns the comparison of the table with the exact result of a request.
     """
     passing = []
     for other in others:
@@ -124,10 +130,11 @@ def _list_nearest(
 
 
 def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) -> Diagnosis | None:
-    """Return the diagnosis of a table that differs; None without findings.
+    """Return the diagnosis of a table that differs from the exact result; None without findings.
 
-    Tried are numbers of half precision, rows in another order, few wrong values, no groups, another ddof, eps
-    or framework, one divisor, small errors, and the faults of a single group.
+    The first that holds is told: numbers of half precision, rows in another order, a few wrong values, rows
+    normalized without groups, another ddof, eps or framework, one divisor for all groups, small errors, with or
+    without another ddof, or the fault of a single group.
     """
     half = None if request.dtype is not None else find_saved_dtype(table.actual.values)
     if half is not None:
@@ -142,11 +149,12 @@ def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) 
     differing = tally.find_worst(tally.count())
     told = _find_few_wrong(table, found, differing) or _find_other_request(table, request, found, differing)
     told = told or _find_common_divisor(table, found) or _find_small_errors(table, found, len(differing))
+    told = told or _find_errors_beside_ddof(table, request, found, len(differing))
     return told or _examine_group(table, request, found, [each.group for each in differing])
 
 
 def _diagnose_half(table: GroupedTable, request: Request, half: np.dtype[Any]) -> Diagnosis | None:
-    """Return the diagnosis of a table of half precision, judged with the dtype of the request."""
+    """Return the diagnosis of a table whose numbers all have the half precision of `request`; or None."""
     found, wide = table.compare(request), table.tensor.values.dtype
     if found.checked.ok:
         cause = f"{found.stats.subject.request.norm} differs: y holds {half} numbers, though x is {wide}"
@@ -158,7 +166,10 @@ def _diagnose_half(table: GroupedTable, request: Request, half: np.dtype[Any]) -
 def _find_few_wrong(
     table: GroupedTable, found: GroupedCheck, differing: Sequence[GroupDifference]
 ) -> Diagnosis | None:
-    """Return the diagnosis of a right table with few wrong values, few in each group too, or None."""
+    """Return the diagnosis of a table that is right except for a few values; None if it is not.
+
+    At most 5 % of all values may be wrong, and 25 % of each group in `differing`, the groups that differ.
+    """
     comparison, width = found.checked.comparisons[NORMALIZED], table.tensor.values.shape[1]
     wrong, worst = comparison.mismatches, comparison.worst
     sizes = np.bincount(found.groups.places[fetch(found.groups.met)])
@@ -177,7 +188,7 @@ def _find_few_wrong(
 def _find_other_request(
     table: GroupedTable, request: Request, found: GroupedCheck, differing: Sequence[GroupDifference]
 ) -> Diagnosis | None:
-    """Return the diagnosis of rows that were normalized together, or as another request says, or None."""
+    """Return the diagnosis of rows that were normalized without groups, or by another request; else None."""
     norm, plan = found.stats.subject.request.norm, found.stats.subject.plan(1)
     places, width = found.groups.places[fetch(found.groups.met)], table.tensor.values.shape[1]
     others = _list_other_requests(plan, request)
@@ -206,7 +217,10 @@ def _find_other_request(
 def _examine_group(
     table: GroupedTable, request: Request, found: GroupedCheck, differing: Sequence[int]
 ) -> Diagnosis | None:
-    """Return the diagnosis of the first differing group whose values vary, as a table without groups."""
+    """Return the diagnosis of one group's rows as a table without groups; None without findings.
+
+    It is the first group in `differing`, the numbers of the groups that differ, whose values vary.
+    """
     varies = find_varying(found.stats.sums) & ~find_few(found.stats)
     places, width = found.groups.places[fetch(found.groups.met)], table.tensor.values.shape[1]
     worst = next((group for group in differing if varies[group]), differing[0])
@@ -225,7 +239,10 @@ def _examine_group(
 
 @np.errstate(all="ignore")
 def _has_one_line(table: GroupedTable) -> bool:
-    """Whether y is near one line of x in each column, as it is if all rows are normalized together."""
+    """Whether each column of y is a · x + b with one a and b for all rows, as if all were normalized together.
+
+    Off by at most 2 % of the deviation of y, in root mean square, over the first 2²⁰ rows.
+    """
     for column in range(table.tensor.values.shape[1]):
         x, y = (fetch(part[:_MOST_ROWS, column]) for part in (table.tensor.values, table.actual.values))
         finite = np.isfinite(x) & np.isfinite(y)
@@ -239,7 +256,7 @@ def _has_one_line(table: GroupedTable) -> bool:
 
 @np.errstate(all="ignore")
 def _find_small_errors(table: GroupedTable, found: GroupedCheck, differing: int) -> Diagnosis | None:
-    """Return the diagnosis of small errors in most groups that no other statistics explain, or None.
+    """Return the diagnosis of small errors in most groups that no other means and divisors explain; or None.
 
     `differing` is the number of groups that differ.
     """
@@ -265,9 +282,30 @@ def _find_small_errors(table: GroupedTable, found: GroupedCheck, differing: int)
     return told._replace(cause=f"{plan.norm.name} differs: y is nearly the norm of each group")
 
 
+def _find_errors_beside_ddof(
+    table: GroupedTable, request: Request, found: GroupedCheck, differing: int
+) -> Diagnosis | None:
+    """Return the diagnosis of small errors in most groups, beside the other ddof; or None.
+
+    `differing` is the number of groups that differ from the requested norm.
+    """
+    plan, told = found.stats.subject.plan(1), None
+    other = 1 - (plan.spec.ddof or 0)
+    with contextlib.suppress(NormError):
+        if plan.norm.divisor.about_mean:
+            told = _find_small_errors(table, table.compare(request._replace(ddof=other)), differing)
+    if told is None:
+        return None
+    cause = f"{plan.norm.name} differs: ddof is {other}, and y is nearly the norm of each group"
+    return told._replace(cause=cause, remedy=f"normcli {plan.norm.name} … --ddof {other}")
+
+
 @np.errstate(all="ignore")
 def _find_common_divisor(table: GroupedTable, found: GroupedCheck) -> Diagnosis | None:
-    """Return the diagnosis of rows less their group's mean over one divisor of all rows, or None."""
+    """Return the diagnosis of y = (x − mean of the group) / one divisor for all groups; None if y is not so.
+
+    None also with gamma or beta, and if the divisor is 1.
+    """
     norm, plan = found.stats.subject.request.norm, found.stats.subject.plan(1)
     is_open = all(values is None for values in table.affine.values())
     if not (is_open and plan.norm.divisor.divides and plan.norm.centre is Centre.MEAN):
@@ -294,9 +332,10 @@ def _find_common_divisor(table: GroupedTable, found: GroupedCheck) -> Diagnosis 
 
 
 def _find_other_order(table: GroupedTable, found: GroupedCheck) -> str | None:
-    """Return a sentence on the first row whose group differs in the actual table.
+    """Return a clause on the first row that is of another group in the actual table than in the input.
 
-    None if no row's group differs, if the group sizes differ, or if the actual table has no group columns.
+    None if there is no such row, if groups have other labels or sizes, or without group columns in the actual
+    table.
     """
     if table.actual.by is None:
         return None
@@ -315,9 +354,9 @@ def _find_other_order(table: GroupedTable, found: GroupedCheck) -> str | None:
 def _compare_some(
     table: GroupedTable, request: Request, some: Sequence[NDArray[np.bool_] | None]
 ) -> Comparison:
-    """Return the comparison of parts of the rows, each as a table without groups, up to one that differs.
+    """Return one comparison over parts of the rows, each judged as a table without groups.
 
-    None is a part of all rows.
+    Each part is True for its rows; None stands for all rows. Parts after the first that differs are left out.
     """
     parts = (table.judge(request, part)[-1].comparisons[NORMALIZED] for part in some)
     total = next(parts)

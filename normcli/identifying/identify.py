@@ -1,4 +1,4 @@
-"""The search for what made y of x: a norm with its axes and eps, a norm with faults, or y = a · x + b.
+"""The search for the norm (with its axes and eps), norm with faults, or map y = a · x + b that made y of x.
 
 Hypotheses combine a grouping, a centre and an affine step; the divisor, with ddof and eps, is solved for (see
 `evidence`). They are tried on few groups first, since most fail at once.
@@ -19,6 +19,7 @@ from normcli.dtypes import is_half
 from normcli.engine.inputs import Inputs
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
+from normcli.identifying.faults.case_sampling import AskedNorm, goes_with_x
 from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, REQUESTS, SCALERS, keep_first
 from normcli.identifying.faults.fault_search import (
     claims_of_places,
@@ -31,7 +32,6 @@ from normcli.identifying.faults.fault_search import (
     shows_nothing,
 )
 from normcli.identifying.faults.joint_search import choose_case_eps, open_joints
-from normcli.identifying.faults.open_case import AskedNorm, goes_with_x
 from normcli.identifying.faults.variant import REGION_IDS
 from normcli.identifying.models.known_maps import (
     SPECTRAL,
@@ -40,7 +40,7 @@ from normcli.identifying.models.known_maps import (
     name_map,
     read_evaluation,
 )
-from normcli.identifying.models.plain_map import (
+from normcli.identifying.models.map_search import (
     MOST_SAMPLED,
     SampledBlock,
     find_global_map,
@@ -61,8 +61,8 @@ from normcli.identifying.reproduction import hold_against_all, list_candidates, 
 from normcli.identifying.search.affine_step import choose_usual, enumerate_affine_steps
 from normcli.identifying.search.groups import find_orders, put_in_order
 from normcli.identifying.search.match import Scope, rank_matches
+from normcli.identifying.search.norm_search import Search
 from normcli.identifying.search.samples import MOST_VALUES, Samples
-from normcli.identifying.search.search import Search
 from normcli.norms.layout import make_layout
 from normcli.tensors.mapped import fetch, require_unchanged
 from normcli.tensors.pieces import iterate_pieces
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
 
 def identify(question: Question, norm: str | None = None) -> Identification:
-    """Identify the norm, the fault or the map that turns x into y.
+    """Identify the norm, the fault or the map that turns x into y; return every finding, perhaps none.
 
     Parameters
     ----------
@@ -102,7 +102,10 @@ def identify(question: Question, norm: str | None = None) -> Identification:
 
 
 def _identify_any(question: Question, norm: str | None) -> Identification:
-    """Return the identification of y as any norm, a norm with default options and a fault, or a map."""
+    """Return the identification of y as any norm, a norm with default options and a fault, or a map.
+
+    `norm` is the only norm to look for; None for all. If nothing is found, the identification says only so.
+    """
     x, y, gamma, beta, layout, *_ = question
     dtype = choose_counting_dtype(y.dtype)
 
@@ -130,15 +133,14 @@ _MOST_OF_EACH = 1 << 14
 """About how many values are searched for faults of each default norm; more if two groups have more."""
 
 _MOST_UNRELATED = 1 << 16
-"""Above this size, a y that is no function of x is not searched for rows in another order."""
+"""For more values than this, a y that does not depend on x is not searched for rows in another order."""
 
 
 def _check_subject(question: Question, saved: str | None) -> Identification | None:
-    """Return the identification of y as the requested norm with faults.
+    """Return the identification of y as the requested norm with faults; None without such a norm or fault.
 
-    None if no norm was requested, or nothing is found; with a gate behind the norm, and if x shows nothing of
-    the norm, an identification without claims. Instead of faults that another request cures, the matches of
-    that request are returned.
+    With a gate behind the norm, or if each group of x has equal values, an identification without claims is
+    returned in place of None. If all faults are cured by another request, its matches are returned too.
 
     Parameters
     ----------
@@ -177,9 +179,17 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
 def _find_faults(
     found: Identification, list_cases: Callable[[], Sequence[Case]], *, in_parts: bool = True
 ) -> Identification:
-    """Return an identification with the faults of norms that explain y, if nothing else explains it.
+    """Return an identification with claims that a norm with faults made y, if it has no other answer yet.
 
-    Faults are those of the default norms in `list_cases`; for a requested norm, its recovered statistics.
+    Otherwise it is returned as it is. For a requested norm, only another eps and other statistics are tried.
+
+    Parameters
+    ----------
+    found : Identification
+    list_cases : callable
+        Returns cases: x and y beside the exact result of each default norm.
+    in_parts : bool
+        Whether faults in only a part of y are looked for too, and recovered statistics.
     """
     x, y, *_, subject = found.question
     is_map = found.plain is not None and not found.plain.axes
@@ -206,7 +216,10 @@ def _find_faults(
 
 
 def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]:
-    """Return claims of wrong parts of a large tensor, whose first groups a case explains; empty without one."""
+    """Return claims that parts of a large y are wrong, or rows in another order, if its first groups are right.
+
+    Empty without such a fault, or if the first groups are the exact result of none of the cases.
+    """
     plan = next((case.plan for case in cases if not case.differs.any()), None)
     if plan is None:
         return ()
@@ -217,6 +230,18 @@ def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]
 
 
 def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
+    """Return the identification of y as a norm, with given or fitted gamma and beta, or as a map.
+
+    If no norm fits and y is no map with one a and b, faults of the default norms are tried before others.
+
+    Parameters
+    ----------
+    question : Question
+    norm : str or None
+        The only norm to look for; None for all.
+    list_cases : callable
+        Returns cases: x and y beside the exact result of each default norm.
+    """
     x, y, gamma, beta, layout, start, _ = question
     orders = find_orders(x.shape, y.shape)
     reason = find_reason(x, y)
@@ -259,17 +284,17 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
 
 
 def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
-    """Return the identification of a y that no norm explains with the given gamma and beta.
+    """Return the identification of a y that is the result of no norm with the given gamma and beta.
 
-    It is the first that explains y: a norm with fitted gamma and beta (tried only if neither was given), or
-    y = a · x + b. If none does, and more than half of the values of y equal x, `unchanged` is their count.
+    It has the first that fits y: a norm with fitted gamma and beta (tried only if neither was given), or a map
+    y = a · x + b. If none fits, and more than half of the values of y equal x, `unchanged` is their count.
 
     Parameters
     ----------
     blank : Identification
         An identification without matches; returned as it is if one of its doubtful matches has `CERTAIN` bits.
     samples : sequence of Samples
-        The sample for each order of axes.
+        Samples of x and y, one for each order of y's axes.
     search : Search
         The search in the first sample.
     """
@@ -292,9 +317,10 @@ def _find_others(blank: Identification, samples: Sequence[Samples], search: Sear
 
 
 def _tell_algorithm(found: Identification, list_cases: Callable[[], Sequence[Case]] = tuple) -> Identification:
-    """Return an identification with the algorithms that give y's bits, if the exact result does not.
+    """Return an identification with the algorithms that reproduce y's bits, if the exact result does not.
 
-    A certain algorithm's norm becomes a match, ahead of others.
+    The norm of a certain algorithm becomes the first match. Without such an algorithm, the identification is
+    returned as it is. `list_cases` returns cases of the default norms, which are tried for half precision.
     """
     x, y, gamma, beta, *_ = found.question
     matches = found.matches or found.doubtful
@@ -322,9 +348,10 @@ def _tell_algorithm(found: Identification, list_cases: Callable[[], Sequence[Cas
 
 
 def _confirm(found: Identification, samples: Sequence[Samples]) -> Identification:
-    """Return an identification with the matches of a sample that hold for the whole tensor.
+    """Return an identification with those of its matches that hold for the whole tensor.
 
-    Without a sample, it is unchanged; if no match holds, it may have a claim of exceptions.
+    If no match holds, it may have a claim that one holds except for a few values. If the whole tensor was
+    compared before (`found.sampled` is None), it is returned as it is.
     """
     if found.sampled is None:
         return found
@@ -337,19 +364,22 @@ def _confirm(found: Identification, samples: Sequence[Samples]) -> Identificatio
 def _part(
     ranked: Sequence[Match], doubtful: Sequence[Match] = ()
 ) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
-    """Return (certain, doubtful): the certain ones of ranked matches, and `doubtful` with the others behind."""
+    """Return the certain ones of ranked matches, and `doubtful` followed by the others."""
     others = (*doubtful, *(match for match in ranked if not match.is_certain))
     return tuple(match for match in ranked if match.is_certain), others
 
 
 def _is_known(plain: PlainMap, samples: Samples) -> bool:
-    """Whether a and b of y = a · x + b are well-known image constants, which are simpler than any norm."""
+    """Whether the map of well-known image constants, or of an untrained layer, leads to y as `plain` does.
+
+    Such maps are simpler than any norm.
+    """
     x, y = SampledBlock(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
     return any(True for _ in name_constants(plain, x, y, samples.scope.dtype))
 
 
 def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:
-    """Return an identification as y = a · x + b, with the map's well-known names and running statistics."""
+    """Return an identification with the map y = a · x + b, its well-known names, and running statistics."""
     block = SampledBlock(samples.x, samples.y, MOST_SAMPLED)
     x, y = block.take(plain.axes)
     known = name_map(plain, x, y, samples.scope.dtype, is_whole=x.size == samples.x.size)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.faults.fault_search import NearNorm
-    from normcli.identifying.faults.open_case import AskedNorm
     from normcli.identifying.models.known_maps import Evaluation
     from normcli.identifying.models.line_fit import PlainMap
     from normcli.identifying.models.matrix_model import Start
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Question(NamedTuple):
-    """The question which norm, fault or map turns x into y.
+    """The question of which norm, fault or map turns x into y.
 
     Parameters
     ----------
     x, y : ndarray
-        Input and output, of one shape, or y with its axes in another order.
+        Input and output, of one shape; y may have its axes in another order.
     gamma, beta : ndarray or None
-        Scale and shift; if both are None and nothing fits without them, they are estimated.
+        Scale and shift, None if not given. If neither is given and nothing fits without, both are fitted.
     layout : str or None
         One letter for each axis, C for the channel; if None, the second or the last axis may be the channel.
     start : Start or None
@@ -63,7 +63,7 @@ class Kind(StrEnum):
 
 
 class Identification(NamedTuple):
-    """The answer to a question: everything that explains y.
+    """The answer to a question: all norms, faults and maps with which y agrees within rounding.
 
     Parameters
     ----------
@@ -71,27 +71,27 @@ class Identification(NamedTuple):
     matches : tuple of Match
         The norms that reproduce y with enough evidence, the best first.
     sampled : int or None
-        About how many values each hypothesis was compared with; None for all values.
+        About how many values each hypothesis was compared with; None if all values were.
     reason : str or None
         The reason why no norm can be identified; None if one can.
     plain : PlainMap or None
-        A map y = a · x + b that explains y as well as any norm does; None without one.
+        A map y = a · x + b that fits y as well as any norm does; None without one.
     known : tuple of str
         The well-known maps that `plain` may be.
     evaluation : Evaluation or None
-        The running statistics with which a norm in evaluation is `plain`; None without any.
+        The running statistics with which the evaluation of a norm is the map `plain`; None without any.
     doubtful : tuple of Match
         Norms that reproduce y with too little evidence.
     unchanged : int or None
-        The number of values that are equal to x, if nothing fits and these are more than half; else None.
+        The number of values of y that are equal to x, if nothing fits and these are more than half; else None.
     reproductions : tuple of Reproduction
-        Algorithms that give y's bits, if the exact result does not; the best first.
+        Algorithms that reproduce y's bits, if the exact result does not; the best first.
     claims : tuple of Claim
-        The faults of a kernel that explain y, the likeliest first.
+        Claims that a norm with faults made y, the likeliest first.
     rounded_to : str or None
         The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     nearest : NearNorm or None
-        The norm that y is near to, with small errors that nothing explains; None without one.
+        The norm whose result y is near, with small errors that nothing explains; None without one.
     """
 
     question: Question
@@ -135,7 +135,7 @@ ZEROS = ", as where ".join(
 
 
 def find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
-    """Return the reason why no norm can be identified from two tensors; None if one can."""
+    """Return the reason why no norm can be identified from input x and output y; None if one can."""
     if x.size < 2:
         return "the input has fewer than two values"
     if not any(np.isfinite(piece).any() for piece in iterate_pieces(y)):
@@ -207,12 +207,12 @@ class Diagnosis(NamedTuple):
 
     @property
     def shown_alternatives(self) -> tuple[str, ...]:
-        """The first alternatives, and how many more there are."""
+        """The first three alternatives, and if there are more, a text with their number."""
         shown, more = self.alternatives[:_MOST_SHOWN], len(self.alternatives) - _MOST_SHOWN
         return (*shown, f"and {more} more") if more > 0 else shown
 
     def list_details(self) -> Iterator[tuple[str, str]]:
-        """Yield the lines below the cause, as pairs of label and text; a repeated label is left empty."""
+        """Yield the lines below the cause, as pairs of label and text; a repeated label is an empty text."""
         for label, texts in self._label():
             for number, text in enumerate(texts):
                 yield ("" if number else label), text
@@ -239,11 +239,11 @@ class Diagnosis(NamedTuple):
 
 
 _WORDS_FIRST = frozenset(("no", "nothing", "the", "every", "what", "running", "another"))
-"""First words that get a capital where a sentence begins; y, eps, and a norm's name stay as they are."""
+"""First words that get a capital at the beginning of a sentence; y, eps, and a norm's name stay as they are."""
 
 
 def begin_sentence(clause: str) -> str:
-    """Return a clause as the beginning of a sentence."""
+    """Return a clause with a capital, as the beginning of a sentence; unchanged if it begins with a name."""
     first, _, _ = clause.partition(" ")
     return clause[:1].upper() + clause[1:] if first in _WORDS_FIRST else clause
 
@@ -260,7 +260,7 @@ def count_words(text: str) -> int:
 
 
 def add_clauses(text: str, clauses: Iterable[str], joint: str = ", ") -> tuple[str, tuple[str, ...]]:
-    """Return a cause with the clauses for which it has room, and the remaining clauses.
+    """Return a cause with the clauses for which it has room (15 words in all), and the remaining clauses.
 
     Examples
     --------
@@ -278,7 +278,7 @@ def add_clauses(text: str, clauses: Iterable[str], joint: str = ", ") -> tuple[s
 
 
 def join_words(words: Sequence[str], joint: str = "or") -> str:
-    """Return `a, b or c`.
+    """Return words as a list in a sentence, such as `a, b or c`; there must be at least one.
 
     Examples
     --------

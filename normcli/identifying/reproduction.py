@@ -1,4 +1,4 @@
-"""The search for the algorithm that gives a tensor's bits, if the exact result does not.
+"""The search for the algorithm that reproduces a tensor's bits, if the exact result does not.
 
 Each algorithm, dtype of sums and order of roundings is tried on a few groups, and the best of them on more.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import CASTS
 from normcli.dtypes import is_float, is_half
 from normcli.errors import NormError
-from normcli.identifying.attempts import LEAST_SHARE, Attempt, Candidate, Trial
+from normcli.identifying.attempts import LEAST_SHARE, Candidate, Trial
+from normcli.identifying.models.evidence import list_usual_eps
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, enumerate_affine_steps
 from normcli.norms.plan import make_plan
@@ -35,13 +37,13 @@ if TYPE_CHECKING:
     from normcli.identifying.search.match import Match
 
 FEW_VALUES, MOST_VALUES = 1 << 9, 1 << 14
-"""About how many values a computation is tried on first, and then."""
+"""About how many values a computation is tried on at first, and later if it is among the best."""
 
 LARGEST_GROUP = 1 << 12
 """The largest groups for which algorithms are tried: some of them add value by value."""
 
 MOST_SURVIVORS = 48
-"""The most computations, all the best on a few values, that are tried on more values."""
+"""The most computations that are tried on more values, of those that are best on a few values."""
 
 _COARSE = CASTS["statistics"]
 """The order of casts that rounds each group's mean and divisor to the result's dtype."""
@@ -51,7 +53,7 @@ _MOST_HELD = 4
 
 
 class Reproduction(NamedTuple):
-    """A computation that gives the bits of a tensor.
+    """A computation that reproduces the bits of a tensor y, or of most of its values.
 
     Parameters
     ----------
@@ -60,18 +62,18 @@ class Reproduction(NamedTuple):
     computation : Computation
         The algorithm, the dtype of sums and the casts.
     equal : float
-        The share of values of y with the bits of the computation.
+        The share of values of y that are equal to the computation's result.
     compared : int
         The number of compared values.
     bits : float
-        The evidence in bits: the number of different values of y that the computation gives and the exact
-        result does not, less the choice of the computation and the values that it misses.
+        The evidence in bits: the number of different values of y that the computation reproduces and the exact
+        result does not, less log2 of the number of tried computations, and a price for each wrong value.
     match : Match
         The norm as a match, with the distances of y from the exact result.
     words : str
         The computation in words.
     step : AffineStep
-        The gamma and beta that entered.
+        The gamma and beta, and the way in which they entered.
     """
 
     candidate: Candidate
@@ -85,24 +87,27 @@ class Reproduction(NamedTuple):
 
     @property
     def is_certain(self) -> bool:
-        """Whether the computation gives every bit, with at least 20 bits of evidence."""
+        """Whether the computation reproduces every value, with at least 20 bits of evidence.
+
+        False if the fitted eps may be a default one (`Match.takes_up_rounding`).
+        """
         return self.equal == 1.0 and self.bits >= CERTAIN and not self.match.takes_up_rounding
 
     @property
     def cancels(self) -> bool:
-        """Whether the variance is a difference of squares, E[x²] − E[x]²."""
+        """Whether the variance is computed as E[x²] − E[x]²."""
         is_one_pass = self.computation.accumulation.algorithm.name.startswith("one-pass")
         return is_one_pass and NORMS[self.match.norm].centre is Centre.MEAN
 
     def is_of(self, match: Match) -> bool:
-        """Whether the computed norm is a match's, with an eps that fits both."""
+        """Whether the computed norm is the norm of a match, with an eps that fits both."""
         mine, theirs = ((m.axes, m.groups or 1, m.eps_mode, m.ddof, m.affine) for m in (self.match, match))
         (low, high), (least, most) = match.eps_range, self.match.eps_range
         return mine == theirs and low <= most and least <= high
 
 
 def list_candidates(matches: Sequence[Match], ways: Sequence[str] = (NO_AFFINE.way,)) -> Iterator[Candidate]:
-    """Yield the norms that a tensor may be, the likeliest first.
+    """Yield the norms that a tensor may be the result of, the likeliest first.
 
     Parameters
     ----------
@@ -131,9 +136,9 @@ def reproduce(
     gamma: NDArray[Any] | None = None,
     beta: NDArray[Any] | None = None,
 ) -> tuple[Reproduction, ...]:
-    """Return the computations that give the most bits of y, at least 90 %; empty without any.
+    """Return the computations that reproduce the most values of y, at least 90 % of them.
 
-    Empty too if one of them has less than 20 bits of evidence.
+    Empty without any, if one of them has less than 20 bits of evidence, and if y is not of floats.
 
     Parameters
     ----------
@@ -181,7 +186,7 @@ def reproduce(
 
 
 def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
-    """Return a key of a norm's groups and formula, equal for norms that calculate the same.
+    """Return a norm's grid, centre, divisor and spec, by which norms with equal results are equal.
 
     Empty if the norm refuses the shape of x.
     """
@@ -193,7 +198,7 @@ def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
 
 
 def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
-    """Yield a candidate with its eps inside the root, or outside it, whichever the candidate has not.
+    """Yield a candidate with eps inside the root, and with eps outside, except for its own place of eps.
 
     Nothing for norms without eps.
     """
@@ -208,12 +213,13 @@ def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
 def hold_against_all(
     told: Sequence[Reproduction], x: NDArray[Any], y: NDArray[Any]
 ) -> tuple[Reproduction, ...]:
-    """Return reproductions with the share of all values, not of a sample, that they give; the best first.
+    """Return reproductions whose `equal` is the share of all values, not of a sample; the best first.
 
     Parameters
     ----------
     told : sequence of Reproduction
-        The result of `reproduce`; if it was found in a sample, only the first 4 are kept.
+        The result of `reproduce`. If it was found in a sample, the first 4 are compared with all values, and
+        the others are left out.
     x, y : ndarray
         The tensors that were given to `reproduce`.
     """
@@ -225,22 +231,32 @@ def hold_against_all(
 
 def _hold(told: Reproduction, x: NDArray[Any], y: NDArray[Any]) -> Reproduction:
     request, y = told.candidate.request, y.transpose(told.candidate.order)
-    plan, attempt = make_plan(request, x.shape, x.dtype), Attempt(told.computation, request.eps)
+    plan = make_plan(request, x.shape, x.dtype)
     step, equal = max(1, PIECE // plan.grid.group_size), 0
     with np.errstate(all="ignore"):
         for start in range(0, plan.grid.group_count, step):
             chosen = np.arange(start, min(start + step, plan.grid.group_count))
             sample = Trial.choose(plan, x, y, told.step, chosen)
-            equal += int(np.count_nonzero(sample.find_equal(sample.write(attempt))))
+            equal += int(np.count_nonzero(sample.find_equal(sample.write(told.computation, request.eps))))
     return told._replace(equal=equal / x.size, compared=x.size)
 
 
 def _try_candidate(
     x: NDArray[Any], y: NDArray[Any], candidate: Candidate, step: AffineStep
 ) -> Iterator[Reproduction]:
-    """Yield the reproductions of y by a candidate norm, one for each computation that is best on few groups.
+    """Yield the reproductions of y by a candidate norm, one for each computation that is best on a few groups.
 
-    Nothing for norms without sums, groups of one value or more than 4,096, and if nearly all of y is exact.
+    Nothing if less than 90 % of the few values, or of more, are equal to a computation's result; for norms
+    without sums; for groups of one value or more than 4,096; and if fewer than 20 values differ from the exact
+    result, rounded.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Input and output, of one shape.
+    candidate : Candidate
+    step : AffineStep
+        Gamma and beta, in the way in which they entered.
     """
     try:
         plan = make_plan(candidate.request, x.shape, x.dtype)
@@ -250,27 +266,32 @@ def _try_candidate(
     if not has_sums or not 1 < plan.grid.group_size <= LARGEST_GROUP:
         return
     few = Trial.take(plan, x, y, step, FEW_VALUES)
-    attempts = list(few.score_all()) if len(few.rows) else []
-    tried, best = len(attempts), max((share for _, share in attempts), default=0.0)
+    scored = list(few.score_all()) if len(few.rows) else []
+    tried = sum(shares.size for _, shares in scored)
+    best = max((float(shares.max()) for _, shares in scored), default=0.0)
     if best < LEAST_SHARE:
         return
     most = Trial.take(plan, x, y, step, MOST_VALUES)
-    find_rough = functools.cache(most.find_rough)
+    find_rough, measure = functools.cache(most.find_rough), functools.cache(most.measure)
     if np.count_nonzero(find_rough(plan.spec.eps)) < CERTAIN:
         return
-    survivors: dict[Computation, list[Attempt]] = {}
-    for attempt, share in attempts:
-        if share == best:
-            survivors.setdefault(attempt.computation, []).append(attempt)
+    usual = list_usual_eps(plan.spec.eps)
+    survivors: dict[Computation, list[float | None]] = defaultdict(list)
+    for computations, shares in scored:
+        for number, place in np.argwhere(best == shares.T):
+            survivors[computations[place]].append(usual[number])
     for computation in [*survivors][:MOST_SURVIVORS]:
         found: list[Reproduction] = []
-        for attempt in survivors[computation]:
-            equal = most.find_equal(most.write(attempt))
-            shown = len(np.unique(most.actual[equal & find_rough(attempt.eps)])) - math.log2(tried)
+        every = tuple(survivors[computation])
+        for eps, written in zip(
+            every, computation.write(measure(computation.accumulation, every)), strict=True
+        ):
+            equal = most.find_equal(written)
+            shown = len(np.unique(most.actual[equal & find_rough(eps)])) - math.log2(tried)
             bits = shown - float(np.count_nonzero(~equal)) * (1.0 + math.log2(equal.size))
             if equal.all() or (bits >= CERTAIN and equal.mean() >= LEAST_SHARE):
-                told = candidate._replace(request=candidate.request._replace(eps=attempt.eps))
-                match, words = most.describe(told, attempt, bits), computation.describe(RowFormula.of(plan))
+                told = candidate._replace(request=candidate.request._replace(eps=eps))
+                match, words = most.describe(told, computation, bits), computation.describe(RowFormula.of(plan))
                 share = float(equal.mean())
                 found.append(Reproduction(told, computation, share, equal.size, bits, match, words, step))
         if found:
@@ -278,9 +299,10 @@ def _try_candidate(
 
 
 def _join(alike: Sequence[Reproduction], sample: Trial) -> Reproduction:
-    """Return the best of reproductions that differ in eps alone, with the range of the equally good eps.
+    """Return the best of reproductions that differ only in eps, with the range of the equally good eps.
 
-    Its evidence is the least among these, since any of these eps may be the true one.
+    Its evidence is the least among these, since any of these eps may be the true one. `sample` is the trial in
+    which they were found.
     """
     most = max(one.equal for one in alike)
     best = [one for one in alike if one.equal == most]

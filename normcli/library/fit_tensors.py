@@ -68,7 +68,7 @@ def fit(
     range, quantiles, no_mean, no_scale
         Options of the norm, as in `normalize`.
     nan : {"propagate", "omit", "raise"}, optional
-        What NaN does to the statistics of its group, as in `normalize`.
+        The effect of NaN on the statistics of its group, as in `normalize`.
     by : sequence, optional
         The group of each row of a table, such as a column of pandas: each group has a row of statistics, in the
         order of `Statistics.groups`.

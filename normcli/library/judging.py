@@ -18,12 +18,12 @@ from normcli.documents.document import View
 from normcli.documents.plan_header import name_inputs
 from normcli.errors import DataError, UsageError
 from normcli.identifying import identify as identification
-from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.faults.case_sampling import AskedNorm
+from normcli.identifying.gated_norm import identify_gated
 from normcli.identifying.grouped_check import GroupedTable
 from normcli.identifying.grouped_diagnosis import diagnose_groups
 from normcli.identifying.models.matrix_model import find_start
 from normcli.identifying.question import Identification, Kind, Question
-from normcli.identifying.usual_norm import identify_gated
 from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.identifying.words.suggestion import hint_exchange
@@ -67,8 +67,8 @@ class Judgement(Generic[Found]):
     document : Document
         The report, for any writer.
     diagnosis : Diagnosis or None
-        What made the tensor: `verdict`, `cause`, `evidence`, `alternatives`, `remedy`, `next_step` and `fault`.
-        None for an audit, and for a check that has nothing to say.
+        The findings on what made the tensor: `verdict`, `cause`, `evidence`, `alternatives`, `remedy`,
+        `next_step` and `fault`. None for an audit, and for a check that has nothing to say.
     """
 
     ok: bool
@@ -126,8 +126,8 @@ def check(
         A value may differ by atol + rtol · |exact|, in place of `max_ulp`. Without any of the three, rtol and
         atol are those of torch's `assert_close` for the dtype.
     by : sequence, optional
-        The group of each row of a table, or of each value of (N,): rows are normalized with the statistics of
-        their group, as `fit` has them. Groups of no more rows than ddof are not judged.
+        The group of each row of a table, or of each value of an array of one axis: rows are normalized with the
+        statistics of their group, as `fit` has them. Groups of no more rows than ddof are not judged.
     **options
         Options of `normcli.normalize` without `out`; `gate`, `gate_act` and `gate_order` too.
 
@@ -142,8 +142,8 @@ def check(
         If `actual` does not have the shape of `x`, a tensor does not hold real numbers, or no group of `by` has
         more rows than ddof.
     UsageError
-        If an option makes no sense for the norm, x is held in blocks beside `by`, or an option is
-        of the whole tensor beside `by`.
+        If an option makes no sense for the norm; if `by` is given for an `x` that a scheduler holds in blocks,
+        or beside an option of the whole tensor, such as `mask`, `axes` or `gate`.
 
     Examples
     --------

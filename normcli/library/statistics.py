@@ -278,6 +278,7 @@ class Statistics:
         threads: int | None = None,
         partial: bool = False,
     ) -> Any:
+        """Return the result of `apply`, or with `inverts` of `invert`, which have these arguments."""
         if not partial:
             require_all(self._stats.shards, "use")
         affine = {"gamma": gamma, "beta": beta}

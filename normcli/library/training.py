@@ -68,8 +68,8 @@ def track(
         The weight of the batch, 0.1 by default. `"none"`: 1/n for the nth batch, so that all count equally, as
         with torch's `momentum=None`.
     momentum_of : {"new", "old"}, optional
-        What `momentum` is the weight of: the batch (`"new"`, the default), or the running statistics (`"old"`),
-        as in Keras and Flax.
+        The statistics that `momentum` is the weight of: the batch's (`"new"`, the default), or the running
+        ones before it (`"old"`), as in Keras and Flax.
     running_ddof : int, optional
         The ddof of the batch variance that is averaged; 1 by default, as in torch.
     batches : int, optional

@@ -27,7 +27,7 @@ _MOST_DIVISORS = 1024
 
 
 def list_divisors(count: int) -> str:
-    """Return the divisors of an axis's length for a message; `none` for an empty axis."""
+    """Return the divisors of an axis's length, up to 1,024, as text for a message; `none` for an empty axis."""
     return ", ".join(str(g) for g in range(1, min(count, _MOST_DIVISORS) + 1) if count % g == 0) or "none"
 
 
@@ -65,6 +65,7 @@ _PLACES = {
 
 
 def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes that a rule reduces, of all axes `every`; raise `UsageError` if they cannot be known."""
     if rule in _PLACES:
         return every[_PLACES[rule]]
     if rule in (AxesRule.CHANNEL, AxesRule.CHANNEL_WINDOW):
@@ -160,9 +161,9 @@ class ParameterShapes(NamedTuple):
     view_shape : tuple of int
         The shape at the rank of the grid's view, where a split axis is two.
     own : ParameterShapes or None
-        The norm's own shapes, where gamma and beta are given in another shape; None where these are its own.
+        The norm's own shapes, if gamma and beta were given in other shapes; None if these are the norm's own.
     alike : bool
-        False where gamma and beta are given in different shapes: `shape` is then what both broadcast to.
+        False if gamma and beta were given in different shapes: `shape` is then the shape both broadcast to.
     """
 
     rule: ParameterRule
@@ -180,7 +181,7 @@ class ParameterShapes(NamedTuple):
 
 
 def shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] | None) -> ParameterShapes:
-    """Return the shapes of gamma and beta: along the axes `features`, or where that is None, by the rule."""
+    """Return the shapes of gamma and beta: along the axes `features`, or if these are None, by the rule."""
     every, channel = tuple(range(len(grid.shape))), grid.layout.channel
     by_group = rule is ParameterRule.GROUP and features is None
     axes = (
@@ -200,12 +201,12 @@ def shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] 
 
 
 def place_parameter(grid: Grid, shapes: ParameterShapes, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the ways in which a gamma of a shape may lie along the tensor, as shapes at the view's rank.
+    """Return the ways in which a gamma or beta of a shape may lie along the tensor, the likeliest first.
 
-    The list is empty if the shape fits nowhere; its first entry is the one that is used. The order: as NumPy
-    broadcasts, if the shape has as many axes as the tensor; along the norm's own axes; along channel groups; as
-    NumPy broadcasts against the tensor, then against its view; and only if none of these fits, a flat gamma
-    along several last axes together.
+    A way is a shape at the rank of the grid's view, in which a split axis is two. Empty if the shape fits
+    nowhere. The order: as NumPy broadcasts, if the shape has as many axes as the tensor; along the norm's own
+    axes; along channel groups; as NumPy broadcasts against the tensor, then against its view; and only if none
+    of these fits, a flat gamma along several last axes together.
     """
     own = shapes.own or shapes
     every = range(len(grid.shape))
@@ -227,7 +228,10 @@ def place_parameter(grid: Grid, shapes: ParameterShapes, shape: tuple[int, ...])
 
 
 def pad_shape(shape: tuple[int, ...], target: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return `[shape]`, padded with ones in front to the target's rank; `[]` if it does not broadcast to it."""
+    """Return a list of the shape, padded with ones in front to the target's rank.
+
+    Empty if the shape does not broadcast to the target.
+    """
     padded = (*(1,) * (len(target) - len(shape)), *shape)
     fits = len(padded) == len(target) and all(
         n in (1, length) for n, length in zip(padded, target, strict=True)

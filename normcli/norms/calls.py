@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class GroupKind(enum.Enum):
-    """The kinds of groups that calls normalize; the value completes the sentence "it is for where …"."""
+    """The kinds of groups that calls normalize; the value ends the message "it is for where …"."""
 
     ONE_KEPT = "one axis is kept"
     ONE_REDUCED = "one axis is reduced"
@@ -48,8 +48,8 @@ class Call(NamedTuple):
     source : str
         The source file and line, or the operator and version, from which the call was read.
     follows : str
-        The row of conventions that describes the call: the framework's name, and the norm's if that is another
-        (`tensorflow-moments bn`).
+        The row of conventions that describes the call: the framework's name, and the norm's name if it is not
+        `norm` (`tensorflow-moments bn`).
     groups : GroupKind
         The kind of groups that the call normalizes.
     named : str
@@ -127,7 +127,7 @@ class Call(NamedTuple):
         return find_convention(framework, norm or self.norm)
 
     def takes_parameters(self, plan: Plan) -> bool:
-        """Whether the call can apply a plan's gamma and beta: they lie along its axes, without offset."""
+        """Whether the call can apply a plan's gamma and beta: both lie along its axes, without offset."""
         lies_along = {
             GroupKind.ONE_KEPT: plan.grid.kept,
             GroupKind.ONE_REDUCED: plan.grid.axes,
@@ -173,6 +173,7 @@ class Call(NamedTuple):
         yield from self._list_refused(plan, evaluation=evaluation)
 
     def _list_refused(self, plan: Plan, *, evaluation: bool) -> Iterator[str]:
+        """Yield the obstacles of `list_obstacles` in matrices, windows, and training (unless `evaluation`)."""
         grid, window, refuses = plan.grid, plan.spec.window, self.convention.refuses
         rows, iteration = plan.spec.rows, plan.spec.iteration
         if self.iterates and (iteration is None or iteration.start != self.iterates):

@@ -53,7 +53,7 @@ class RunningRule(NamedTuple):
 
 
 class Convention(NamedTuple):
-    """The choices of one framework for one norm; None means the norm's own choice.
+    """The choices of one framework for one norm; None stands for the norm's own choice, if not said otherwise.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Convention(NamedTuple):
         False where the framework's norm has a gamma alone.
     group_order : GroupOrder or None
     gate_order : {"after", "before"} or None
-        Whether a gate multiplies the result or the tensor; None where the framework's norm has no gate.
+        Whether a gate multiplies the norm's result or its input; None if the framework's norm has no gate.
     gamma_offset : int
         Added to gamma before it multiplies.
     rounds_before_gamma : bool
@@ -97,8 +97,8 @@ class Convention(NamedTuple):
     omits_nan : bool
         Whether NaN is ignored.
     short : ShortRule or None
-        The quantities that are rounded to half precision, eps among them, for input in half precision; None
-        where none is.
+        The quantities, besides eps, that are rounded to half precision for input in half precision; None if
+        nothing is rounded so.
     one_pass : bool
         Whether the variance is E[x²] − E[x]², which loses all digits if the mean is large beside the deviation.
     sums_in_float64 : bool

@@ -114,7 +114,7 @@ def spell_statistic(name: str) -> str:
 
 
 class Promise(NamedTuple):
-    """A statistic of a normalized group, and its value by definition, apart from eps."""
+    """A statistic of a normalized group, and its value by definition if eps is 0."""
 
     statistic: str
     target: float
@@ -128,12 +128,12 @@ class Divisor(NamedTuple):
     measurement : Measurement
     statistics : tuple of str
         The names of a group's statistics, in the order in which they are shown.
-    root : str
-        The divisor without eps, as formulas write it.
     size : str
-        The noun for the quantity that makes the divisor 0 where it is 0, such as `variance`.
+        The noun for the quantity that is 0 if and only if the divisor is, such as `variance`.
     spread : str or None
-        The statistic that values are divided by, eps aside; None where the divisor is no statistic.
+        The statistic by which values are divided, apart from eps; None if the divisor is no statistic.
+    root : str
+        The divisor without eps, as formulas write it; "" if the sum or difference that defines `spread` is it.
     square : str
         The quantity under the root in formulas, such as `var`; empty for a divisor without a root.
     promises : tuple of Promise
@@ -153,9 +153,9 @@ class Divisor(NamedTuple):
 
     measurement: Measurement
     statistics: tuple[str, ...]
-    root: str
     size: str
     spread: str | None
+    root: str = ""
     square: str = ""
     promises: tuple[Promise, ...] = ()
     is_0_of_nothing: bool = False
@@ -175,12 +175,8 @@ class Divisor(NamedTuple):
         made = {name for name, row in ORDER_STATISTICS.items() if row.combination is not None}
         return tuple(name for name in self.statistics if name not in {self.square, "rstd", *made})
 
-    def break_promise(self, statistic: str | None) -> Divisor:
-        """Return the divisor without its promise for one statistic."""
-        return self._replace(promises=tuple(row for row in self.promises if row.statistic != statistic))
-
     def leave_out(self) -> Divisor:
-        """Return the divisor for a norm without its division: no `rstd`, no promises, results not bounded."""
+        """Return the divisor for a norm without division: with 1 as the divisor, no `rstd`, and no promises."""
         statistics = tuple(name for name in self.statistics if name != "rstd")  # one over the divisor
         return self._replace(divides=False, statistics=statistics, bounded=False, promises=())
 
@@ -230,7 +226,6 @@ WINDOW_POWER = Divisor(
 RANGE = Divisor(
     measurement=Measurement.EXTREMES,
     statistics=("min", "max", "range"),
-    root=f"({ORDER_STATISTICS['range'].combination})",
     size="range",
     spread="range",
     promises=(Promise("min", 0.0), Promise("max", 1.0)),
@@ -238,7 +233,6 @@ RANGE = Divisor(
 HALF_RANGE = Divisor(
     measurement=Measurement.EXTREMES,
     statistics=("min", "max", "middle", "half_range"),
-    root=f"({ORDER_STATISTICS['half_range'].combination})",
     size="half range",
     spread="half_range",
     promises=(Promise("min", -1.0), Promise("max", 1.0)),
@@ -246,7 +240,6 @@ HALF_RANGE = Divisor(
 QUARTILE_RANGE = Divisor(
     measurement=Measurement.QUANTILES,
     statistics=("median", "q1", "q3", "iqr"),
-    root=f"({ORDER_STATISTICS['iqr'].combination})",
     size="interquartile range",
     spread="iqr",
     promises=(Promise("median", 0.0), Promise("iqr", 1.0)),
@@ -255,7 +248,6 @@ QUARTILE_RANGE = Divisor(
 )
 QUANTILE_RANGE = QUARTILE_RANGE._replace(
     statistics=("median", "q_low", "q_high", "q_range"),
-    root=f"({ORDER_STATISTICS['q_range'].combination})",
     size="quantile range",
     spread="q_range",
     promises=(Promise("median", 0.0), Promise("q_range", 1.0)),

@@ -126,7 +126,7 @@ class Grid:
 
     @functools.cached_property
     def group_size(self) -> int:
-        """The number of values in a group; for a window, of one that no edge cuts short."""
+        """The number of values in a group; for windows, in a window that no edge cuts short."""
         if self.reach is not None:
             return self.reach.before + self.reach.after + 1
         return math.prod(self.view_shape[axis] for axis in self.view_axes)
@@ -291,7 +291,7 @@ class Grid:
         return (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
 
     def restrict(self, lengths: tuple[int, ...]) -> Grid:
-        """Return the grid of a part of the view, given its number of places along each axis of the view."""
+        """Return the grid of a part of the view, given the part's length along each axis of the view."""
         return Grid(lengths, Layout(len(lengths), None), self.view_axes, reach=self.reach)
 
     def fit_mask(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -322,14 +322,14 @@ class Grid:
         return replace(self, axes=tuple(sorted({*self.axes, *batch})))
 
     def spread_running(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Spread a running statistic, one value for each group of `running`, over the groups of this grid."""
+        """Return a running statistic, one value for each group of `running`, in the shape `stats_shape`."""
         whole = values.reshape(self.running.keepdims_shape)
         return np.broadcast_to(whole, self.keepdims_shape).reshape(self.stats_shape)
 
     def _number_cells(
         self, indices: Sequence[NDArray[np.intp]], view_axes: tuple[int, ...]
     ) -> NDArray[np.intp]:
-        """Return the number of each cell in C order over some axes of the view."""
+        """Return the number of each value in C order over some axes of the view, given its position."""
         positions = self.view_indices(indices)
         numbers: NDArray[np.intp] = np.zeros((), dtype=np.intp)
         for axis in view_axes:

@@ -38,9 +38,9 @@ class Layout(NamedTuple):
     letters : str or None
         One letter per axis in upper case, or None if the axes have numbers only.
     channel_last : bool
-        Whether the channel is the last axis where no letter names it; it is axis 1 otherwise.
+        Whether the channel of a tensor without names of axes is the last axis; otherwise it is axis 1.
     words : tuple of str or None
-        The names of the axes if they are words, as in an xarray `DataArray` (`letters` is None then); or None.
+        The names of the axes if they are words, as in an xarray `DataArray` (`letters` is None then), or None.
     """
 
     ndim: int
@@ -107,8 +107,8 @@ class Layout(NamedTuple):
         UsageError
             If an axis is unknown, out of range or named twice.
         """
-        split = _split if self.words is None else _split_words
-        axes = [self._resolve_token(token, option) for token in split(spec, option)]
+        tokens = _split(spec, option, words=self.words is not None)
+        axes = [self._resolve_token(token, option) for token in tokens]
         labels = self.letters or self.words
         for axis in axes:
             if axes.count(axis) > 1:
@@ -134,7 +134,7 @@ class Layout(NamedTuple):
 
 
 def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> Layout:
-    """Return the layout `text` of a tensor of rank `ndim`, or where it is None the default layout of that rank.
+    """Return the layout `text` of a tensor of rank `ndim`; for None, the default layout of the rank.
 
     Parameters
     ----------
@@ -166,8 +166,9 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
         defaults = CHANNEL_LAST_LAYOUTS if channel_last else DEFAULT_LAYOUTS
         return Layout(ndim, defaults.get(ndim), channel_last)
     is_words = "," in text
-    labels = tuple(_split_words(text.rstrip(", "), "layout")) if is_words else tuple(text.strip().upper())
-    if not all(re.fullmatch(r"[^\W\d][^,()\[\]]*" if is_words else "[A-Z]", str(label)) for label in labels):
+    split = _split(text.rstrip(", "), "layout", words=True) if is_words else text.strip().upper()
+    labels = tuple(map(str, split))
+    if not all(re.fullmatch(r"[^\W\d][^,()\[\]]*" if is_words else "[A-Z]", label) for label in labels):
         raise UsageError(
             f"layout {text!r} is not one letter per axis, such as NCHW, or words with commas between"
         )
@@ -177,15 +178,13 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
         )
     if len(set(labels)) != ndim:
         raise UsageError(f"layout {text!r} has a {'word' if is_words else 'letter'} twice")
-    return (
-        Layout(ndim, None, words=tuple(map(str, labels)))
-        if is_words
-        else Layout(ndim, "".join(map(str, labels)))
-    )
+    return Layout(ndim, None, words=labels) if is_words else Layout(ndim, "".join(labels))
 
 
 def name_layout(dimensions: Sequence[str]) -> str | None:
-    """Return names of axes as the text of a layout: letters if all are and one is C, else words; None for none.
+    """Return names of axes as the text of a layout, separated by commas; None without names.
+
+    Without commas if all names are single letters and one is C or c. A single word ends with a comma.
 
     Examples
     --------
@@ -199,7 +198,7 @@ def name_layout(dimensions: Sequence[str]) -> str | None:
 
 
 def find_layout(dimensions: Sequence[str] | None) -> str | None:
-    """Return the layout text for a file's names of axes; None without names, or if they are no valid layout."""
+    """Return the layout text for a file's names of axes; None without names, or if the names are no layout."""
     text = None if dimensions is None else name_layout(dimensions)
     try:
         make_layout(text, len(dimensions or ()))
@@ -208,20 +207,15 @@ def find_layout(dimensions: Sequence[str] | None) -> str | None:
     return text
 
 
-def _split_words(spec: AxisSpec, option: str) -> list[str | int]:
+def _split(spec: AxisSpec, option: str, *, words: bool) -> list[str | int]:
+    """Return the numbers and the letters in a caller's axes; with `words`, the words in place of letters."""
     if isinstance(spec, int):
         return [spec]
     if not isinstance(spec, str):
-        return [token for part in spec for token in _split_words(part, option)]
-    words = [word.strip() for word in spec.strip(" ()[]").split(",") if word.strip()]
-    return [int(word) if re.fullmatch(r"[+-]?\d{1,18}", word) else word for word in words]
-
-
-def _split(spec: AxisSpec, option: str) -> list[str | int]:
-    if isinstance(spec, int):
-        return [spec]
-    if not isinstance(spec, str):
-        return [token for part in spec for token in _split(part, option)]
+        return [token for part in spec for token in _split(part, option, words=words)]
+    if words:
+        parts = [word.strip() for word in spec.strip(" ()[]").split(",") if word.strip()]
+        return [int(part) if re.fullmatch(r"[+-]?\d{1,18}", part) else part for part in parts]
     tokens: list[str | int] = []
     for found in _TOKEN.finditer(spec):
         if found.lastgroup is None:

@@ -1,4 +1,4 @@
-"""A norm: one row of the table of norms, and what follows from that row. Data, no arithmetic."""
+"""A norm: one row of the table of norms, and the names and texts that follow from it. Data, no arithmetic."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ class Norm(NamedTuple):
     centre : Centre
     divisor : Divisor
     eps : float or None
-        The default of eps; None where the definition has no eps.
+        The default of eps; None if the definition has no eps.
     eps_mode : EpsMode or None
-        None exactly where `eps` is None.
+        The place of eps in the divisor; None if and only if `eps` is None.
     parameters : ParameterRule
         The shape of gamma (and beta).
     takes_beta : bool
-        False where the norm has a gain and no bias.
+        False if the norm has a gamma (gain) and no beta (bias).
     zero_rule : ZeroRule
         The result of a group whose divisor is 0: zeros, x − centre (as scikit-learn does), or NaN.
     tracks : bool
         Whether training keeps running statistics, with which evaluation normalizes.
     p : float or None
-        The exponent of the ℓp length that the definition fixes; None where the caller chooses p, and for norms
+        The exponent of the ℓp length that the definition fixes; None if the caller chooses p, and for norms
         that do not divide by an ℓp length.
     presets : tuple of (str, float)
         Names of special cases, such as `l1`, and the exponent p that each fixes.
     takes_groups : bool
-        Whether a caller may split the last reduced axis into groups. (Norms with the rule `CHANNEL_GROUPS` need
-        groups of channels in any case; see `needs_groups`.)
+        Whether a caller may split the last reduced axis into groups; False for norms that need groups of
+        channels anyway (see `needs_groups`).
     has_optional_steps : bool
         Whether a caller may leave out the centring, or the division, as scikit-learn's scalers do.
     rows : AxesRule or None
         For a norm of matrices, the axes that are rows by default (the others are columns); None for others.
     is_partial : bool
-        Whether a step is left out: True only in what `leave_out` returns, for no row of the table.
+        Whether centring or division is left out: True only for norms that `leave_out` returns.
     source : str
         The paper or specification that defines it.
     use : str
@@ -108,13 +108,13 @@ class Norm(NamedTuple):
 
     @property
     def all_statistics(self) -> tuple[str, ...]:
-        """The names in `statistics`, and for `robust` also those that replace them for other quantiles."""
+        """The names in `statistics`, and for `robust` also the statistics of other quantiles than quartiles."""
         others = QUANTILE_RANGE.statistics if self.divisor == QUARTILE_RANGE else ()
         return tuple(dict.fromkeys((*self.statistics, *others)))
 
     @property
     def vector_names(self) -> tuple[str, ...]:
-        """The further results of a norm of matrices: `("u", "v", "largest")`; `()` for others."""
+        """The names of further results of a norm of matrices, `("u", "v", "largest")`; `()` for others."""
         return () if self.rows is None else ("u", "v", "largest")
 
     @property
@@ -126,7 +126,10 @@ class Norm(NamedTuple):
 
     @property
     def gradient_names(self) -> tuple[str, ...]:
-        """The gradients of the backward pass: `("dx", "dgamma", "dbeta")` or fewer; `()` without a pass."""
+        """The gradients of the backward pass: `("dx", "dgamma", "dbeta")` or fewer; `()` if there is none.
+
+        There is none for norms by order of values, and for norms without a step.
+        """
         if self.is_by_order or self.is_partial:
             return ()
         return ("dx", *(f"d{name}" for name in self.parameter_names))
@@ -138,15 +141,15 @@ class Norm(NamedTuple):
 
     @property
     def drawn_names(self) -> tuple[str, ...]:
-        """The parameters that a new layer is drawn with: no beta for a norm that subtracts nothing."""
+        """The parameters for which random values are drawn: no beta for a norm that subtracts nothing."""
         return self.parameter_names if self.centre.statistic else self.parameter_names[:1]
 
     def leave_out(self, *, centring: bool, division: bool) -> Norm:
         """Return the norm without its centring, without its division, or without both."""
         row = self._replace(is_partial=centring or division)
         if centring:
-            whole = self.divisor.break_promise(self.centre.statistic)
-            row = row._replace(centre=Centre.NOTHING, divisor=whole)
+            promises = tuple(each for each in self.divisor.promises if each.statistic != self.centre.statistic)
+            row = row._replace(centre=Centre.NOTHING, divisor=self.divisor._replace(promises=promises))
         if division:
             row = row._replace(divisor=row.divisor.leave_out())
         return row
@@ -163,7 +166,7 @@ class Norm(NamedTuple):
 
     @property
     def is_by_order(self) -> bool:
-        """Whether the divisor is of extremes or quantiles, or of the largest absolute value (`maxabs`)."""
+        """Whether the divisor is made of extremes or quantiles, or is the largest absolute value (`maxabs`)."""
         return self.divisor.is_by_order or self.p == math.inf
 
     def format_zero(self, rule: ZeroRule) -> str:
@@ -182,27 +185,39 @@ class Norm(NamedTuple):
         divides_alpha : bool
             Whether a window's alpha is divided by the size of the window.
         """
-        numerator = "x" if self.centre is Centre.NOTHING else f"(x − {spell_statistic(self.centre.value)})"
-        if not self.divisor.divides:
-            return numerator.strip("()")
-        root = self.divisor.root.replace("ₚ", format_subscript(self.p))
+        return "".join(self.split_formula(eps_mode, divides_alpha=divides_alpha))
+
+    def split_formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> tuple[str, ...]:
+        """Return `formula` in eight pieces, some of them empty; in four for a norm without its division.
+
+        They are `(`, `x`, ` − `, the centre, `)`, the text up to the measured quantity of the divisor (such as
+        ` / √(`), that quantity (`var`), and the text behind it (` + eps)`).
+        """
+        centre, row = self.centre.statistic, self.divisor
+        numerator = ("x", "", "") if centre is None else ("x", " − ", spell_statistic(centre))
+        if not row.divides:
+            return "", *numerator
+        opening, closing = ("", "") if centre is None else ("(", ")")
+        root = row.root.replace("ₚ", format_subscript(self.p)) or f"({spell_statistic(row.spread or '')})"
+        before, behind = _AROUND[eps_mode or self.eps_mode]
+        quantity = row.square if before.startswith("√") else root
         if not divides_alpha:
-            root = root.replace("/size", "")
-        with_eps = _WITH_EPS[eps_mode or self.eps_mode]
-        return f"{numerator} / {with_eps.format(root=root, square=self.divisor.square)}"
+            quantity = quantity.replace("/size", "")
+        measured = quantity.removeprefix("√")
+        return opening, *numerator, closing, f" / {before}{quantity.removesuffix(measured)}", measured, behind
 
 
 QUARTILES = (25.0, 75.0)
 """The quantiles of the interquartile range, in per cent."""
 
-_WITH_EPS: Mapping[EpsMode | None, str] = {
-    None: "{root}",
-    EpsMode.INSIDE: "√({square} + eps)",
-    EpsMode.OUTSIDE: "({root} + eps)",
-    EpsMode.FLOOR: "max({root}, eps)",
-    EpsMode.SQUARE_FLOOR: "√max({square}, eps)",
+_AROUND: Mapping[EpsMode | None, tuple[str, str]] = {
+    None: ("", ""),
+    EpsMode.INSIDE: ("√(", " + eps)"),
+    EpsMode.OUTSIDE: ("(", " + eps)"),
+    EpsMode.FLOOR: ("max(", ", eps)"),
+    EpsMode.SQUARE_FLOOR: ("√max(", ", eps)"),
 }
-"""The place of eps → the divisor in a formula."""
+"""The place of eps → what stands around the square or, without a root sign there, the root in the divisor."""
 
 
 def format_subscript(p: float | None) -> str:

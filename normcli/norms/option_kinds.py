@@ -93,16 +93,16 @@ class Option(NamedTuple):
     help : str
         The description in help texts.
     is_of : callable or None
-        Returns whether a norm has the option; None if every norm has it. (A convention may bring `eps` to a
-        norm without eps of its own.)
+        Takes a norm and returns whether it has the option; None if every norm has it. (A convention may bring
+        `eps` to a norm without eps of its own.)
     choices : tuple of str
         The words that a `CHOICE` or a `DTYPE` takes.
     default : int, float, str, tuple or None
-        The value where neither caller nor convention nor norm chooses one; None without a default.
+        The value if neither caller nor convention nor norm chooses one; None without a default.
     metavar : str or None
-        The placeholder of the value in help texts; None where the kind determines it.
+        The placeholder of the value in help texts; None if the kind determines it.
     is_allowed : callable
-        Returns whether a value of the right kind is in range.
+        Takes a value of the right kind and returns whether it is in range.
     requirement : str
         The end of the message for a value out of range, after "is": "not a finite number".
     """
@@ -127,12 +127,14 @@ class Option(NamedTuple):
         return self.is_of is None or self.is_of(norm)
 
     def find_default(self, norm: Norm) -> Any:
-        """Return the value where neither caller nor convention chooses one; None without a default."""
+        """Return the norm's or the option's own default, for lack of another choice; None without a default."""
         own = getattr(norm, self.name, None) if self.is_of else None
         return self.default if own is None else own
 
     def convert(self, value: Any) -> Any:
         """Return a Python argument as a value of this option: a NumPy integer as an int, a list as a tuple.
+
+        None stays None, and a flag that is False becomes None.
 
         Raises
         ------
@@ -190,10 +192,6 @@ class Option(NamedTuple):
         is_infinite = self.kind is OptionKind.NUMBER and value in ("inf", "-inf")
         return self.convert(float(value) if is_infinite else value)
 
-    def _write(self, value: Any) -> str:
-        """Return a value as messages show it."""
-        return self.format(value) if isinstance(value, tuple) else str(value)
-
     def check(self, value: Any) -> None:
         """Raise `UsageError` unless a value of the right kind is one of the choices and in range."""
         if self.choices and value not in self.choices:
@@ -202,7 +200,8 @@ class Option(NamedTuple):
                 listed = f"neither {self.choices[0]!r} nor {self.choices[1]!r}"
             raise UsageError(f"{self.name} {value!r} is {listed}")
         if not self.is_allowed(value):
-            shown = "" if self.kind is OptionKind.VECTOR else f" {self._write(value)}"
+            written = self.format(value) if isinstance(value, tuple) else value
+            shown = "" if self.kind is OptionKind.VECTOR else f" {written}"
             raise UsageError(f"{self.name}{shown} is {self.requirement}")
         if self.kind is OptionKind.DTYPE:
             find_type(value)

@@ -77,9 +77,14 @@ class Plan:
     @property
     def formula(self) -> str:
         """The definition on one line, as this plan applies it."""
+        return "".join(self.formula_pieces)
+
+    @property
+    def formula_pieces(self) -> tuple[str, ...]:
+        """The pieces of `formula`, as `Norm.split_formula` returns them."""
         window = self.spec.window
         divides_alpha = window is None or window.divisor == window.size
-        return self.norm.formula(self.spec.eps_mode, divides_alpha=divides_alpha)
+        return self.norm.split_formula(self.spec.eps_mode, divides_alpha=divides_alpha)
 
     @property
     def follows_from_sums(self) -> bool:
@@ -91,7 +96,7 @@ class Plan:
 
     @property
     def groups_overlap(self) -> bool:
-        """Whether groups are windows: each value has one of its own, and neighbours' windows overlap."""
+        """Whether groups are windows: each value has its own window, which overlaps the neighbours'."""
         return self.spec.window is not None
 
     @property
@@ -135,9 +140,9 @@ class Plan:
         return np.dtype(np.float64)
 
     def restrict(self, lengths: tuple[int, ...]) -> Plan:
-        """Return the plan of a part of the view, given its number of places along each axis of the view.
+        """Return the plan of a part of the grid's view, given the part's length along each axis of the view.
 
-        gamma and beta are cut likewise.
+        The shapes of gamma and beta are cut to these lengths too.
         """
         held = tuple(min(n, length) for n, length in zip(self.parameters.view_shape, lengths, strict=True))
         parameters = ParameterShapes(self.parameters.rule, tuple(range(len(held))), held, held, held)
@@ -154,7 +159,7 @@ class Plan:
     def complete_parameters(
         self, given: Mapping[str, NDArray[np.generic] | None]
     ) -> Mapping[str, NDArray[np.generic] | None]:
-        """Return gamma and beta by name: as given, or with the option `range` as that defines them.
+        """Return gamma and beta by name: as given, or with the option `range`, as the range defines them.
 
         Raises
         ------
@@ -171,9 +176,9 @@ class Plan:
     def adopt_parameters(self, given: Mapping[str, NDArray[np.generic] | None]) -> Plan:
         """Return the plan with the shapes of a given gamma and beta in place of the norm's own shapes.
 
-        The plan is returned unchanged where the option `feature_axes` names their axes, where the given shapes
-        lie along the norm's own axes, or where none fits (which `fit_parameter` refuses). None and single
-        numbers do not count.
+        The plan is returned unchanged if the option `feature_axes` names the axes, if the given shapes lie
+        along the norm's own axes, or if none fits (`fit_parameter` raises an error for these). Parameters that
+        are None or a single number do not count.
 
         Parameters
         ----------
@@ -339,7 +344,7 @@ def make_plan(
 
 
 def _require_few_of_nothing(grid: Grid) -> None:
-    """Raise `DataError` if a shape without values has more than `_MOST_OF_NOTHING` groups."""
+    """Raise `DataError` if a shape without values has more than 2²⁰ groups."""
     if 0 in grid.shape and grid.group_count > _MOST_OF_NOTHING:
         raise DataError(
             f"the shape {grid.shape} has {grid.group_count:,} groups and no values; "

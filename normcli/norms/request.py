@@ -1,4 +1,4 @@
-"""The request of a caller: as one record, in one word (`gn:groups=4`), and every choice that it leaves open."""
+"""The request of a caller: as a record, as one word (`gn:groups=4`), and with every open choice resolved."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Choices:
     Parameters
     ----------
     request : Request
-        The request, whose options are checked here unless that takes a tensor's shape.
+        The request, whose options are checked here as far as this needs no tensor's shape.
 
     Raises
     ------
@@ -164,9 +164,9 @@ class Choices:
             raise UsageError("axes and keep say the same thing from two sides; give one of them")
 
     def pick(self, name: str) -> Any:
-        """Return the choice for a field of `Request`, `Convention` or `Norm`; None where nothing sets it.
+        """Return the choice for a field of `Request`, `Convention` or `Norm`; None if nothing sets the field.
 
-        The first of these that sets it counts: the preset's name (`l1`), the caller, the convention, the norm,
+        The first that sets it counts, of the preset (such as `l1`), the caller, the convention, the norm, and
         the option's default.
         """
         owners = (self.request, self.convention, self.norm)
@@ -175,7 +175,7 @@ class Choices:
         return next((choice for choice in choices if choice is not None), None)
 
     def pick_nan_rule(self, given: str | None) -> str:
-        """Return the effect of NaN when statistics are fitted: `given`, or where that is None the convention's.
+        """Return the effect of NaN when statistics are fitted: `given`, or if it is None, the convention's.
 
         Raises
         ------
@@ -218,8 +218,8 @@ class NormSpec(NamedTuple):
     own : mapping of str to value
         The options written behind the name, and their values.
     open_options : frozenset of str
-        The names of the options of the norm, those in `own` included, but for `dtype` and for what a preset
-        such as `l1` fixes.
+        The names of the norm's options, those in `own` included, without `dtype` and without options that a
+        preset such as `l1` fixes.
     evaluates : bool
         Whether the norm is to normalize with running statistics: `bn:eval`.
     """
@@ -233,13 +233,13 @@ class NormSpec(NamedTuple):
 
 
 def parse_norm_spec(text: str) -> NormSpec:
-    """Parse `NAME:KEY=VALUE:KEY=VALUE`, and `NAME:eval` for norms that keep running statistics.
+    """Return the norm and options of a word `NAME:KEY=VALUE:KEY=VALUE`, or `NAME:eval` for running statistics.
 
     Raises
     ------
     UsageError
         If the norm or an option is unknown, a part is no KEY=VALUE, a value is of the wrong kind, or an option
-        stands there twice.
+        occurs twice.
 
     Examples
     --------

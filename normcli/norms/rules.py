@@ -46,7 +46,7 @@ class Centre(enum.Enum):
 
     @property
     def statistic(self) -> str | None:
-        """The statistic that is subtracted; None where nothing is."""
+        """The name of the statistic that is subtracted; None if nothing is subtracted."""
         return None if self is Centre.NOTHING else self.value
 
 
@@ -79,7 +79,7 @@ class ZeroRule(enum.Enum):
 
 
 class FlatRule(enum.Enum):
-    """The groups that count as constant though their divisor is not 0; the value says which divisors do."""
+    """The groups that count as constant although their divisor is not 0; the value describes these divisors."""
 
     SMALL = "below 10 machine epsilons"
     SMALL_OF_ROUNDED = "of quartiles rounded to float64 below 10 of its machine epsilons"
@@ -115,7 +115,7 @@ class GroupOrder(enum.StrEnum):
 
 
 class ExtraNeighbour(enum.StrEnum):
-    """The side on which an even window holds one channel more; `neither`: it holds one channel less instead."""
+    """The side on which an even window has one channel more; with `neither`, it has one channel less."""
 
     AFTER = "after"
     BEFORE = "before"

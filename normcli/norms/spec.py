@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Window(NamedTuple):
     """The window of `lrn` around channel c: channels c − before … c + after, and the constants of the divisor.
 
-    The divisor is (k + alpha · Σx² / divisor)^exponent; `size` is the option, and `divisor` is either `size`
-    or 1, as the convention has it.
+    The divisor of a value is (k + alpha · Σx² / `divisor`)^exponent. `size` is the option of that name, and
+    the field `divisor` is either `size` or 1, as the convention says.
     """
 
     before: int
@@ -70,7 +70,7 @@ class NumericSpec(NamedTuple):
     flat_rule : FlatRule or None
         The groups that count as constant though their divisor is not 0.
     omits_nan : bool
-        Whether NaN is ignored, unless the caller says otherwise.
+        Whether statistics leave NaN out, unless the caller chooses.
     p : float or None
     quantiles : tuple of float or None
         The two quantiles whose difference is the divisor, in per cent.
@@ -112,6 +112,8 @@ class NumericSpec(NamedTuple):
 def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], group_size: int) -> NumericSpec:
     """Return the numeric options of a request, resolved for a tensor's dtype and a number of values per group.
 
+    `window` is the window of `lrn`, None for other norms; `rows` and `iteration` are left None.
+
     Raises
     ------
     UsageError
@@ -146,9 +148,10 @@ def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], grou
 
 
 def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> float | None:
-    """Return eps as a number: a machine epsilon and 1/√n where the convention says so; None without eps.
+    """Return eps as a number, also if the convention's is the machine epsilon or 1/√n; None without eps.
 
-    For input in half precision, eps is rounded to that dtype if the convention keeps it there.
+    For input in half precision, eps is rounded to its dtype if the convention does so. Raises `UsageError` if
+    the convention has no default eps and none is given.
     """
     match chosen.pick("eps"):
         case EpsRule.MACHINE:
@@ -178,7 +181,7 @@ def find_window(chosen: Choices) -> Window | None:
 
 
 def find_iteration(chosen: Choices, height: int, width: int) -> Iteration | None:
-    """Return the power iterations that a request asks for; None if it asks for none.
+    """Return the power iterations of a request; None if it has neither iterations nor u nor v.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _standardization = partial(Norm, centre=Centre.MEAN, divisor=DEVIATION, eps=1e-5, eps_mode=EpsMode.INSIDE)
-"""Make a row for (x − mean) / √(var + eps); eps is 1e-5, PyTorch's default, unless the row names another."""
+"""Make a row for (x − mean) / √(var + eps); eps is 1e-5, PyTorch's default, unless the row has another."""
 
 _scaling = partial(Norm, axes=AxesRule.FIRST)
 """Make a row for a scaler of columns: (x − centre) / divisor, without eps."""

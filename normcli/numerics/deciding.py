@@ -71,7 +71,10 @@ _FURTHEST = 600
 
 
 def is_double_decided(value: Pair, error: Any) -> Selected:
-    """Return where `value.hi` is the double nearest to the exact value; `error` bounds the relative error."""
+    """Return an array that is True where `value.hi` is the double nearest to the exact value.
+
+    It is True where `value.hi` is infinite. `error` is an upper bound of the relative error of `value`.
+    """
     hi, lo = value
     if np.max(error, initial=0.0) <= _SMALL_ERROR:
         decided = np.asarray(hi + lo * _NEARLY == hi)
@@ -114,8 +117,8 @@ def round_real(
     Parameters
     ----------
     evaluate : callable
-        Takes the bits that irrational parts are wanted to; returns a value and a bound of its error, which is 0
-        for an exact value.
+        Takes the number of bits to which irrational parts are to be calculated; returns a value and a bound of
+        its error, which is 0 for an exact value.
     rounding : callable
         Takes two integers, and returns their quotient, rounded; it has to be monotonic.
 
@@ -148,8 +151,8 @@ def round_reals(
     Parameters
     ----------
     evaluate : callable
-        Takes the places that are not decided yet, and the bits that irrational parts are wanted to; returns the
-        number at each place, or None for NaN.
+        Takes the places that are not decided yet, and the number of bits to which irrational parts are to be
+        calculated; returns the number at each place, or None for NaN.
     places : list
         The places, as any hashable objects.
     rounding : callable
@@ -179,12 +182,18 @@ def _shorten(up: int, down: int, bits: int) -> tuple[int, int]:
 
 
 def round_to(value: Fraction, precision: Precision) -> float:
-    """Return the float of a precision nearest to a value, ties to even, as a double; infinite beyond them."""
+    """Return the float of a precision nearest to a value, ties to even, as a double.
+
+    It is infinite if the value is beyond the largest such float.
+    """
     return round_quotient(*value.as_integer_ratio(), precision)
 
 
 def round_quotient(up: int, down: int, precision: Precision) -> float:
-    """Return the float of a dtype nearest to up / down, ties to even, as a double; infinite beyond them."""
+    """Return the float of a precision nearest to up / down, ties to even, as a double.
+
+    It is infinite if the quotient is beyond the largest such float.
+    """
     if not up or precision.bits == PRECISIONS["float64"].bits:
         return divide_once(up, down)
     value = make_fraction(up) / down

@@ -105,7 +105,7 @@ def two_square(a: Any) -> Pair:
 
 
 def multiply_by_count(a: Any, n: Any) -> Pair:
-    """Return a · n for a count, or one for each, and its rounding error: 0 for a power of two."""
+    """Return a · n and its rounding error, which is 0 for a power of two; n is one count, or one for each."""
     product = a * n
     if isinstance(n, int) and n & (n - 1) == 0:
         return Pair(product, np.zeros_like(product))
@@ -203,7 +203,7 @@ def is_faint(triple: Triple) -> Any:
 
 
 class Distilled(NamedTuple):
-    """A number as a sum of few doubles, and where they have no room for all of it."""
+    """Numbers as sums of few doubles, and an array that is True where these do not hold all of the number."""
 
     terms: tuple[Any, ...]
     left: Any
@@ -254,7 +254,7 @@ def find_largest(values: Pair) -> Pair:
 
 
 def lower_at(target: Pair, places: Any, values: Pair) -> None:
-    """Replace the pairs at some places by values that are less; a place may come several times."""
+    """Write each value to its place in `target` if it is less than the pair there; places may repeat."""
     before = target.hi.copy()
     np.minimum.at(target.hi, places, values.hi)
     if not target.lo.any() and not values.lo.any():
@@ -265,7 +265,7 @@ def lower_at(target: Pair, places: Any, values: Pair) -> None:
 
 
 def raise_at(target: Pair, places: Any, values: Pair) -> None:
-    """Replace the pairs at some places by values that are larger; a place may come several times."""
+    """Write each value to its place in `target` if it is above the pair there; places may repeat."""
     turned = target.map(np.negative)
     lower_at(turned, places, values.map(np.negative))
     for part, negative in zip(target, turned, strict=True):
@@ -273,7 +273,7 @@ def raise_at(target: Pair, places: Any, values: Pair) -> None:
 
 
 def divide_by_count(total: Pair, n: Any) -> Pair:
-    """Return total / n for a count, or one for each; a power of two divides without any rounding."""
+    """Return total / n, where n is one count, or one for each; a power of two divides without any rounding."""
     if isinstance(n, int) and n & (n - 1) == 0:
         return Pair(total.hi / n, total.lo / n)
     quotient = total.hi / n
@@ -282,7 +282,10 @@ def divide_by_count(total: Pair, n: Any) -> Pair:
 
 
 def divide_triple(number: Triple, n: Any) -> tuple[Triple, Any]:
-    """Return a triple divided by a count, or one for each, and where three doubles do not hold all of it."""
+    """Return a triple divided by n, one count or one for each, and a bool array.
+
+    It is True where three doubles do not hold all of the quotient.
+    """
     quotients, rest, endless = [], tuple(number), np.zeros(np.shape(number.hi), np.bool_)
     if np.all(np.frexp(n)[0] == 0.5):  # by powers of two, nothing is rounded
         return normalize(number.map(lambda part: part / n)), endless

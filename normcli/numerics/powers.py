@@ -28,7 +28,7 @@ from normcli.numerics.pairs import (
     two_square,
     two_sum,
 )
-from normcli.numerics.rational import NOTHING, sum_exactly
+from normcli.numerics.rational import sum_pieces
 from normcli.numerics.rounding import Scaled, find_magnitudes
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _tabulate_powers() -> Pair:
 
 
 def raise_to_power(a: Pair, p: float, unit: Any = 1.0, exponent: Any = 0) -> Scaled:
-    """Return (a · 2^exponent / unit)ᵖ.
+    """Return (a · 2^exponent / unit)ᵖ, as a pair times a power of two.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def _square(a: Pair) -> Pair:
 
 
 def raise_decimal(value: Fraction, p: float | Fraction) -> Decimal:
-    """Return valueᵖ of a positive fraction, as a decimal of the current precision."""
+    """Return valueᵖ of a positive fraction, as a decimal, to the precision of the current decimal context."""
     from decimal import Decimal
 
     base, exponent = (Decimal(a.numerator) / Decimal(a.denominator) for a in (value, Fraction(p)))
@@ -257,24 +257,24 @@ def count_digits(bits: int, p: float | Fraction) -> int:
 
 
 def use_digits(digits: int) -> AbstractContextManager[Any]:
-    """Open a block in which the precision of the decimal context is `digits`, and exponents have no limit."""
+    """Return a context manager: in it, decimals have `digits` digits, and exponents no limit."""
     import decimal  # on use, likewise
 
     return decimal.localcontext(decimal.Context(digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX))
 
 
 def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fraction:
-    """Return the length of the finite values of a group, which come piece by piece, to so many bits.
+    """Return the ℓp length of the finite values of a group, which come piece by piece, to `bits` bits.
 
-    It is exact for p = 1, and if at most one value is not 0. Otherwise the result is always another one for
-    other bits, by a last bit that marks it as inexact: one value may be so much larger than the others that no
-    few digits tell its size from the length.
+    It is exact for p = 1, and if at most one value is not 0. Any other length is marked as inexact by a last
+    bit, so that lengths to other bits differ, even if one value is so much larger than the others that the
+    length has the digits of that value.
     """
     from decimal import Decimal  # on use: few numbers come here
 
     sizes = map(find_magnitudes, pieces)
     if p == 1.0:
-        return sum(map(sum_exactly, sizes), NOTHING).sum_values()
+        return sum_pieces(sizes).total
     with use_digits(count_digits(bits, p)):
         total, count, unit = Decimal(0), 0, Fraction(1)  # of powers of sizes over the unit, about 1 at most
         for size in (Fraction(size) for piece in sizes for size in piece.tolist() if 0.0 < size < math.inf):
@@ -290,4 +290,4 @@ def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fractio
 
 
 _MARK = 8
-"""How many bits behind the wanted ones an inexact length is marked."""
+"""The number of bits behind the wanted ones at which an inexact length is marked."""

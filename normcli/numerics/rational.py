@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,13 @@ from normcli.dtypes import is_long_integer
 from normcli.norms.rules import EpsMode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from fractions import Fraction
 
     from numpy.typing import NDArray
 
-_MANTISSA, _HALF = 53, 26
+MANTISSA, _HALF = 53, 26
+"""Bits of a double, and of the lower half of its integer."""
 
 _TOGETHER = 256
 """Values whose halves' products are added at once: their sum is below 2⁶²."""
@@ -29,68 +32,49 @@ ROOT_BITS = 300
 
 @dataclass(frozen=True)
 class ExactSums:
-    """The sums of some values.
-
-    Parameters
-    ----------
-    count : int
-        How many values there are.
-    total, square : int
-        Their sum, times 2^−exponent, and the sum of their squares, times 2^(−2 · exponent).
-    exponent : int
-    """
+    """The number, the sum and the sum of the squares of some values."""
 
     count: int
-    total: int
-    square: int
-    exponent: int
+    total: Fraction
+    square: Fraction
 
-    def __add__(self, other: ExactSums) -> ExactSums:
+    def add(self, other: ExactSums) -> ExactSums:
         """Return the sums over the values of `self` and `other` together."""
-        exponent = min(self.exponent, other.exponent)
-        a, b = self.exponent - exponent, other.exponent - exponent
-        total = (self.total << a) + (other.total << b)
-        square = (self.square << 2 * a) + (other.square << 2 * b)
-        return ExactSums(self.count + other.count, total, square, exponent)
+        return ExactSums(self.count + other.count, self.total + other.total, self.square + other.square)
 
     def repeat(self, times: int) -> ExactSums:
         """Return the sums of the values if each value counts `times` times."""
-        return ExactSums(self.count * times, self.total * times, self.square * times, self.exponent)
-
-    def sum_values(self) -> Fraction:
-        """Return the sum."""
-        return scale(make_fraction(self.total), self.exponent)
+        return ExactSums(self.count * times, self.total * times, self.square * times)
 
     def mean(self) -> Fraction:
         """Return the mean."""
-        return self.sum_values() / self.count
-
-    def sum_squares(self) -> Fraction:
-        """Return the sum of squares."""
-        return scale(make_fraction(self.square), 2 * self.exponent)
+        return self.total / self.count
 
     def scatter(self) -> Fraction:
         """Return the sum of squared deviations from the mean."""
-        scatter = self.count * self.square - self.total * self.total
-        return scale(make_fraction(scatter) / self.count, 2 * self.exponent)
+        return self.square - self.total * self.mean()
 
 
-NOTHING = ExactSums(0, 0, 0, 0)
+def sum_pieces(pieces: Iterable[NDArray[Any]]) -> ExactSums:
+    """Return the sums of finite values that come piece by piece."""
+    nothing = make_fraction(0)
+    return functools.reduce(ExactSums.add, map(sum_exactly, pieces), ExactSums(0, nothing, nothing))
 
 
 def sum_exactly(values: NDArray[Any]) -> ExactSums:
-    """Return the sums of finite values of any shape and real dtype."""
+    """Return the sum and the sum of squares of finite values of any shape and real dtype, exactly."""
     if is_long_integer(values.dtype):
         whole = values.reshape(-1).tolist()
-        return ExactSums(len(whole), sum(whole), sum(value * value for value in whole), 0)
+        squares = sum(value * value for value in whole)
+        return ExactSums(len(whole), make_fraction(sum(whole)), make_fraction(squares))
     values = values.astype(np.float64)
     count, values = values.size, values[values != 0.0]
     if not values.size:
-        return ExactSums(count, 0, 0, 0)
+        return ExactSums(count, make_fraction(0), make_fraction(0))
     mantissa, exponents = np.frexp(values)
-    whole = np.ldexp(mantissa, _MANTISSA).astype(np.int64)
+    whole = np.ldexp(mantissa, MANTISSA).astype(np.int64)
     order = np.argsort(exponents, kind="stable")
-    whole, exponents = whole[order], exponents[order].astype(np.int64) - _MANTISSA
+    whole, exponents = whole[order], exponents[order].astype(np.int64) - MANTISSA
     begins = np.diff(exponents, prepend=exponents[0] - 1) != 0
     begins[::_TOGETHER] = True
     starts = np.flatnonzero(begins)  # np.union1d would import numpy.ma
@@ -102,7 +86,7 @@ def sum_exactly(values: NDArray[Any]) -> ExactSums:
         shift = exponent - base
         total += ((a << _HALF) + b) << shift
         square += ((aa << 2 * _HALF) + (ab << _HALF + 1) + bb) << 2 * shift
-    return ExactSums(count, total, square, base)
+    return ExactSums(count, scale(make_fraction(total), base), scale(make_fraction(square), 2 * base))
 
 
 def make_fraction(value: float) -> Fraction:
@@ -155,14 +139,14 @@ def add_eps(square: Fraction, eps: float | None, mode: EpsMode | None, bits: int
 
 
 def round_once(value: Fraction) -> float:
-    """Return the nearest double, ties to even; infinite beyond them."""
+    """Return the double nearest to a value, ties to even; infinite if it is beyond the range of doubles."""
     return divide_once(value.numerator, value.denominator)
 
 
-def divide_once(a: int, b: int, exponent: int = 0) -> float:
-    """Return the double nearest to a / b · 2^exponent, ties to even, for b > 0; infinite beyond them."""
+def divide_once(a: int, b: int) -> float:
+    """Return the double nearest to a / b, ties to even, for b > 0; infinite beyond their range."""
     try:
-        return (a << max(exponent, 0)) / (b << max(-exponent, 0))
+        return a / b
     except OverflowError:
         return math.inf if a > 0 else -math.inf
 

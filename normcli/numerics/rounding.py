@@ -73,7 +73,7 @@ def round_to_short(values: Floats, name: str) -> Floats:
 
 
 def round_scaled(number: Scaled) -> Floats:
-    """Return the nearest doubles, 0 or infinite beyond them; pairs are normalized."""
+    """Return the nearest doubles: 0 or infinite beyond their range. The pairs have to be normalized."""
     (hi, lo), exponent = number
     exponent = np.clip(exponent, -_MOST_SHIFT, _MOST_SHIFT)
     rounded = np.asarray(np.ldexp(hi, exponent))
@@ -106,7 +106,7 @@ def split_integers(x: NDArray[Any]) -> Pair:
 def widen_exactly(
     x: NDArray[Any], work: Workspace | None = None, name: str = "x"
 ) -> tuple[Floats, Floats | None]:
-    """Return the nearest doubles to values, and what those leave; None for nothing.
+    """Return the doubles nearest to values, and the rests, value − double; None if all rests are 0.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ class Workspace:
         self._latest: dict[str, NDArray[Any]] = {}
 
     def get(self, name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """Return an uninitialized array; the same name gives the same memory again.
+        """Return an uninitialized array; a later call with the name returns the same memory.
 
         Parameters
         ----------

@@ -4,8 +4,14 @@
 * `arithmetic`: the steps of a norm, the part of the formula of each, and their arithmetic as nested lists
 
 `page.html`, `page.css` and the scripts are put together here with the data of `content`, the picture of cubes,
-which the script colours, and the script's words in another language. The page fetches nothing: its content
-security policy allows its one style and its one script, by their hashes, and nothing else.
+which the script colours, and the script's words in another language. The scripts, in the order in which they
+are joined: `numbers.js` (numbers as texts), `arithmetic.js` (works out and writes the nested lists), `model.js`
+(what is known, and what the reader has moved), `matrices.js`, `story.js` (formula, steps and their words),
+`histogram.js`, `knobs.js` (sliders), `link.js` (the state in the address), `quiz.js`, `page.js` (what is shown
+when). `answer.css` is the style of answers and lists, which have no script.
+
+The page fetches nothing: its content security policy allows its one style and its one script, by their hashes,
+and nothing else.
 """
 
 from __future__ import annotations
@@ -55,7 +61,11 @@ _KNOBS = ("x", "gamma", "beta", "eps")
 
 
 def write(document: Document, stream: TextIO, view: View) -> None:
-    """Write one page, without network: results of norms that can be explored, a list, or an answer as it is."""
+    """Write one page, without network: results of norms that can be explored, a list, or an answer as it is.
+
+    A document with a method `page` is shown as results, which a script lets readers explore; one with a method
+    `listing` as a list whose entries open; any other as its sections. The first line is a help text.
+    """
     make_page = getattr(document, "page", None)
     if make_page is not None:
         stream.write(_put_together(make_page(), view))
@@ -75,7 +85,10 @@ def _put_together(page: Page, view: View) -> str:
     style = _read("page.css") + _colour_groups()
     plan = page.results[0].plan
     content = make_content(page, view)
-    text = Template(_TRANSLATED.sub(_translate, _read("page.html"))).substitute(
+    page_html = _TRANSLATED.sub(
+        lambda found: look_up(" ".join(found[1].split())) or found[1], _read("page.html")
+    )
+    text = Template(page_html).substitute(
         language=name_language(),
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'",
@@ -93,10 +106,6 @@ def _put_together(page: Page, view: View) -> str:
 
 _TRANSLATED = re.compile(r"\[\[(.*?)\]\]", re.DOTALL)
 """A message in the page's HTML that is translated: `[[message]]`."""
-
-
-def _translate(found: re.Match[str]) -> str:
-    return look_up(" ".join(found[1].split())) or found[1]
 
 
 def _format_knob(name: str) -> str:
@@ -203,8 +212,7 @@ def format_further(page: Page, view: View) -> str:
     if page.further is None:
         return ""
     parts = [] if page.picture is None else [_format_picture(page.picture)]
-    for section in translate_sections(page.further(view)):
-        parts += format_section(section)
+    parts += _format_sections(page.further(view))
     return f'<section id="further" aria-label="{translate("Step by step")}">{"".join(parts)}</section>'
 
 

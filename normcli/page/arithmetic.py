@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
-from normcli.norms.norm import format_subscript
 from normcli.teach.formulas.definitions import combine, make_power, make_root
 from normcli.teach.formulas.expression import Constant, Difference, Fold, Power, Sum, Symbol
 from normcli.teach.formulas.printer import Printer
@@ -68,9 +67,9 @@ def list_terms(plan: Plan) -> Expression | None:
 
 
 def build_statistics(plan: Plan) -> Iterator[tuple[str, Tree]]:
-    """Yield each statistic of a group of known values, in an order in which each follows from those before.
+    """Yield the name of each statistic of a group and its arithmetic, each made of the values and earlier ones.
 
-    The inverse of the divisor comes last: `define_group` makes it of the others.
+    The inverse of the divisor comes last: `define_group` makes the divisor of the others.
     """
     row, each = plan.norm.divisor, list_terms(plan)
     terms = None if each is None else describe_tree(Sum((), None, each))
@@ -151,26 +150,18 @@ def list_steps(plan: Plan) -> Iterator[PageStep]:
     >>> [step.name for step in list_steps(make_plan(Request("bn"), (2, 3), np.dtype("f8")))]
     ['group', 'mean', 'minus mean', 'variance', 'divide', 'gamma, beta']
     """
-    row, centre = plan.norm.divisor, plan.norm.centre.statistic
-    centring: set[str] = set()
+    row, centre, terms = plan.norm.divisor, plan.norm.centre.statistic, list_terms(plan)
     yield PageStep("group", "x", "x")
     if centre is not None:
-        centring = {centre}
         yield PageStep(centre, centre, centre, (centre,))
         yield PageStep(f"minus {centre}", f"x − {centre}", ["difference", "x", centre])
     if row.divides:
-        yield from _list_divisions(plan, centring)
+        made = tuple(name for name in row.statistics if name not in {centre, "rstd"})
+        head = row.spread or row.size if terms is None else Printer().write(terms)
+        yield PageStep(row.size, head, row.spread if terms is None else describe_tree(terms), made)
+        yield PageStep(_DIVIDE, "x̂", "x̂", ("rstd",))
     if plan.norm.parameter_names:
         yield PageStep(_AFFINE, "x̂", "x̂")
-
-
-def _list_divisions(plan: Plan, centring: set[str]) -> Iterator[PageStep]:
-    """Yield the steps of the divisor and the division; `centring` holds the statistic that was subtracted."""
-    row, terms = plan.norm.divisor, list_terms(plan)
-    made = tuple(name for name in row.statistics if name not in {*centring, "rstd"})
-    head = row.spread or row.size if terms is None else Printer().write(terms)
-    yield PageStep(row.size, head, row.spread if terms is None else describe_tree(terms), made)
-    yield PageStep(_DIVIDE, "x̂", "x̂", ("rstd",))
 
 
 def mark_formula(plan: Plan, given: Container[str]) -> list[tuple[str, list[str]]]:
@@ -191,28 +182,16 @@ def mark_formula(plan: Plan, given: Container[str]) -> list[tuple[str, list[str]
     >>> [text for text, _ in mark_formula(plan, {"gamma"})]
     ['gamma · ', 'x', ' / √(', 'ms', ' + eps)']
     """
-    numerator, _, divisor = plan.formula.partition(" / ")
     centre, size = plan.norm.centre.statistic, plan.norm.divisor.size
-    before, x, behind = numerator.partition("x")
     minus = [f"minus {centre}"]
-    pieces = [(before, minus), (x, ["group", *minus])]
-    if centre is not None:
-        middle = behind.removeprefix(" − ").removesuffix(")")
-        sign, middle, end = behind.partition(middle)
-        pieces += [(sign, minus), (middle, [centre, *minus]), (end, minus)]
-    if divisor:
-        before, measured, behind = divisor.partition(_find_measured(plan, divisor))
-        pieces += [(f" / {before}", [_DIVIDE]), (measured, [size, _DIVIDE]), (behind, [_DIVIDE])]
+    steps = (
+        *(minus, ["group", *minus], minus, [f"{centre}", *minus], minus),
+        *([_DIVIDE], [size, _DIVIDE], [_DIVIDE]),
+    )
+    pieces = list(zip(plan.formula_pieces, steps, strict=False))
     offset = plan.spec.gamma_offset
     if "gamma" in given:
         pieces.insert(0, (f"({offset} + gamma) · " if offset else "gamma · ", [_AFFINE]))
     if "beta" in given:
         pieces.append((" + beta", [_AFFINE]))
     return [(text, steps) for text, steps in pieces if text]
-
-
-def _find_measured(plan: Plan, divisor: str) -> str:
-    """Return the statistic in a divisor's text: all but eps and the signs around it."""
-    row = plan.norm.divisor
-    root = row.root.replace("ₚ", format_subscript(plan.norm.p))
-    return next((part for part in (row.square, root) if part and part in divisor), divisor)

@@ -258,7 +258,10 @@ def _is_beyond(root: float) -> bool:
 
 
 def _pick_parameters(given: Mapping[str, NDArray[Any]], plan: Plan, grid: Places) -> Mapping[str, Any]:
-    """Return the places of gamma and beta that are in use, with their values, and each cell's place."""
+    """Return the entries of gamma and beta that the shown cells use.
+
+    These are their indices, their values by name, and the number of each cell's entry among them.
+    """
     shape = plan.parameters.shape
     places = np.arange(math.prod(shape)).reshape(plan.parameters.view_shape)
     spread = np.broadcast_to(places, plan.grid.view_shape)[tuple(plan.grid.view_indices(grid))]
@@ -274,7 +277,10 @@ def _pick_parameters(given: Mapping[str, NDArray[Any]], plan: Plan, grid: Places
 
 
 def _tabulate(owner: NDArray[np.intp], grid: Places) -> list[list[int]]:
-    """Return a list for each axis, with a term for each position: the sum of a cell's terms is its owner."""
+    """Return, for each axis, a list of a number for each position: those of a cell add up to its owner.
+
+    `owner` has the number of each cell's group, or of its gamma, counted among those that are shown.
+    """
     owner = owner.reshape(tuple(along.size for along in grid))
     if not owner.size:
         return [[] for _ in grid]

@@ -151,7 +151,7 @@ class Cubes:
         return _enclose([*shapes, *self._draw_gaps(), *self._draw_labels()])
 
     def _find_faces(self, box: Sequence[range]) -> dict[Place, list[Bounds]]:
-        """Return cell → its visible faces, for cells on the top, front or right side of a box with any."""
+        """Return, for each cell on the top, front or right side of a box, its visible faces if it has any."""
         faces: dict[Place, list[Bounds]] = {}
         x, y, z = box
         for cell in itertools.product(x, y, z):
@@ -205,6 +205,7 @@ class Cubes:
         return lines
 
     def _draw_labels(self) -> list[Shape]:
+        """Return the labels of axes, and the numbers of positions along them."""
         right, depth, down = self.edges
         shapes: list[Shape] = []
 
@@ -275,7 +276,7 @@ def _make_edge(
 
 
 def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) -> tuple[int, int]:
-    """Return the lengths of the runs of folded positions at the begin and the end that are shown on all axes.
+    """Return how many folded positions are shown along all axes, from the begin and from the end.
 
     An axis whose entry in `bound` is None shows all positions.
     """

@@ -162,6 +162,10 @@ def _draw_panel(
 
 
 def _draw_groups(result: Result, options: Options, plans: Sequence[Plan]) -> tuple[list[Panel], str]:
+    """Return the blocks, legend and matrices of a result, and their description.
+
+    `plans` are those of all results in the picture, as in `_draw_panel`.
+    """
     plan, alone = result.plan, len(plans) == 1
     shown = choose_drawn(*plans)
     owners = choose_owners(result, options.digits, shown, options.reach)
@@ -185,9 +189,9 @@ def _draw_groups(result: Result, options: Options, plans: Sequence[Plan]) -> tup
 
 
 def _arrange(parts: list[Panel], *, alone: bool) -> list[Panel]:
-    """Return blocks, legend and matrices as one or more panels, side by side where there is room.
+    """Return blocks, legend and matrices as panels to be set below each other.
 
-    The parts are meant to stand below each other.
+    Where there is room, some are joined side by side into one panel.
     """
     if len(parts) == 3:
         blocks, legend, matrices = parts
@@ -206,6 +210,7 @@ def _draw_cubes(cubes: Cubes, result: Result, owners: Owners, options: Options) 
 
 
 def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: Options) -> tuple[Panel, str]:
+    """Return the matrices of a result with their caption, and a sentence on them."""
     places = [positions.shown for positions in shown]
     values = _pick(result, places, options)
     texts = None

@@ -45,7 +45,18 @@ _TALL = 16
 
 
 class LegendEntry(NamedTuple):
-    """A line of the legend: colour, name, formatted statistics, and attributes for programs."""
+    """A line of the legend.
+
+    Parameters
+    ----------
+    fill : Fill
+        The colour.
+    name : str
+    cells : tuple of str
+        The statistics as text.
+    data : tuple of (str, str)
+        Names and values of attributes, by which programs find the colour in an SVG: `data-group="3"`.
+    """
 
     fill: Fill
     name: str
@@ -54,7 +65,10 @@ class LegendEntry(NamedTuple):
 
 
 class Owners:
-    """The owners of a result's cells: its groups, by number, each with a colour and a line of the legend."""
+    """The owners of a result's cells: its groups, by number, each with a colour and a line of the legend.
+
+    `digits` is the number of significant digits of statistics in the legend; None for the default.
+    """
 
     def __init__(self, result: Result, digits: int | None) -> None:
         self._result, self._plan, self._digits = result, result.plan, digits
@@ -211,6 +225,7 @@ def draw_legend(owners: Owners, most: float) -> Panel:
 
 
 def _draw_column(entries: list[LegendEntry], statistics: tuple[str, ...]) -> Panel:
+    """Return one column of the legend: a heading with the names of statistics, and a line for each entry."""
     widths = [
         max(measure_text(text, _SIZE, mono=True) for text in (name, *(entry.cells[i] for entry in entries)))
         for i, name in enumerate(statistics)

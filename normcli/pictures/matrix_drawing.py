@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from normcli.documents.excerpt import Positions
+from normcli.documents.matrix_blocks import caption_matrices
 from normcli.documents.scene import (
     ASCENT,
     Panel,
@@ -105,11 +106,13 @@ class MatrixDrawing:
         if self._drawers:
             drawers = ", in it one for each ".join(self._names[:-1])
             return f"a drawer for each {drawers}; {self._names[-1]} to the right"
-        rows = f"rows {self._names[-2]}, columns {self._names[-1]}"
-        outer = " ".join(self._names[:-2])
-        return f"{rows}, a matrix for each {outer}" if outer else rows
+        return caption_matrices(self._names)
 
     def _nest(self, place: tuple[int, ...], *, heads: bool = True) -> Panel:
+        """Return the drawing of all cells at a place along the first axes: frames or drawers, or one matrix.
+
+        `heads` says whether positions stand above the columns.
+        """
         axis = len(place)
         left, within = len(self._names) - axis, 1 if self._drawers else 2
         if left <= within:
@@ -203,7 +206,16 @@ class MatrixDrawing:
 
 
 def _reach(positions: Positions, places: list[float], step: float, gap: float) -> float:
-    """Return the end of the last position, or of the gap behind it."""
+    """Return the end of the last position, or of the gap if it lies behind that.
+
+    Parameters
+    ----------
+    positions : Positions
+    places : list of float
+        The offset of each position.
+    step, gap : float
+        The length of a position, and of the gap.
+    """
     return places[-1] + step + (gap if positions.gap == positions.size else 0)
 
 

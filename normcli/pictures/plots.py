@@ -83,7 +83,19 @@ def draw_histograms(result: Result, entries: dict[int, LegendEntry], options: Op
 
 
 def _draw_one(counts: BinCounts, bars: list[float], width: float, entry: LegendEntry, title: str) -> Panel:
-    """Return a histogram; `bars` are the heights of its bars, from 0 to 1 for the highest of all histograms."""
+    """Return one histogram.
+
+    Parameters
+    ----------
+    counts : BinCounts
+    bars : list of float
+        The heights of its bars, from 0 to 1 for the highest of all histograms.
+    width : float
+    entry : LegendEntry
+        The name and the colour of the group.
+    title : str
+        `input` or `normalized`; the group's name stands above the former.
+    """
     top, bins = 18.0, len(counts.counts)
     step = width / bins
     shapes: list[Shape] = []

@@ -61,11 +61,6 @@ def write(scene: Scene, stream: BinaryIO) -> None:
         stream.write(f"{piece}\n".encode())
 
 
-def format_light(scene: Scene) -> str:
-    """Return a scene as the text of an SVG for light backgrounds, without a theme for dark ones."""
-    return "\n".join(_format_scene(scene, themed=False))
-
-
 def format_shapes(shapes: Sequence[Shape]) -> Iterator[str]:
     """Yield shapes as elements of an SVG; their colours come from its style, by class."""
     for shape in shapes:
@@ -73,6 +68,7 @@ def format_shapes(shapes: Sequence[Shape]) -> Iterator[str]:
 
 
 def _format_scene(scene: Scene, *, themed: bool) -> Iterator[str]:
+    """Yield the lines of an SVG; if `themed`, with colours for dark backgrounds too."""
     width, height = _format_number(scene.width), _format_number(scene.height)
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="normcli" width="{width}" height="{height}" '
@@ -126,6 +122,7 @@ def _format_hatch(number: int) -> str:
 
 
 def _format_shape(shape: Shape) -> Iterator[str]:
+    """Yield the lines of a shape; a cell, with all in it, is one line."""
     match shape:
         case ShapeGroup(children, x, y, role, data):
             moved = f' transform="translate({_format_number(x)} {_format_number(y)})"' if x or y else ""
@@ -221,7 +218,7 @@ def write_png(scene: Scene, stream: BinaryIO) -> None:
 
     import resvg_py
 
-    svg = format_light(scene)
+    svg = "\n".join(_format_scene(scene, themed=False))
     others = find_chinese_fonts() if holds_chinese(svg) else None
     if others is not None:
         svg = _choose_family(svg, others.family)

@@ -69,10 +69,12 @@ class Rounder:
     def round(self, y: Floats, factors: Floats, codes: NDArray[Any], work: Workspace) -> Selected | None:
         """Write the codes of a block, and return for each value whether it lies halfway between two codes.
 
+        The losses of the block are added to `losses`, also if values lie halfway.
+
         Parameters
         ----------
         y : ndarray of float64
-            The values.
+            The values, finite; their number is a multiple of `row`.
         factors : ndarray of float64
             The scales, which broadcast against the values. With a scale of 0, all codes are 0.
         codes : ndarray of int8 or uint8, of the shape of y
@@ -102,9 +104,10 @@ class Rounder:
     def _round_compiled(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None] | None:
-        """Round by the compiled kernel, and return (error, saturated, flushed, None).
+        """Round by the compiled kernel, and return (error, saturated, flushed, None), as `_round` does.
 
-        None without a kernel, if values with one scale are no neighbours, or if some lie halfway between codes.
+        None without a kernel, if values with one scale are no neighbours, or if some lie halfway between codes:
+        then `codes` and `sums` have to be written by `_round`.
         """
         kernel = find_kernel()
         are_neighbours = factors.size == 1 or factors.shape == (*y.shape[:-1], 1)
@@ -119,7 +122,8 @@ class Rounder:
     ) -> tuple[float, int, int, Selected | None]:
         """Round by NumPy, and return (error, saturated, flushed, is_midpoint), the last None for no midpoints.
 
-        `error` is the largest loss; `saturated` and `flushed` are numbers of values.
+        `error` is the largest |code · scale − y|; `saturated` and `flushed` are numbers of values. Codes are
+        written to `codes`, and sums of squares to `sums`: of code · scale − y, and of y, for each row.
         """
         found = round_quotients(y, np.where(factors == 0.0, np.inf, factors), self._grid, work)
         codes[...] = encode(found.values, self._grid, work)
@@ -136,7 +140,7 @@ class Rounder:
 
     @property
     def losses(self) -> Losses:
-        """The losses of all blocks that were rounded so far."""
+        """The losses of all blocks that were rounded so far, which are one at least."""
         total, lost = math.fsum(self._signal), math.fsum(self._noise)
         ratio = 10.0 * math.log10(total / lost) if lost and total else math.inf
         return Losses(self._error, self._saturated / self._size, self._flushed / self._size, ratio)

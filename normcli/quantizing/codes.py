@@ -66,8 +66,8 @@ def round_quotients(
     np.abs(gap, out=gap)
     gap += gap
     is_midpoint = gap == units
-    if is_midpoint.any():  # by a quotient that was rounded, perhaps
-        with np.errstate(invalid="ignore"):  # of a divisor that is infinite, which no midpoint has
+    if is_midpoint.any():  # perhaps only as the quotient was rounded
+        with np.errstate(invalid="ignore"):  # inf · 0, for an infinite divisor, is no midpoint
             rest = np.where(is_midpoint, sizes - quotients * divisor, 0.0)
         moved = np.nextafter(quotients, np.copysign(np.inf, rest))
         nearest = np.where(rest == 0.0, nearest, (moved + units * _SHIFT) - units * _SHIFT)
@@ -82,7 +82,10 @@ _SHIFT = 2.0**52
 
 
 def find_units(sizes: Floats, grid: NumberGrid, work: Workspace | None = None) -> Floats:
-    """Return the distance between neighbouring numbers of a grid at each of some sizes ≥ 0."""
+    """Return the distance between neighbouring numbers of a grid at each of some sizes ≥ 0.
+
+    The result lies in the memory of `work` if it is given, and is valid until that is used again.
+    """
     units: Floats = (work or Workspace()).get("units", sizes.shape)
     if grid.is_integer:
         units[...] = 1.0
@@ -100,6 +103,9 @@ _EXPONENT = 0x7FF << 52
 def encode(values: Floats, grid: NumberGrid, work: Workspace | None = None) -> NDArray[Any]:
     """Return the codes of numbers of a grid: int8 for integers, otherwise sign, exponent and digits as uint8.
 
+    The values must be numbers of the grid, as `round_quotients` returns them, and none may be NaN: other values
+    are not rounded. `work` lends memory for the calculation only.
+
     Examples
     --------
     >>> from normcli.quantizing.formats import E4M3
@@ -109,7 +115,7 @@ def encode(values: Floats, grid: NumberGrid, work: Workspace | None = None) -> N
     if grid.is_integer:
         return values.astype(np.int8)
     as_double: Floats = np.abs(values, out=(work or Workspace()).get("units", values.shape))
-    as_double *= 2.0 ** (_LEAST_OF_DOUBLES - grid.least)  # whose subnormals are then the grid's
+    as_double *= 2.0 ** (_LEAST_OF_DOUBLES - grid.least)  # its subnormals are then those of the grid
     steps = as_double.view(np.int64)
     steps >>= _DIGITS_OF_DOUBLES - grid.digits
     codes = steps.astype(np.uint8)

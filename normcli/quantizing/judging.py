@@ -187,7 +187,10 @@ def judge_quantized(
 
 
 def _count_scales_beyond(found: Quantized, theirs: Floats, allowed: Floats) -> int:
-    """Return the number of scales that no values within the allowed distances of the exact ones explain."""
+    """Return the number of groups whose scale no values within the allowed distances of the exact ones have.
+
+    `theirs` is the given scale of each value, times the tensor scale.
+    """
     asked, y = found.asked, found.exact.normalized
     view, whole = find_view(y.shape, asked.per, found.exact.plan.grid.layout.channel), float(found.tensor_scale)
     sizes = np.abs(y)
@@ -200,7 +203,10 @@ def _count_scales_beyond(found: Quantized, theirs: Floats, allowed: Floats) -> i
 
 
 def _count_codes_beyond(found: Quantized, theirs: Floats, scales: Floats, allowed: Floats) -> int:
-    """Return the number of codes that, with these scales, no values within the allowed distances explain."""
+    """Return the number of codes that no values within the allowed distances of the exact ones have.
+
+    `theirs` are the numbers of the given codes, `scales` the scale of each value.
+    """
     y, divisors = found.exact.normalized, np.where(scales == 0.0, np.inf, scales)
     low, high = (
         round_quotients(ends, divisors, found.asked.row.grid).values for ends in (y - allowed, y + allowed)
@@ -209,7 +215,13 @@ def _count_codes_beyond(found: Quantized, theirs: Floats, scales: Floats, allowe
 
 
 def _read_codes(codes: NDArray[Any], found: Quantized) -> Floats:
-    """Return the numbers of given codes in float64; raise `DataError` if they are none or of another shape."""
+    """Return the numbers of given codes in float64.
+
+    Raises
+    ------
+    DataError
+        If they have another shape than the tensor, or are numbers that the format does not have.
+    """
     shape, grid = found.values.shape, found.asked.row.grid
     if codes.dtype == np.uint8 and not grid.is_integer:
         if grid.sign_place < 4 and shape and codes.shape == (*shape[:-1], shape[-1] // 2):
@@ -225,9 +237,9 @@ def _read_codes(codes: NDArray[Any], found: Quantized) -> Floats:
 
 
 def _require_codes(numbers: Floats, dtype: np.dtype[Any], row: QuantizedFormat) -> None:
-    """Raise `DataError` unless all numbers are of a format.
+    """Raise `DataError` unless all numbers are of a format; `dtype` is the dtype in which they were given.
 
-    Taken besides those that exact codes have are −128 of int8, and NaN and infinities of 8-bit floats.
+    −128 of int8, and NaN and infinities of 8-bit floats, are taken, too, though exact codes have none.
     """
     grid, is_finite = row.grid, np.isfinite(numbers)
     right = round_quotients(np.where(is_finite, numbers, 0.0), 1.0, grid).values == numbers
@@ -245,6 +257,10 @@ def _require_codes(numbers: Floats, dtype: np.dtype[Any], row: QuantizedFormat) 
 
 @np.errstate(all="ignore")
 def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: bool) -> QuantizedPart:
+    """Return the comparison of given scales with the exact ones, with the rule that made them if `names_rules`.
+
+    `theirs` is the given scale of each value, times the tensor scale; `count` the number of scales given.
+    """
     right = spread_scales(found.factors, theirs.shape)
     differ = theirs != right
     if not differ.any():
@@ -290,9 +306,10 @@ def _is_near(theirs: Floats, made: Any) -> bool:
 def _read_ratio(
     found: Quantized, part: QuantizedPart, theirs: Floats, right: Floats, nearest: QuantizedPart | None
 ) -> QuantizedPart:
-    """Return the comparison with a fault if all scales have one ratio to the exact ones, or to their inverses.
+    """Return `part` with a fault if all scales have one ratio to the exact ones, or are their inverses.
 
-    Otherwise it is `nearest`, the comparison with the nearest rule, or `part` if that is None.
+    Otherwise return `nearest`, the comparison with the nearest rule, or `part` if that is None. `theirs` and
+    `right` are the given and the exact scale of each value.
     """
     if _is_near(theirs, right):
         assert part.worst is not None
@@ -313,6 +330,10 @@ def _read_ratio(
 
 
 def _judge_codes(found: Quantized, theirs: Floats, scales: Floats, names_rules: bool) -> QuantizedPart:
+    """Return the comparison of given codes with those that follow from the exact values and from given scales.
+
+    `theirs` are the numbers of the given codes, `scales` the scale of each value.
+    """
     grid, y = found.asked.row.grid, found.exact.normalized
     divisors = np.where(scales == 0.0, np.inf, scales)
     is_exact = np.array_equal(scales, spread_scales(found.factors, y.shape))

@@ -144,20 +144,24 @@ def _list_eps(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
 
 
 def _divide(largest: Floats, divisor: float, eps: float = 0.0, least: float = 0.0) -> Floats:
-    if eps:  # in float32, sum by sum
+    """Return max(largest + eps, least) / divisor, the sum and the quotient each rounded to float32."""
+    if eps:  # the sum is rounded to float32, as in kernels
         largest = _round_to_float32(largest.astype(np.float32) + np.float32(eps))
     return _round_to_float32(np.maximum(largest, least) / divisor)
 
 
 def _multiply(largest: Floats, divisor: float) -> Floats:
+    """Return largest · (1 / divisor), with each of the three numbers rounded to float32."""
     return _round_to_float32(largest.astype(np.float32) * np.float32(1.0 / divisor))
 
 
 def _invert(largest: Floats, divisor: float) -> Floats:
+    """Return divisor / largest rounded to float32; 0 for a largest magnitude of 0."""
     return _round_to_float32(divisor / np.where(largest == 0.0, np.inf, largest))
 
 
 def _raise_to_power(largest: Floats, divisor: float) -> Floats:
+    """Return the least power of two that is at least largest / divisor."""
     part, exponents = np.frexp(largest / divisor)
     found: Floats = np.ldexp(1.0, exponents - (part == 0.5))
     return found
@@ -189,11 +193,15 @@ def list_code_rules(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[t
 
 
 def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:
+    """Return values / divisors rounded to the numbers of a grid."""
     return round_quotients(values.astype(np.float64), divisors, grid).values
 
 
 def _step(y: Floats, divisors: Floats, grid: NumberGrid, share: float) -> Floats:
-    """Return quotients cut off toward 0 to a grid, after `share` of a step was added to the magnitudes."""
+    """Return quotients cut off toward 0 to a grid, after `share` of a step was added to their magnitudes.
+
+    With a share of 0.5, they are rounded to nearest, halves away from 0.
+    """
     quotients = np.abs(y) / divisors
     units = find_units(quotients, grid)
     sizes: Floats = np.minimum(np.floor(quotients / units + share) * units, grid.largest)

@@ -170,7 +170,7 @@ def quantize_plan(
     if plan.groups_overlap:
         raise UsageError(f"quantize takes no windows: {plan.norm.name} is of windows")
     scales = inputs.gamma is not None or inputs.gate is not None
-    is_short = plan.spec.rounds_before_gamma and scales  # y is defined in a dtype of its own
+    is_short = plan.spec.rounds_before_gamma and scales  # the convention defines y in its own dtype
     own = plan.change_spec(dtype=None) if is_short else plan
     found = _quantize_tiles(own, values, inputs, asked, effort)
     if found is not None:
@@ -195,7 +195,7 @@ def quantize_plan(
 def _compare(
     plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort, y: Floats, places: Selected
 ) -> Floats:
-    """Return the signs of what the exact results have beyond y, at some places: a gate subtracts y exactly."""
+    """Return the signs of exact result − y at the chosen places, for which y is subtracted before rounding."""
     gate = inputs.gate or Gated(np.ones((1,) * y.ndim), Activation.NONE)
     moved = inputs._replace(gate=gate._replace(less=np.where(places, y, 0.0)), clip=None)
     signs: Floats = np.sign(calculate(plan, values, moved, effort=effort).normalized[places])
@@ -210,7 +210,7 @@ def _quantize(
 ) -> Quantized:
     """Return y as scales and codes.
 
-    `ask` returns y with values at some places, which equal a boundary, moved to the side of the exact values.
+    `ask(y, places)` returns y with values at places on a boundary moved to the side of the exact values.
     """
     row, channel = asked.row, exact.plan.grid.layout.channel
     view = find_view(
@@ -246,7 +246,8 @@ def _quantize_tiles(
     """Return a large result as scales and codes, calculated tile by tile, so that it is never in memory whole.
 
     Scales of the whole tensor and of channels are found first, in a pass of their own. None if the tensor is
-    small, a tile holds no whole rows, a value lies on a boundary, or an error is raised, which comes up again.
+    small, a tile holds no whole rows, a value lies on a boundary, or a `NormError` is raised: the caller then
+    calculates the tensor whole, which raises it again.
     """
     row, shape = asked.row, plan.grid.shape
     if values.size <= TILE:
@@ -272,7 +273,7 @@ def _quantize_tiles(
         shared = view[3] if sharing is None else sharing.length
         sink = QuantizingSink(geometry, dtype, row, asked.rounding, tensor_scale, shape[-1], shared, known)
         statistics = run_into(plan, values, sink, inputs, effort)
-    except (UndecidedError, NormError):  # an error is told of the whole tensor
+    except (UndecidedError, NormError):  # the error is raised for the whole tensor
         return None
     counts = statistics.pop(COUNT, None)
     exact = Result(plan, values, statistics, inputs, effort, counts, is_finite=True)

@@ -83,6 +83,7 @@ def _divide(largest: Floats, divisor: float) -> Scales:
 
 
 def _find_powers(largest: Floats, row: QuantizedFormat, rounding: ScaleRounding) -> Scales:
+    """Return the power of two for each group's largest magnitude; raise `DataError` beyond E8M0's largest."""
     part, exponents = np.frexp(largest)
     part, exponents = part * 2.0, exponents - 1 - int(np.frexp(row.grid.largest)[1] - 1)
     top: Any = np.frexp(row.grid.largest)[0] * 2.0

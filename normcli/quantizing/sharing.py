@@ -73,7 +73,10 @@ class RowSharing(NamedTuple):
 
     @classmethod
     def of(cls, shape: tuple[int, ...], per: str, channel: int | None) -> RowSharing | None:
-        """Return the groups of a tensor; None where values that share a scale are neighbours in a row."""
+        """Return the groups of a tensor, as `find_view` takes them.
+
+        None if the values that share a scale are neighbours in a row, and for `channel` without a channel axis.
+        """
         if per == "tensor":
             return cls(shape[-1], 1, 1)
         if per != "channel" or channel is None:
@@ -82,7 +85,20 @@ class RowSharing(NamedTuple):
         return cls(shape[-1], shape[channel], stride)
 
     def spread(self, outer: list[int], last: int) -> NDArray[Any] | None:
-        """Return the group of each row, in runs of these lengths, the last of whole rows; None of columns."""
+        """Return the number of each row's group; None if each column is a group.
+
+        Parameters
+        ----------
+        outer : list of int
+            The lengths of the tiling's axes but the last.
+        last : int
+            The length of its last axis, in values: a multiple of `length`.
+
+        Returns
+        -------
+        ndarray of int or None
+            The shape is (*outer, last // length).
+        """
         if not self.stride:
             return None
         rows = (*outer, last // self.length)

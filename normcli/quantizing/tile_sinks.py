@@ -1,4 +1,4 @@
-"""Takers of a norm's tiles, which keep only what scales and codes are made of."""
+"""Sinks, to which the engine writes a norm's tiles: they keep only largest magnitudes, or scales and codes."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def _find_largest(y: Floats) -> Floats:
 
 
 class UndecidedError(Exception):
-    """A scale or a code of a tile does not follow from the tile's float64 values alone."""
+    """The error for a tile whose scales or codes do not follow from its float64 values alone."""
 
 
 class _RowSink:
-    """Takes a norm's tiles, of which each holds whole rows of the tensor.
+    """A sink for a norm's tiles, of which each holds whole rows of the tensor.
 
     Parameters
     ----------
@@ -61,20 +61,29 @@ class _RowSink:
         return work.get("quantized", find_lengths(tile), self.dtype)
 
     def _take(self, tile: Slices, values: NDArray[Any], length: int) -> Floats:
-        """Return the values of a tile in rows of some length; raise `UndecidedError` for parts of rows."""
+        """Return the values of a tile as float64, cut into rows of `length` along a new last axis.
+
+        Raises
+        ------
+        UndecidedError
+            If the tile holds parts of the tensor's rows.
+        """
         if values.shape[-1] != self._last:
             raise UndecidedError
         return np.ascontiguousarray(values, np.float64).reshape(*values.shape[:-1], -1, length)
 
 
 class LargestSink(_RowSink):
-    """Takes a norm's tiles, and keeps only the largest magnitude of each group, NaN for a group with a NaN.
+    """A sink that keeps the largest magnitude of each group in `largest`, NaN for a group with a NaN.
 
     Parameters
     ----------
-    geometry, dtype
-        As of `_RowSink`.
+    geometry : Geometry
+        The tiling of the norm, whose last run of axes holds whole rows.
+    dtype : dtype
+        The dtype of the norm's result.
     sharing : RowSharing
+        The groups.
     """
 
     def __init__(self, geometry: Geometry, dtype: np.dtype[Any], sharing: RowSharing) -> None:
@@ -83,7 +92,13 @@ class LargestSink(_RowSink):
         self.largest: Floats = np.zeros(sharing.groups)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Compare the largest magnitudes so far with the values of a tile."""
+        """Raise `largest` to the largest magnitudes of a tile's values, in the groups that they belong to.
+
+        Raises
+        ------
+        UndecidedError
+            If the tile holds parts of the tensor's rows.
+        """
         y = self._take(tile, values, self._length)
         if self._numbers is None:
             largest = find_largest(y.reshape(1, -1, self._length, 1)).reshape(-1)
@@ -96,12 +111,14 @@ class LargestSink(_RowSink):
 
 
 class QuantizingSink(_RowSink):
-    """Takes a norm's tiles, and keeps only their scales and codes.
+    """A sink that keeps the scales and codes of tiles in `scales` and `codes`, and their losses in `rounder`.
 
     Parameters
     ----------
-    geometry, dtype
-        As of `_RowSink`.
+    geometry : Geometry
+        The tiling of the norm, whose last run of axes holds whole rows.
+    dtype : dtype
+        The dtype of the norm's result.
     row : QuantizedFormat
     rounding : str or None
         The name of a `ScaleRounding`; None: the format's own.
@@ -154,7 +171,13 @@ class QuantizingSink(_RowSink):
                 raise UndecidedError
 
     def _find_factors(self, y: Floats, tile: Slices) -> Floats:
-        """Return what the codes of a tile are multiplied by, and keep its scales."""
+        """Return the numbers by which a tile's codes are multiplied; keep its scales, unless they are known.
+
+        Raises
+        ------
+        UndecidedError
+            If a value is not finite, or a largest magnitude lies on a boundary between two scales.
+        """
         if self._is_known:
             return self.scales[tile[:-1]]
         largest = _find_largest(y)

@@ -5,7 +5,7 @@
 * `given_inputs`: gamma, beta, running statistics and masks, fitted to a plan
 * `surroundings`: bounds and a gate before and behind a norm
 * `arrays`: arrays and tables of other libraries, taken and given back
-* `foreign_arrays`: an array of another library as NumPy's, without importing that library
+* `array_reading`: an array of another library as NumPy's, without importing that library
 * `calculate`: a plan carried out
 * `result`: `Result`: statistics, normalized values and warnings, calculated when asked for
 * `normalized_part`: normalized values of a part of a tensor

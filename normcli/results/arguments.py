@@ -45,9 +45,21 @@ AROUND = ("clip", *GATE, "clip_output")
 
 
 class Arguments(NamedTuple):
-    """The arguments of a call, read: plan, tensor, inputs, effort, the way back, and the addends of a residual.
+    """The arguments of a call, read.
 
-    `give` converts an array of the tensor's shape to the type of x, `give_other` one of another shape.
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+        The tensor as it enters the norm.
+    inputs : Inputs
+    effort : Effort
+    give : callable
+        Converts an array of the tensor's shape to the type of x.
+    addends : Addends or None
+        x and the residual, whose sum enters the norm; None without a residual.
+    give_other : callable
+        Converts an array of another shape to the type of x.
     """
 
     plan: Plan
@@ -106,7 +118,7 @@ def read_given(options: Mapping[str, Any]) -> dict[str, Any]:
     UsageError
         If an option is given by both of its names.
     """
-    found = {name: value for name, value in options.items() if value is not None}  # few of them all
+    found = {name: value for name, value in options.items() if value is not None}  # most options are None
     for alias, name in _ALIASES.items():
         if alias in found:
             if name in found:
@@ -116,18 +128,18 @@ def read_given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_effort(threads: Any, statistics: Any) -> Effort:
-    """Return threads, and whether statistics are kept, of two arguments; None for one that is not given."""
+    """Return the effort for the arguments `threads` and `statistics`; the default one for None of both."""
+    if threads is None and statistics is None:
+        return DEFAULT_EFFORT
     count = _convert("threads", threads, operator.index, "is not an integer")
     keeps = _convert("statistics", statistics, read_flag, "is not yes or no") is not False
-    if count is None and keeps:
-        return DEFAULT_EFFORT
     effort = Effort(threads=count, keeps_statistics=keeps)
     require_threads(effort)
     return effort
 
 
 def _read_selection(taken: Taken, options: Mapping[str, Any]) -> SelectionRequest | None:
-    """Return which values are to count; None where no option says."""
+    """Return the selection of values that the options describe; None if none of its options is given."""
     if options.keys().isdisjoint(SelectionRequest._fields):
         return None
     mask, lengths, nan, fill = map(options.get, SelectionRequest._fields)
@@ -177,7 +189,14 @@ def pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None:
 
 
 def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) -> Item | None:
-    """Return `convert(value)`, None for None; raise `UsageError` with the words `fault` if that fails."""
+    """Return `convert(value)`, or None for None.
+
+    Raises
+    ------
+    UsageError
+        If `convert` raises `TypeError` or `ValueError`; the message is the name, the value and the words
+        `fault`.
+    """
     try:
         return None if value is None else convert(value)
     except (TypeError, ValueError) as error:
@@ -212,7 +231,13 @@ def read_numbers(x: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def _arrange(x: ArrayLike, name: str, whole: Taken) -> NDArray[Any]:
-    """Return an argument as an array; a table's columns are put in the order of the table `whole` by name."""
+    """Return an argument as an array, a table's columns in the order of the table `whole`.
+
+    Raises
+    ------
+    DataError
+        If it holds no real numbers, or the names of its columns are not those of `whole`.
+    """
     taken = take(x, name)
     if taken.columns is None or whole.columns is None or taken.columns == whole.columns:
         return taken.values

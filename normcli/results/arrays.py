@@ -17,7 +17,7 @@ import numpy as np
 from normcli.dtypes import LARGEST_EXACT, find_type, is_bfloat16, require_real
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import name_layout
-from normcli.results.foreign_arrays import read_foreign
+from normcli.results.array_reading import read_foreign
 from normcli.tensors.tables.column_choice import list_names
 from normcli.tuples import NamedTuple
 
@@ -107,6 +107,7 @@ def _shorten(values: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 
 def _find_reader(x: Any) -> Callable[[Any, str], Taken]:
+    """Return the function that reads an argument, by its class; `_take_array` for all other classes."""
     for module, kind, reader in _READERS:
         library = sys.modules.get(module)
         if library is not None and isinstance(x, getattr(library, kind, ())):
@@ -118,7 +119,13 @@ def _find_reader(x: Any) -> Callable[[Any, str], Taken]:
 
 
 def _take_array(x: Any, name: str) -> Taken:
-    """Read an array without names of columns or axes: NumPy's, another library's, or a list."""
+    """Read an array without names of columns or axes: NumPy's, another library's, or a list.
+
+    Raises
+    ------
+    DataError
+        If it is a masked array, or cannot be read as an array of numbers.
+    """
     if isinstance(x, np.ma.MaskedArray):
         raise DataError(f"{name} is a masked array, whose mask would be lost; fill it first")
     try:
@@ -126,7 +133,7 @@ def _take_array(x: Any, name: str) -> Taken:
     except (ValueError, TypeError, RuntimeError, BufferError) as error:
         _refuse(x, name, error)
     give = _find_way_back(x)
-    strided = _is_torch(x) and not x.is_contiguous()  # channels_last, of which the result is too
+    strided = _is_torch(x) and not x.is_contiguous()  # such as channels_last, which the result then is too
     return Taken(values, partial(_give_strided, x, give) if strided else give, give_other=give)
 
 
@@ -148,7 +155,7 @@ def _is_torch(x: Any) -> bool:
 
 
 def _find_way_back(x: Any) -> Give:
-    """Return the function from a NumPy array to an array of the library of `x`."""
+    """Return the function that turns a NumPy array into an array of the library of `x`, on its device."""
     if isinstance(x, np.ndarray):
         return give_back_as_is
     if _is_torch(x):
@@ -159,7 +166,8 @@ def _find_way_back(x: Any) -> Give:
 
 
 def _give_torch(torch: Any, device: Any, values: NDArray[Any]) -> Any:
-    if is_bfloat16(values.dtype):  # which torch knows under its own name alone
+    """Return a NumPy array as a tensor of torch on a device; it shares memory on the CPU."""
+    if is_bfloat16(values.dtype):  # torch does not know ml_dtypes' bfloat16
         return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16).to(device)
     return torch.from_numpy(values).to(device)
 
@@ -202,6 +210,7 @@ def _give_array(library: ModuleType, device: Any, values: NDArray[Any]) -> Any:
 
 
 def _take_pandas(table: Any, name: str) -> Taken:
+    """Read a table of pandas; raise `DataError`, with the columns' names, if columns hold no numbers."""
     pandas = sys.modules["pandas"]
     _refuse_columns(name, [str(c) for c, dtype in table.dtypes.items() if not _is_number(pandas, dtype)])
     columns = tuple(map(str, table.columns))
@@ -223,7 +232,10 @@ def _is_number(pandas: Any, dtype: Any) -> bool:
 
 
 def _merge_pandas(dtypes: Sequence[Any], table: Any) -> NDArray[Any]:
-    """Return the values in one dtype that holds all of them; missing values are NaN."""
+    """Return the values of a table or column in the dtype that NumPy gives all of `dtypes` together.
+
+    If values are missing, they are NaN, and integers become float64.
+    """
     common = np.result_type(*(getattr(dtype, "numpy_dtype", dtype) for dtype in dtypes or [np.float64]))
     if common.kind == "f" or not np.asarray(table.isna()).any():
         return np.asarray(table.to_numpy(dtype=common, **({"na_value": np.nan} if common.kind == "f" else {})))
@@ -231,6 +243,7 @@ def _merge_pandas(dtypes: Sequence[Any], table: Any) -> NDArray[Any]:
 
 
 def _take_polars(table: Any, name: str) -> Taken:
+    """Read a table of polars; raise `DataError`, with the columns' names, if columns hold no numbers."""
     polars = sys.modules["polars"]
     _refuse_columns(
         name, [column for column, dtype in table.schema.items() if not _is_polars_number(polars, dtype)]

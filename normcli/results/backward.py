@@ -85,8 +85,8 @@ class Gradients:
         x.
     dgamma, dbeta : ndarray or None
         The derivatives with respect to gamma and beta, of the shape `ParameterShapes.shape`, in the unit of dy;
-        in the dtypes of gamma and beta if these are floats, otherwise in the dtype of dx. None where the norm
-        has no such parameter.
+        in the dtypes of gamma and beta if these are floats, otherwise in the dtype of dx. None if the norm has
+        no such parameter.
     inputs : Inputs
         Gamma, beta, running statistics, the selection of values, and a gate.
     dgate : ndarray or None
@@ -165,9 +165,9 @@ def backward(
     where they are passed through, and 0 where they are replaced; where they are normalized with the statistics
     of the other values, they change dx of those too. The rounding of x̂ before gamma is ignored.
 
-    For `sn`, dx = (dy − ⟨dy, y⟩ · u vᵀ) / σ with the singular vectors u and v, to 160 bits; vectors of power
-    iterations are constants, as in frameworks. A matrix whose two largest singular values are equal, or nearer
-    to each other than float64 can tell, has no derivative: its dx is NaN.
+    For `sn`, dx = (dy − ⟨dy, y⟩ · u vᵀ) / σ with the singular vectors u and v, to as many bits as the rounding
+    needs, at most 600; vectors of power iterations are constants, as in frameworks. A matrix whose two largest
+    singular values are equal, or nearer to each other than float64 can tell, has no derivative: its dx is NaN.
 
     Roots are known to 300 bits: a sum that cancels to less than 2⁻²⁴⁰ of its largest term has an error of at
     most 2⁻³⁰⁰ of that term.
@@ -218,7 +218,7 @@ def calculate_backward(
     NormError
         If the norm has no derivative, or an array does not fit.
     """
-    from normcli.engine.backward import run_backward  # for those alone who ask for it
+    from normcli.engine.backward import run_backward  # on use: few calls need gradients
 
     plan, values, dy, inputs = problem
     require_threads(effort)
@@ -229,7 +229,10 @@ def calculate_backward(
 
 
 def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any] | None:
-    """Return the derivative with respect to the gate, each value rounded once; None without a gate."""
+    """Return the derivative with respect to the gate, of the gate's own shape; None without a gate.
+
+    Each value is the exact one, rounded once to the gate's dtype, or to that of y if the gate is of integers.
+    """
     from normcli.engine.backward import run_backward, sum_gate
     from normcli.engine.run import run
 
@@ -244,7 +247,7 @@ def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any
     if inputs.gate is not None:  # norm(x), times dy · act'(z)
         slope = slope._replace(times=dy)
         inputs = inputs._replace(gate=slope, clip=None)
-        if selection is not None and selection.fill is not Fill.NORMALIZE:  # the gate multiplies no other
+        if selection is not None and selection.fill is not Fill.NORMALIZE:  # masked values have no gate
             inputs = inputs._replace(selection=selection._replace(fill=Fill.ZERO))
     elif left_out is not None:
         slope = slope._replace(times=np.where(left_out, 0.0, slope.times))
@@ -261,9 +264,10 @@ def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any
 
 
 def require_derivative(plan: Plan) -> None:
-    """Raise `UsageError` if a plan's norm has no derivative: its statistics are single values of the tensor.
+    """Raise `UsageError` if a plan's norm has no derivative.
 
-    So does a norm without one of its steps (`no_mean`, `no_scale`).
+    It has none if its statistics are single values of the tensor, or one of its steps is left out by `no_mean`
+    or `no_scale`.
     """
     norm = plan.norm
     if norm.is_by_order:

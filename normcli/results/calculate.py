@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
 
 class _Later(Mapping[str, "NDArray[np.float64]"]):
-    """Statistics that are measured when one of them is first asked for."""
+    """A mapping of statistics by name that are measured when one of them is first read.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names of the statistics.
+    measure : callable
+        Returns the statistics by name.
+    """
 
     def __init__(self, names: Sequence[str], measure: Callable[[], Mapping[str, NDArray[np.float64]]]) -> None:
         self._names, self._measure = names, measure
@@ -68,10 +76,10 @@ def calculate(
     effort : Effort
         The number of threads, the observer of progress, and whether statistics are kept.
     statistics_alone : bool
-        Whether only the statistics are calculated now, and the normalized tensor when it is asked for.
+        Whether only the statistics are calculated now, and the normalized tensor when it is first read.
     may_copy : bool
-        Whether a copy of the tensor may be kept in place of its statistics, where memory for the statistics
-        would take longer than the arithmetic; they are then measured from the copy when they are asked for.
+        Whether a copy of the tensor may be kept in place of its statistics, if its groups are so short that
+        keeping statistics would take longer than the arithmetic. They are measured from the copy when read.
     give : callable
         Converts a NumPy array to the type of the caller's tensor.
 

@@ -38,7 +38,7 @@ class Degeneracy(NamedTuple):
         (of a statistic), `output` (normalized values that are not finite in the output's dtype) or `departure`
         (the framework's own result differs from its convention).
     first_group : str or None
-        The name of the first group of the kind; None where the finding is about the whole tensor.
+        The name of the first group of the kind; None if the finding is about the whole tensor.
     group_count : int
         The number of groups of the kind.
     consequence : str
@@ -102,9 +102,18 @@ _NO_GROUPS: GroupNumbers = np.zeros(0, dtype=np.intp)
 class _Search:
     """A search for degenerate groups.
 
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+        The input.
+    selection : Selection or None
+        The values that count; None for all.
+
     Attributes
     ----------
     found : list of Degeneracy
+        The kinds that were found.
     known : ndarray of int
         The numbers of groups that are not reported again, in ascending order.
     """
@@ -115,7 +124,15 @@ class _Search:
         self.known = _NO_GROUPS
 
     def judge_running_statistics(self, statistics: Statistics, normalized: NDArray[Any] | None) -> None:
-        """Find degenerate groups where running statistics were used."""
+        """Add the kinds of degenerate groups to `found`, for a tensor normalized with running statistics.
+
+        Parameters
+        ----------
+        statistics : mapping of str to ndarray
+            The running statistics: `mean`, `var` and `rstd`.
+        normalized : ndarray or None
+            The output; None: it is not searched.
+        """
         if not self.values.size:
             shape = self.plan.grid.shape
             self._add("empty", None, 0, f"the tensor {shape} holds no values: nothing to normalize")
@@ -134,7 +151,17 @@ class _Search:
     def judge_own_statistics(
         self, statistics: Statistics, counts: Floats | None, normalized: NDArray[Any] | None
     ) -> None:
-        """Find degenerate groups where each group was normalized with its own statistics."""
+        """Add the kinds of degenerate groups to `found`, for groups normalized with their own statistics.
+
+        Parameters
+        ----------
+        statistics : mapping of str to ndarray
+            The statistics of each group.
+        counts : ndarray or None
+            The number of values of each group that count; None without a mask.
+        normalized : ndarray or None
+            The output; None: it is not searched.
+        """
         plan, grid, divisor = self.plan, self.plan.grid, self.plan.norm.divisor
         windowed = plan.groups_overlap
         flattens = divisor.divides and (plan.norm.centre is not Centre.NOTHING or plan.norm.is_partial)
@@ -145,14 +172,14 @@ class _Search:
             self._add("empty", 0, grid.group_count, f"holds no values: {divisor.words_for_empty}")
             return
         suspect = _find_groups(_is_not_finite, *(statistics[name] for name in divisor.sizes))
-        if counts is not None and not windowed:  # a window may well be empty: it is a sum
+        if counts is not None and not windowed:  # a window without values is no fault: its sum is 0
             masked = _find_groups(_is_zero, counts)
             self._report("masked", masked, f"has no value that counts: {divisor.words_for_empty}")
             suspect = np.setdiff1d(suspect, masked, assume_unique=True)
         # Statistics may be finite beside values that are not: a count (p = 0), or quantiles.
         if is_float(self.values.dtype) and (suspect.size or plan.spec.p == 0 or divisor.resists_outliers):
             nan, infinite = (self._find_holders(self.values, test) for test in (np.isnan, np.isinf))
-            if counts is not None:  # what does not count may be anything
+            if counts is not None:  # values that do not count may be anything
                 nan, infinite = (np.intersect1d(held, suspect, assume_unique=True) for held in (nan, infinite))
             unlike = f", though {plan.spec.like} omits it" if plan.spec.omits_nan else ""
             self._report("nan", nan, f"holds NaN: its statistics and values are NaN{unlike}", once=False)
@@ -170,7 +197,7 @@ class _Search:
             self._judge_flat_groups(_find_groups(_is_zero, statistics[divisor.spread]))
             self._judge_nearly_flat_groups(statistics, grid.group_size if counts is None else counts)
         elif windowed and self.known.size:
-            return  # the windows of its neighbours hold what is not finite too
+            return  # neighbouring windows hold the same value that is not finite
         self._report("overflow", suspect, "is beyond float64: its statistics are not finite")
         self._judge_output(normalized)
 
@@ -180,8 +207,9 @@ class _Search:
         return self.plan.spec.zero_rule is ZeroRule.NAN and not self.plan.spec.eps
 
     def _judge_flat_groups(self, flat: GroupNumbers) -> None:
+        """Add kinds of the groups numbered in `flat`, whose size (deviation, length) is 0, to `found`."""
         norm, spec, is_nan = self.plan.norm, self.plan.spec, self._makes_nan
-        if spec.iteration is not None and flat.size:  # its vectors may be at a right angle to what they meet
+        if spec.iteration is not None and flat.size:  # u and v may be orthogonal to the columns and rows of X
             there = self._find_holders(self.values, _is_not_zero, self.selection)
             values = "its normalized values are infinite or NaN" if is_nan else "it is divided by 1"
             missed = np.intersect1d(flat, there, assume_unique=True)
@@ -206,6 +234,10 @@ class _Search:
         self._report(kind, flat, consequence, once=False)
 
     def _judge_nearly_flat_groups(self, statistics: Statistics, counts: Any) -> None:
+        """Add the groups whose size counts as 0 by the framework's rule to `found`.
+
+        `counts` is the number of values of each group, or of all groups.
+        """
         norm, spec = self.plan.norm, self.plan.spec
         if spec.flat_rule is None:
             return
@@ -217,6 +249,7 @@ class _Search:
         self._report("constant", flat, f"has a {size}, which counts as 0: {result}", once=False)
 
     def _judge_output(self, normalized: NDArray[Any] | None) -> None:
+        """Add groups with normalized values that are not finite to `found`; do nothing for None."""
         if normalized is not None:
             holders = self._find_holders(normalized, _is_not_finite, self.selection)
             self._report("output", holders, f"has normalized values that are not finite in {normalized.dtype}")
@@ -233,7 +266,18 @@ class _Search:
         return f"has {held} against ddof {ddof}: its variance is NaN"
 
     def _report(self, kind: str, groups: GroupNumbers, consequence: str, *, once: bool = True) -> None:
-        """Add a kind of degenerate groups, without those in `known`; `once` adds the groups to `known`."""
+        """Add a kind of degenerate groups to `found`, without those in `known`; nothing if none is left.
+
+        Parameters
+        ----------
+        kind : str
+        groups : ndarray of int
+            The numbers of the groups, ascending.
+        consequence : str
+            As in `Degeneracy`.
+        once : bool
+            Whether the groups are added to `known`, so that no other kind has them too.
+        """
         fresh = np.setdiff1d(groups, self.known, assume_unique=True)
         if fresh.size:
             self._add(kind, int(fresh[0]), fresh.size, consequence)
@@ -241,7 +285,10 @@ class _Search:
             self.known = _unite(self.known, fresh)
 
     def _add(self, kind: str, first: int | None, count: int, consequence: str) -> None:
-        """Add a kind, with the number of its first group (None: no group to name) and the count of groups."""
+        """Add a kind to `found`.
+
+        `first` is the number of its first group, None if the finding is about the tensor; `count` that of all.
+        """
         name = None if first is None else self.plan.grid.group_name(first)
         self.found.append(Degeneracy(kind, name, count, consequence))
 
@@ -250,7 +297,7 @@ class _Search:
     ) -> GroupNumbers:
         """Return the numbers of the groups with a value for which a test is true, in ascending order.
 
-        With a selection, masked values that are allowed to be so are passed over.
+        With a selection, values that do not count are passed over if NaN fills them or they are not finite.
         """
         shape, found = self.plan.grid.shape or (1,), [_NO_GROUPS]
         for numbers in find_places(test, tested):

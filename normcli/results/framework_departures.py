@@ -37,7 +37,8 @@ def find_all_degeneracies(
 ) -> tuple[Degeneracy, ...]:
     """Return the kinds of degenerate groups, and those for which the framework of `like` has another result.
 
-    The parameters are those of `find_degeneracies`. Departures of the framework have the kind `departure`.
+    The parameters are those of `find_degeneracies`. A case in which the framework's own result differs from its
+    convention has the kind `departure`.
     """
     found = find_degeneracies(plan, values, statistics, normalized, inputs, counts)
     if plan.spec.like is None or inputs.given is not None or not plan.grid.group_count:
@@ -58,6 +59,7 @@ def find_all_degeneracies(
 
 
 def _find_refusals(plan: Plan, convention: Convention, found: Collection[Degeneracy]) -> Iterator[Degeneracy]:
+    """Yield a departure for each case that the framework refuses and that the tensor is."""
     kinds = {kind.kind for kind in found}
     met = {
         Refusal.ONE_IN_GROUP: plan.grid.group_size == 1,
@@ -73,6 +75,7 @@ def _find_refusals(plan: Plan, convention: Convention, found: Collection[Degener
 
 
 def _find_rounded_product(plan: Plan, convention: Convention, inputs: Inputs) -> Iterator[Degeneracy]:
+    """Yield a departure if the framework rounds x̂ · gamma to half precision before it adds beta."""
     dtype = plan.choose_output_dtype(plan.tensor_dtype)
     if convention.rounds_product and is_half(dtype) and len(inputs.parameters) > 1:
         sentence = (
@@ -84,6 +87,7 @@ def _find_rounded_product(plan: Plan, convention: Convention, inputs: Inputs) ->
 def _find_one_pass(
     plan: Plan, convention: Convention, statistics: Mapping[str, Floats]
 ) -> Iterator[Degeneracy]:
+    """Yield a departure for groups so far from zero that E[x²] − E[x]² loses the variance's digits."""
     if not convention.one_pass:
         return
     dtype = _choose_arithmetic(plan)
@@ -99,6 +103,7 @@ def _find_one_pass(
 def _find_cancellation(
     plan: Plan, convention: Convention, statistics: Mapping[str, Floats]
 ) -> Iterator[Degeneracy]:
+    """Yield a departure for groups in which x / size − centre / size loses digits, as the centre is large."""
     if not convention.divides_first:
         return
     dtype, divisor = _choose_arithmetic(plan), plan.norm.divisor
@@ -115,13 +120,14 @@ def _find_cancellation(
 def _find_lost_sums(
     plan: Plan, convention: Convention, statistics: Mapping[str, Floats]
 ) -> Iterator[Degeneracy]:
+    """Yield a departure for groups whose sum of powers overflows or is subnormal in the framework's dtype."""
     spread = plan.norm.divisor.spread
     if spread is None or plan.norm.is_by_order:
         return
     dtype = np.dtype(np.float64) if convention.sums_in_float64 else _choose_arithmetic(plan)
     size, p = statistics[spread], plan.spec.p or 2.0
     sums = size**p * (plan.grid.group_size if plan.spec.p is None else 1)
-    least = 0.0 if plan.spec.eps else np.finfo(dtype).smallest_normal  # an eps hides what is too small
+    least = 0.0 if plan.spec.eps else np.finfo(dtype).smallest_normal  # with an eps, small sums do not matter
     yield from _describe(
         plan,
         np.isfinite(size) & (size > 0.0) & ((sums > get_largest(dtype.name)) | (sums < least)),
@@ -131,12 +137,14 @@ def _find_lost_sums(
 
 
 def _choose_arithmetic(plan: Plan) -> np.dtype[Any]:
+    """Return the dtype in which frameworks calculate: float32 for short floats, otherwise float64."""
     return np.dtype(np.float32 if is_short_float(plan.tensor_dtype) else np.float64)
 
 
 def _find_overflow(
     plan: Plan, convention: Convention, statistics: Mapping[str, Floats]
 ) -> Iterator[Degeneracy]:
+    """Yield a departure for groups whose size, or its square, is beyond the tensor's half precision."""
     dtype = plan.tensor_dtype
     if convention.short is None or not is_float(dtype) or not is_half(dtype):
         return
@@ -148,6 +156,7 @@ def _find_overflow(
 
 
 def _describe(plan: Plan, chosen: Selected, sentence: str) -> Iterator[Degeneracy]:
+    """Yield one departure for the chosen groups, with a sentence on them; none if no group is chosen."""
     numbers = np.flatnonzero(chosen)
     if numbers.size:
         yield Degeneracy(_KIND, plan.grid.group_name(int(numbers[0])), numbers.size, sentence)

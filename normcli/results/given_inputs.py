@@ -157,7 +157,13 @@ def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest | None) -> 
 
 
 def _make_slice_mask(plan: Plan, places: tuple[int, int]) -> NDArray[np.bool_]:
-    """Return the mask of the places from start to stop on the last axis reduced, of length 1 on all others."""
+    """Return the mask of the places from start to stop on the last axis reduced, of length 1 on all other axes.
+
+    Raises
+    ------
+    UsageError
+        If that axis is split into groups, there is none, or it is shorter than `stop`.
+    """
     grid, (start, stop) = plan.grid, places
     if grid.split is not None or not grid.axes:
         raise UsageError("over is of a whole axis that is reduced; leave out groups")
@@ -170,7 +176,7 @@ def _make_slice_mask(plan: Plan, places: tuple[int, int]) -> NDArray[np.bool_]:
 
 
 def make_length_mask(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return the mask that is True within each sample's length, of length 1 but on axes of batch and sequence.
+    """Return the mask that is True within each sample's length, of length 1 on axes but batch and sequence.
 
     Raises
     ------
@@ -214,6 +220,7 @@ def _to_booleans(mask: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _refuse_nan(plan: Plan, values: NDArray[Any]) -> None:
+    """Raise `DataError`, with the place of the first NaN, if a tensor holds one."""
     for found in find_places(np.isnan, values) if is_float(values.dtype) else ():
         if found.size:
             index = np.unravel_index(int(found[0]), plan.grid.shape or (1,))

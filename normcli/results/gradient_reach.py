@@ -30,9 +30,9 @@ class GradientReach:
     ----------
     plan : Plan
     at : tuple of int
-        The index of that value.
+        The index of the value where dy is 1.
     group : int
-        The number of the value's group.
+        The number of this value's group.
     dx : ndarray
         The derivatives at the group's values, in C order of the view; for norms with windows, along the whole
         line through the value. In the unit of dy over that of x.
@@ -91,7 +91,7 @@ def find_reach(plan: Plan, values: NDArray[Any], inputs: Inputs, at: tuple[int, 
     array([[-0.408,  0.816, -0.408],
            [ 0.   ,  0.   ,  0.   ]])
     """
-    dy = np.zeros(values.shape)  # of which the system keeps no page that nobody writes to
+    dy = np.zeros(values.shape)  # pages that are never written to take no memory
     BackwardProblem(plan, values, dy).require_sound()
     dy[at] = 1.0
     group = int(plan.grid.locate_groups([np.asarray(i, dtype=np.intp) for i in at]))

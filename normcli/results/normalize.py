@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from normcli.errors import UsageError
 from normcli.results.arguments import GATE, read_arguments
@@ -10,7 +12,7 @@ from normcli.results.arrays import find_lazy, take_place
 from normcli.results.calculate import calculate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
@@ -28,6 +30,23 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+def _call_with_given(declared: Function) -> Function:
+    """Return a function with the signature of `declared` that calls `_normalize` with the options given.
+
+    A function that has fifty options takes longer for making a mapping of them than for a small tensor's norm.
+    """
+
+    @functools.wraps(declared)
+    def normalize(x: Any, norm: str = "bn", **given: Any) -> Any:
+        return _normalize(x, norm, given) if OPTIONS.issuperset(given) else declared(x, norm, **given)
+
+    return normalize  # type: ignore[return-value]
+
+
+@_call_with_given
 def normalize(
     x: Any,
     norm: NormName = "bn",
@@ -180,8 +199,8 @@ def normalize(
         The most threads to use; all processors by default. The result is the same to the bit for any number.
     statistics : bool, optional
         Whether statistics are kept as they are for `x` now; if False, they are measured again from `x` when
-        they are asked for. For very short groups (rows of 4), where keeping statistics would take longer than
-        the arithmetic, a copy of `x` is kept instead, from which they are measured when they are asked for.
+        they are read. For very short groups (rows of 4), for which keeping statistics would take longer than
+        the arithmetic, a copy of `x` is kept instead, from which they are measured when they are read.
     strict : bool, optional
         Whether degenerate groups (empty, constant, of one value, or not finite) are an error.
 
@@ -212,14 +231,24 @@ def normalize(
     array([[-1.34, -0.45,  0.45,  1.34],
            [-1.34, -0.45,  0.45,  1.34]])
     """
-    options = locals()  # nothing else is bound yet: the arguments by their names
-    lazy = find_lazy(x)
+    raise NotImplementedError  # what runs is `_normalize`
+
+
+OPTIONS = frozenset(inspect.signature(normalize).parameters) - {"x", "norm"}
+"""The names of the options of `normalize`."""
+
+
+def _normalize(x: Any, norm: str, options: Mapping[str, Any]) -> Result:
+    """Normalize a tensor with the options by their names; None for those that are not given."""
+    lazy, strict = find_lazy(x), options.get("strict")
     if lazy is not None:
-        found: Result = lazy.work.normalize_array(**(options | {"x": lazy.taken, "strict": strict or None}))
+        options = {**options, "strict": strict or None}
+        found: Result = lazy.work.normalize_array(lazy.taken, norm, **options)
         return found
     asked = read_arguments(x, norm, options)
-    place = take_place(out)
-    give = asked.give if place is out else asked.give_other  # of a tensor's own memory
+    out = options.get("out")
+    place = None if out is None else take_place(out)
+    give = asked.give if place is out else asked.give_other  # no copy of a torch tensor's memory
     plan, values, inputs, effort = asked[:4]
     result = calculate(plan, values, inputs, out=place, effort=effort, may_copy=True, give=give)
     if strict:
@@ -243,8 +272,7 @@ def require_options(
     takes_gate : bool
         Whether the function takes the options of a gate.
     """
-    known = normalize.__kwdefaults__ or {}
-    own = ("clip_output", "strict", *(() if takes_gate else GATE))  # what follows the norm is seldom of others
-    unknown = [name for name in options if name not in known or name in (*but, *own)]
+    own = ("clip_output", "strict", *(() if takes_gate else GATE))  # few functions take what follows the norm
+    unknown = [name for name in options if name not in OPTIONS or name in (*but, *own)]
     if unknown:
         raise UsageError(f"{function} has no option {unknown[0]!r}")

@@ -21,7 +21,7 @@ SMALL = 1 << 20
 
 
 def normalize_part(result: Result, positions: Sequence[Sequence[int]]) -> NDArray[Any]:
-    """Return the normalized values at some positions along each axis.
+    """Return the normalized values at some positions along each axis; only their groups are calculated.
 
     Parameters
     ----------
@@ -73,7 +73,11 @@ def normalize_one_group(result: Result, group: int) -> NDArray[Any]:
 
 
 def _has_whole(result: Result) -> bool:
-    uncut = result.inputs._replace(gamma=None, beta=None, clip=None)  # no part is cut out of these inputs
+    """Whether the whole tensor is normalized already, or has to be.
+
+    It has to be if it is small, or if there are inputs besides gamma, beta and bounds, which cannot be cut.
+    """
+    uncut = result.inputs._replace(gamma=None, beta=None, clip=None)  # inputs of which no part can be cut out
     return result.is_normalized or result.input.size <= SMALL or any(given is not None for given in uncut)
 
 

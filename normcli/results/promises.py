@@ -12,7 +12,7 @@ from normcli.engine.inputs import COUNT, Inputs
 from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.norms.rules import ZeroRule
-from normcli.numerics.rational import NOTHING, divide_once, sum_exactly
+from normcli.numerics.rational import round_once, sum_exactly, sum_pieces
 from normcli.numerics.statistics.divisor import find_divisor
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
@@ -54,11 +54,11 @@ class Check(NamedTuple):
         The least and the largest value over the groups whose statistics are finite; NaN if there is none.
     overall : float
         The quantity of all finite groups of the normalized tensor as one group, with ddof 0; NaN for quantiles,
-        which do not follow from those of the groups.
+        which do not follow from the groups' quantiles.
     largest_error : float
         The largest distance of a group's quantity from the value that its statistics and eps predict.
     tolerance : float
-        The largest error that rounding to the output's dtype explains.
+        The largest error that can come from rounding to the output's dtype.
     """
 
     quantity: str
@@ -125,9 +125,9 @@ def _iterate_groups(statistics: Mapping[str, Floats]) -> Iterator[dict[str, Floa
 
 
 def _compare(measured: Floats, predictions: Iterator[Floats]) -> tuple[float, float, float]:
-    """Return the lowest and highest statistic of groups with a finite prediction, and the largest error.
+    """Return the least and the largest measured statistic, and the largest error; all NaN without such a group.
 
-    All three are NaN if there is no such group.
+    Only groups with a finite prediction count. An error of NaN counts as infinite.
     """
     lowest, highest, worst = math.inf, -math.inf, -math.inf
     for mine, predicted in zip(iterate_pieces(measured), predictions, strict=True):
@@ -144,7 +144,7 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
     """Return the value that a promise predicts for each group, given eps and the rule for constant groups."""
     predicted, spec = _predict_by_eps(plan, promise, statistics), plan.spec
     is_nan = spec.zero_rule is ZeroRule.NAN
-    if spec.flat_rule is None or ("rstd" in statistics and not is_nan):  # which holds it
+    if spec.flat_rule is None or ("rstd" in statistics and not is_nan):  # `rstd` holds the rule already
         return predicted
     from normcli.numerics.statistics.divisor import find_flat
 
@@ -155,7 +155,7 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
 def _predict_by_eps(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> Floats:
     """Return the value that a promise predicts for each group with eps, as v / (v + eps) for the variance."""
     name, divisor = promise.statistic, plan.norm.divisor
-    assert divisor.spread is not None  # of every divisor that promises anything
+    assert divisor.spread is not None  # every divisor with promises has a spread
     size = statistics[divisor.spread]  # its square may lie beyond float64
     nothing = np.nan if plan.spec.zero_rule is ZeroRule.NAN and not plan.spec.eps else 0.0
     if name == "mean" or divisor.is_by_order:
@@ -185,30 +185,30 @@ def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
 
 
 def _combine_moments(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
-    """Return mean, mean square and variance of all finite groups as one, those that were measured, exactly."""
+    """Return mean, mean square and variance of all finite groups as one group, each exact, rounded once.
+
+    Only those are returned that were measured; NaN if no group is finite.
+    """
     names = [name for name in ("mean", "ms", "var") if name in measured]
-    totals = dict.fromkeys(names, NOTHING)
+    totals = dict.fromkeys(names, sum_pieces([]))
     for groups in _iterate_finite(measured):
         weights = groups.get(COUNT, np.full(groups[names[0]].shape, plan.grid.group_size)) if names else ()
         for weight in sorted({int(each) for each in np.ravel(weights).tolist()}):  # np.unique imports numpy.ma
             chosen = np.equal(weights, weight)
             for name in names:
                 times = weight - plan.spec.ddof if name == "var" else weight
-                totals[name] += sum_exactly(groups[name][chosen]).repeat(times)
+                totals[name] = totals[name].add(sum_exactly(groups[name][chosen]).repeat(times))
     count = totals[names[0]].count if names else 0
     if not count:
         return dict.fromkeys(names, math.nan)
-    found = {name: divide_once(sums.total, count, sums.exponent) for name, sums in totals.items()}
-    if "var" in names:  # the means differ from group to group
-        within, mean = totals["var"], totals["mean"]
-        unit = min(within.exponent, 2 * mean.exponent)
-        square = within.total * count << within.exponent - unit
-        square += count * mean.square - mean.total**2 << 2 * mean.exponent - unit
-        found["var"] = divide_once(square, count**2, unit)
+    found = {name: round_once(sums.total / count) for name, sums in totals.items()}
+    if "var" in names:  # the variance of the group means is added
+        found["var"] = round_once((totals["var"].total + totals["mean"].scatter()) / count)
     return found
 
 
 def _iterate_finite(measured: Mapping[str, Floats]) -> Iterator[dict[str, Floats]]:
+    """Yield statistics by name, some groups at a time, of groups whose statistics are all finite."""
     for groups in _iterate_groups(measured):
         finite = np.logical_and.reduce([np.isfinite(array) for array in groups.values()])
         if finite.any():

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 
 class Statistic:
-    """A statistic of each group as an attribute of `Result`; `MissingStatisticError` if the norm has none."""
+    """A statistic of each group, read as an attribute of `Result`.
+
+    Reading it raises `MissingStatisticError` if the norm has no such statistic.
+    """
 
     def __init__(self, description: str) -> None:
         self.__doc__ = description
@@ -69,7 +72,7 @@ class Result:
     effort : Effort
         The threads and the observer for everything that is calculated later: the normalized tensor, the check.
     counts : ndarray of float64 or None
-        The number of values of each group that count, of `Grid.stats_shape`; None where all count, or no
+        The number of values of each group that count, of `Grid.stats_shape`; None if all count, or no
         statistics were measured.
     give : callable
         Converts a NumPy array to the type of the caller's tensor: a tensor of another library, a table.
@@ -148,7 +151,7 @@ class Result:
         return f"<Result: {self.plan.norm.name} of {self.plan.grid.shape}, groups {groups}, {self.dtype}>"
 
     def _repr_html_(self) -> str:
-        from importlib import import_module  # of a floor above, which makes answers of results
+        from importlib import import_module  # by name: the module is on a floor above
 
         html: str = import_module("normcli.library.notebook").show_result(self)
         return html
@@ -232,7 +235,10 @@ class Result:
 
     @functools.cached_property
     def degeneracies(self) -> tuple[Degeneracy, ...]:
-        """The kinds of degenerate groups in the input, each with its first group and their number."""
+        """The kinds of degenerate groups, each with its first group and their number; empty if there are none.
+
+        For a norm with `like`, cases in which that framework's own result differs are among them.
+        """
         bounded = self.running is None and not self.inputs.scales and self.plan.norm.divisor.bounded
         output = None if self.is_finite or (bounded and not self._carries_others) else self._y
         return find_all_degeneracies(self.plan, self.input, self.statistics, output, self.inputs, self.counts)
@@ -265,13 +271,7 @@ class Result:
         return check_promises(self.plan, self.statistics, values, self.effort, selection)
 
     def settle(self, *, check: bool) -> None:
-        """Calculate the warnings, and the check if wanted, now: later the files of the tensors may be moved.
-
-        Parameters
-        ----------
-        check : bool
-            Whether the check is calculated too.
-        """
+        """Calculate the warnings, and with `check` the check, now, as the tensors' files may be moved later."""
         _ = self.degeneracies
         if check:
             _ = self.check

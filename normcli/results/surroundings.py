@@ -63,8 +63,8 @@ class Surroundings(NamedTuple):
     def prepare(self, request: Request, values: NDArray[Any]) -> tuple[Request, NDArray[Any]]:
         """Return the request and the tensor as it enters the norm, clipped and multiplied by a gate before it.
 
-        If a gate before the norm widens a tensor of half precision, the request has the tensor's own dtype for
-        its output.
+        If a gate before the norm widens a tensor of half precision to float32, the output dtype of the request
+        is the tensor's own, unless the request names one.
 
         Notes
         -----
@@ -118,6 +118,7 @@ class Surroundings(NamedTuple):
         return inputs._replace(gated_input=gate._replace(times=times))
 
     def _fit_gate(self, shape: tuple[int, ...]) -> Gated:
+        """Return the gate with as many axes as `shape`; raise `DataError` if it does not broadcast to it."""
         gate = self.gate
         assert gate is not None
         try:
@@ -130,6 +131,7 @@ class Surroundings(NamedTuple):
         return Gated(spread, Activation(self.gate_act or Activation.SILU), given_axes=gate.ndim)
 
     def _require_words(self) -> None:
+        """Raise `UsageError` for an unknown activation or order of the gate, or for one without a gate."""
         for name, value, words in (
             ("gate_act", self.gate_act, Activation), ("gate_order", self.gate_order, GateOrder),
         ):  # fmt: skip
@@ -141,7 +143,7 @@ class Surroundings(NamedTuple):
 
 
 def find_gate_order(request: Request, given: str | None) -> GateOrder:
-    """Return the order `given`; for None, the convention's; without one, `after`."""
+    """Return the order `given`, or for None that of the convention, or `after` if it has none."""
     return GateOrder(given or Choices(request).pick("gate_order") or GateOrder.AFTER)
 
 

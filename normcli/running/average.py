@@ -40,7 +40,7 @@ class State(NamedTuple):
     eps : float
         The eps of training, which evaluation has to use too.
     eps_mode : str
-        Where eps is added, a value of `EpsMode`.
+        The place at which eps is added, a value of `EpsMode`.
     batches : int
         The number of batches that have entered the statistics.
     columns : tuple of str or None
@@ -91,7 +91,7 @@ class Update(NamedTuple):
     ----------
     before, after : State
     batch : Given
-        The batch's mean and variance, the latter with the rule's ddof.
+        The batch's mean and variance; the variance has the rule's ddof.
     weights : tuple of float
         The weight of the running statistics before, and the weight of the batch's; the sum is 1.
     """
@@ -174,6 +174,7 @@ def _find_columns(plan: Plan) -> tuple[str, ...] | None:
 
 
 def _find_eps(plan: Plan) -> tuple[float, str]:
+    """Return eps, 0 for a plan without one, and its mode as a text."""
     return plan.spec.eps or 0.0, str(plan.spec.eps_mode)
 
 
@@ -212,9 +213,7 @@ def update(state: State, result: Result, rule: RunningRule) -> Update:
     _require_finite(plan, "batch's", batch)
     with np.errstate(all="ignore"):
         totals = None if rule.momentum is not None else _add_to_totals(state, batch)
-        averaged = (
-            _mix(rule, kept, batch) if totals is None else _divide_totals(totals, state.batches + 1, batch)
-        )
+        averaged = _mix(rule, kept, batch) if totals is None else _divide(totals, state.batches + 1, batch)
     columns = state.columns or _find_columns(plan)
     after = State(state.norm, averaged, *_find_eps(plan), state.batches + 1, columns, totals)
     return Update(state, after, batch, _weigh(rule, state.batches))
@@ -239,7 +238,7 @@ def _add_to_totals(state: State, batch: Given) -> tuple[Fixed, ...]:
     return totals
 
 
-def _divide_totals(totals: tuple[Fixed, ...], batches: int, like: Given) -> Given:
+def _divide(totals: tuple[Fixed, ...], batches: int, like: Given) -> Given:
     """Return the sums over the number of batches, rounded to float64, in the shape of `like`."""
     return Given(*(divide_total(total, batches).reshape(like.mean.shape) for total in totals))
 

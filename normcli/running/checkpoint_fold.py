@@ -38,7 +38,7 @@ class NormedLayer(NamedTuple):
         Whether the weight's shape does not tell if it is transposed: it has more than 2 axes, of which the
         first two have the same length.
     eps : float or None
-        The norm's eps; None where the file has none.
+        The norm's eps; None if the file has none.
     groups : int
         The number of the layer's groups, which counts only if the layer is transposed.
     """
@@ -52,7 +52,7 @@ class NormedLayer(NamedTuple):
 
 
 class FoldedPair(NamedTuple):
-    """A pair, the layer that replaces both, and the proof: the largest difference and output (`prove`)."""
+    """A pair, the layer that replaces both, and the proof: what `prove` returned."""
 
     pair: NormedLayer
     folded: Layer
@@ -92,7 +92,7 @@ def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[
             weight = f"{layer}.weight"
             if weight not in arrays:
                 continue
-            pair, stems = _match(arrays, layer, norm), _find_stems(layer, norm)
+            pair, stems = _match(arrays, layer, norm), (layer.rpartition(".")[2], norm.rpartition(".")[2])
             is_after = is_ordered and places[weight] > places[norm + _MEAN]
             if by_number or not (pair is None or pair.transposed or is_after):
                 found += [] if pair is None else [(pair, None if by_number else stems)]
@@ -142,11 +142,6 @@ def read_pairs(arrays: Mapping[str, NDArray[Any]], given: Sequence[str]) -> list
                 raise UsageError(f"--pairs {text}: {name} is folded into once")
             pairs[name] = pair
     return list(pairs.values())
-
-
-def _find_stems(layer: str, norm: str) -> tuple[str, str]:
-    """Return the last parts of two dotted names, as conv1 and bn1."""
-    return layer.rpartition(".")[2], norm.rpartition(".")[2]
 
 
 def _list_namesakes(norm: str) -> Iterator[tuple[str, bool]]:
@@ -222,8 +217,15 @@ def fold_checkpoint(
 def _fold_pair(
     arrays: Mapping[str, NDArray[Any]], pair: NormedLayer, eps: float, eps_mode: EpsMode
 ) -> FoldedPair:
+    """Return a layer with the norm behind it folded in, and the proof; `eps` is for a pair without its own.
+
+    Raises
+    ------
+    DataError
+        If the norm has no running variance, or cannot be folded.
+    """
     weight, bias = (arrays.get(f"{pair.layer}.{member}") for member in ("weight", "bias"))
-    assert weight is not None  # of a layer that was found by it
+    assert weight is not None  # the layer was found by its weight
     layer = Layer(weight, bias, pair.groups, pair.transposed)
     members = [arrays.get(f"{pair.norm}.{member}") for member in _NORM_MEMBERS[:4]]
     gamma, beta, mean, var = members

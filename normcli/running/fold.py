@@ -55,7 +55,8 @@ def arrange(
 ) -> NDArray[Any]:
     """Return a weight with its axes moved from `order` to the order of `Layer.weight`, or with `back` reversed.
 
-    A weight of fewer than 2 or more than 5 axes is returned as it is.
+    A weight of fewer than 2 or more than 5 axes is returned as it is. `order` is that of `find_order` for the
+    same `transposed`.
     """
     if not 2 <= weight.ndim <= _MOST_AXES:
         return weight
@@ -136,7 +137,7 @@ def fold(layer: Layer, norm: Affine) -> Layer:
 
     Notes
     -----
-    As torch 2.13's `fuse_conv_bn_eval` and `fuse_linear_bn_eval`, and Ioffe & Szegedy 2015, section 3.1.
+    The same as torch 2.13's `fuse_conv_bn_eval` and `fuse_linear_bn_eval`; Ioffe & Szegedy 2015, section 3.1.
     """
     require_layer(layer)
     channels = layer.channels
@@ -228,7 +229,10 @@ def _solve(norm: Affine, channels: int) -> Solution:
 
 
 def _scale(layer: Layer, dtype: np.dtype[Any], solution: Solution, gamma: Floats) -> NDArray[Any]:
-    """Return the layer's weight times gamma / divisor of each output channel, rounded once to `dtype`."""
+    """Return the layer's weight times gamma / divisor of each output channel, rounded once to `dtype`.
+
+    `gamma` has the shape (output channels), as the solution's mean and divisor have.
+    """
     weight = layer.weight
     along = (-1, *(1,) * (weight.ndim - 1))
     if layer.transposed:
@@ -311,7 +315,7 @@ _ROUNDINGS = 64.0
 
 
 def is_rounding(folded: Layer, proof: tuple[float, float]) -> bool:
-    """Whether the difference in a proof, (largest difference, largest output), is within rounding."""
+    """Whether the difference in what `prove` returned, (difference, largest output), is within rounding."""
     largest, size = proof
     summands = folded.weight.size / max(1, folded.channels)
     rounding = get_eps(folded.weight.dtype) * max(size, 1.0) * math.sqrt(max(1.0, summands))
@@ -324,7 +328,7 @@ def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[flo
     Returns
     -------
     tuple of float
-        The largest difference, and the largest magnitude of the output; NaN or infinite where that is beyond
+        The largest difference, and the largest magnitude of the output; NaN or infinite if a value is beyond
         float64.
     """
     x = draw_batch(layer, seed)

@@ -44,7 +44,7 @@ class FoldedMatrix(NamedTuple):
     rows : tuple of int
         The axes of the weight that are the rows of the matrix.
     iteration : Iteration or None
-        The power iteration that estimates σ; None where σ is the largest singular value.
+        The power iteration that estimates σ; None if σ is the largest singular value.
     sigma : float
         The exact σ, rounded once.
     largest : float
@@ -77,7 +77,7 @@ class FoldedMatrix(NamedTuple):
         -------
         tuple of float
             The largest difference between the folded layer's output and the layer's over σ, and the largest
-            magnitude of the latter; NaN or infinite where that is beyond float64.
+            magnitude of the layer's over σ; NaN or infinite if a value is beyond float64.
         """
         x = draw_batch(self.layer)
         with np.errstate(all="ignore"):
@@ -143,10 +143,18 @@ def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: st
 
 
 class Kept(NamedTuple):
-    """The names in a state dict for one spectrally normalized weight, and for the arrays kept with it.
+    """The names in a state dict for one spectrally normalized weight.
 
-    u and v are "" for a weight of one axis, which `torch.nn.utils.parametrizations.spectral_norm` divides by
-    its length (nn/utils/parametrizations.py:494).
+    Parameters
+    ----------
+    name : str
+        The weight's name in the module without the norm.
+    weight : str
+        The name of the stored weight, which is not divided.
+    u, v : str
+        The names of the vectors of the power iteration; "" for a weight of one axis, which
+        `torch.nn.utils.parametrizations.spectral_norm` divides by its length
+        (nn/utils/parametrizations.py:494).
     """
 
     name: str
@@ -169,7 +177,7 @@ def find_kept(names: Collection[str], vectors: Collection[str] = ()) -> Iterator
     `torch.nn.utils.spectral_norm` keeps `weight_orig`, `weight_u` and `weight_v`, and
     `torch.nn.utils.parametrizations.spectral_norm` keeps `parametrizations.weight.original`,
     `parametrizations.weight.0._u` and `parametrizations.weight.0._v`; for a weight of one axis only the first
-    of these. Without the norm both are called `weight`.
+    of these. In a module without the norm, the weight is called `weight` in both cases.
 
     Parameters
     ----------
@@ -228,7 +236,13 @@ def find_parametrized(names: Collection[str]) -> list[str]:
 
 
 def _name_kept(weight: str, names: Collection[str], vectors: Collection[str]) -> Kept | None:
-    """Return the names kept for a weight; None if it is not spectrally normalized."""
+    """Return the names kept for a weight; None if it is not spectrally normalized.
+
+    Raises
+    ------
+    DataError
+        If it has another parametrization, too.
+    """
     hooked = _HOOKED.fullmatch(weight)
     if hooked is not None:
         kept = Kept(hooked[1], weight, f"{hooked[1]}_u", f"{hooked[1]}_v")
@@ -294,6 +308,7 @@ def fold_state(
 
 
 def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> FoldedMatrix:
+    """Return a weight of a state dict without its norm; raise `DataError` if it cannot be folded."""
     weight = arrays[kept.weight]
     matrix = weight[:, np.newaxis] if weight.ndim == 1 else weight
     require_layer(Layer(matrix))
@@ -305,7 +320,7 @@ def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> Fol
     try:
         request = Request.collect(OF_MATRICES, vectors | {"rows": axis})
         folded = fold_matrix(Layer(matrix, transposed=bool(axis)), request, order, kept.name)
-    except UsageError as error:  # of u and v, which are data here
+    except UsageError as error:  # u or v does not fit: both are data here
         raise DataError(str(error)) from error
     except DataError as error:
         if not is_open:
@@ -319,10 +334,10 @@ def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> Fol
 def find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any], rows: int) -> tuple[int, bool]:
     """Return the axis of the rows, 0 or 1 (for a transposed convolution), and whether the other fits as well.
 
-    The axis is the one for which u and v have the right lengths; without one, 0. If both have, it is the one
-    for which u and v come from one power iteration of the weight, as a training step leaves them; if that holds
-    for neither or both, it is `rows`. The second value is True only in this last case, if σ differs between the
-    two axes.
+    The axis is the one for which u and v have the right lengths; 0 if it is neither. If it is both, it is the
+    one for which u and v come from one power iteration of the weight, as a training step leaves them; if that
+    holds for neither or both, it is `rows`. The second value is True only in this last case, if σ differs
+    between the two axes.
     """
     matrices = {}
     for axis in range(min(weight.ndim, 2)):
@@ -342,10 +357,10 @@ def find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any], rows: int)
 
 
 def _is_iterated(matrix: Floats, u: Floats, v: Floats, eps: float) -> bool:
-    """Whether u = Wv/‖Wv‖ or v = Wᵀu/‖Wᵀu‖, within the errors of float32 arithmetic and rounding to eps.
+    """Whether u = Wv/‖Wv‖ or v = Wᵀu/‖Wᵀu‖, within the errors of float32 arithmetic and rounding to `eps`.
 
-    Torch's hook makes v and then u, its parametrization u and then v (nn/utils/spectral_norm.py:97,
-    nn/utils/parametrizations.py:480).
+    W is `matrix`. Torch's hook makes v and then u, its parametrization u and then v
+    (nn/utils/spectral_norm.py:97, nn/utils/parametrizations.py:480).
     """
     allowed = (2.0**-21 + eps) * np.linalg.norm(matrix)
     steps = ((matrix @ v, u), (matrix.T @ u, v))

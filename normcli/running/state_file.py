@@ -48,7 +48,7 @@ _NEW_FILE = 0o666
 
 
 def read_state(path: str, norm: str) -> State | None:
-    """Return the state that a file holds; None if there is no file.
+    """Return the state that a file holds for a norm; None if there is no file.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def read_state(path: str, norm: str) -> State | None:
     columns = members.take_words("columns", *channels) if "columns" in members and len(channels) == 1 else None
     totals = None
     if "mean_sum" in members:
-        from normcli.fitting.stats_file import read_exact  # of few states
+        from normcli.fitting.stats_file import read_exact  # on use: few states have sums
 
         members.require("batches", np.asarray(batches > 0), np.asarray(batches), "too few for mean_sum")
         totals = tuple(read_exact(members, f"{name}_sum", channels) for name in ("mean", "var"))
@@ -99,7 +99,7 @@ def require_state_path(path: str) -> None:
 
 @contextlib.contextmanager
 def replace_state(path: str, state: State) -> Iterator[None]:
-    """Write a state file that replaces the old one when the block ends, or not at all if the block fails.
+    """Write a state file, as a context manager; it replaces the old file if the block ends without an error.
 
     The file is written and synced before the block begins, so that a full disk shows before it.
 
@@ -134,7 +134,7 @@ def replace_state(path: str, state: State) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hold(path: str, timeout: float | None = None, notify: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Lock a state file for the block, which reads and then replaces it; other processes wait.
+    """Lock a state file, as a context manager, whose block reads and replaces it; other processes wait.
 
     The lock is on the file itself; if there is no file yet, on a file beside it that is removed when the block
     ends.
@@ -171,11 +171,25 @@ def hold(path: str, timeout: float | None = None, notify: Callable[[], None] = l
 
 
 def _try_hold(path: str, target: Path) -> Callable[[], None] | None:
-    """Lock a state file, or one beside it; return the function that unlocks it, or None if another has it."""
+    """Try once to lock a state file; return the function that unlocks it, or None: try again later.
+
+    None if another process has the lock, or the file was made or replaced meanwhile. If there is no file yet,
+    and always on Windows, a file beside it is the lock.
+
+    Parameters
+    ----------
+    path : str
+        The file's name in messages.
+    target : Path
+        The file's real path.
+
+    Raises
+    ------
+    DataError
+        If it cannot be locked.
+    """
     try:
-        if (
-            os.name == "nt"
-        ):  # which cannot replace an open file: a file serves as the lock, made by one process alone
+        if os.name == "nt":  # Windows cannot replace an open file: a file that one process can make is the lock
             return _make_lock_file(target.with_name(f".{target.name}.lock"))
         lock = target
         try:
@@ -198,7 +212,7 @@ def _try_hold(path: str, target: Path) -> Callable[[], None] | None:
     except OSError as error:
         release()
         raise DataError(f"{path} cannot be locked: {error.strerror or 'I/O error'}") from error
-    if not held or not is_at(descriptor, lock):  # held, or replaced before it was locked
+    if not held or not is_at(descriptor, lock):  # another process has the lock, or has replaced the file
         os.close(descriptor)
         return None
     if lock != target and target.exists():
@@ -208,6 +222,7 @@ def _try_hold(path: str, target: Path) -> Callable[[], None] | None:
 
 
 def _make_lock_file(lock: Path) -> Callable[[], None] | None:
+    """Make a lock file; return the function that removes it, or None if the file is there already."""
     try:
         lock.touch(exist_ok=False)
     except FileExistsError:

@@ -1,6 +1,6 @@
-"""Batches drawn by chance around one sample, whose statistics and output are watched.
+"""Batches drawn at random around one sample, whose statistics and output are watched.
 
-* `batch_size`: how statistics and output move with the size of the batch
+* `batch_size`: how far statistics and output change with the size of the batch
 * `batches`: the batches that are drawn
 * `training`: training against evaluation, step after step
 """

@@ -1,4 +1,4 @@
-"""How far one sample's statistics and output change with the batch around it."""
+"""The distances of one sample's statistics and output from the population's, for batches of each size."""
 
 from __future__ import annotations
 
@@ -197,7 +197,10 @@ def calculate_batch(plan: Plan, batch: NDArray[Any], inputs: Inputs = NO_INPUTS)
 
 
 def _move(plan: Plan, asked: BatchSizes, effort: Effort) -> Iterator[Movement]:
-    """Yield the distances of the watched sample for each batch size, in order."""
+    """Yield the distances of the watched sample for each batch size in `asked`, in order.
+
+    For a norm whose groups lie within one sample, nothing is drawn, and all distances are 0.
+    """
     population, _, sizes, draws, seed, change = asked
     if not depends_on_batch(plan):
         centre, spread = _name_statistics(plan)

@@ -175,13 +175,24 @@ def simulate_training(
         for row in measured:
             found[-1].append(row)
             advance(batch)
-    table = np.array(found).transpose(1, 2, 0)  # of steps, and what is measured, over runs
+    table = np.array(found).transpose(1, 2, 0)  # axes: step, quantity, run
     taken = tuple(Step(number, *map(Quartiles.of, rows)) for number, rows in enumerate(table, 1))
     return asked._replace(steps=taken)
 
 
 def _run(asked: Training, steps: int, whole: Result, rng: np.random.Generator) -> Iterator[list[float]]:
-    """Yield the four distances at each step of one run: training, evaluation, mean and var, as in `Step`."""
+    """Yield the four distances at each step of one run: training, evaluation, mean and var, as in `Step`.
+
+    Parameters
+    ----------
+    asked : Training
+        The population, rule and numbers of the simulation.
+    steps : int
+    whole : Result
+        The result on the whole population, from which distances are measured.
+    rng : numpy.random.Generator
+        Draws the batches.
+    """
     population, state = asked.population, begin(asked.plan)
     axis, (mean, var) = population.axis, measure_batch(whole, asked.plan.spec.ddof)
     reference = take_sample(whole, axis, population.sample)

@@ -1,4 +1,4 @@
-"""Compared norms: whether two of them give equal x̂ for every tensor, and other norms that do."""
+"""Compared norms: whether two of them have equal x̂ for every tensor, and other norms that do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Member(NamedTuple):
         return self.result.running is not None
 
     def is_same(self, other: Member) -> bool:
-        """Whether both norms give equal x̂ for every tensor; in evaluation, with equal running statistics."""
+        """Whether both norms have equal x̂ for every tensor; in evaluation, with equal running statistics."""
         if self.evaluates or other.evaluates:
             return self.evaluates is other.evaluates and find_formula(self.plan) == find_formula(other.plan)
         return self._omits_nan is other._omits_nan and is_same(self.plan, other.plan)
@@ -59,7 +59,7 @@ class Member(NamedTuple):
 
 
 class Formula(NamedTuple):
-    """The formula of a plan; equal for two plans that give equal x̂ for every group.
+    """The formula of a plan; equal for two plans that have equal x̂ for every group.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def find_formula(plan: Plan) -> Formula:
 
 
 def is_same(a: Plan, b: Plan) -> bool:
-    """Whether two plans of one shape give equal x̂ for every tensor."""
+    """Whether two plans of one shape have equal x̂ for every tensor."""
     return a.grid.canonical == b.grid.canonical and find_formula(a) == find_formula(b)
 
 
@@ -123,7 +123,7 @@ class NamedPlan(NamedTuple):
 
 
 def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]:
-    """Yield other norms that give the x̂ of a plan for every tensor.
+    """Yield other norms that have the x̂ of a plan for every tensor.
 
     Candidates are all norms of the table, with the plan's eps and ddof: norms in channel groups with one group
     and with a group for each channel; norms whose parameters follow the reduced axes also over the trailing
@@ -175,6 +175,10 @@ def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
 
 
 def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
+    """Yield requests of a norm of the table that may have the x̂ of a plan, with the plan's options.
+
+    Nothing is yielded if centre, divisor or eps rule the norm out.
+    """
     if (row.centre, row.divisor) != (plan.norm.centre, plan.norm.divisor) or plan.groups_overlap:
         return
     eps = None if row.eps is None else plan.spec.eps or 0.0
@@ -203,7 +207,6 @@ def _format_name(request: Request, row: Norm) -> str:
     parts = [row.name]
     for option in sorted(OPTIONS, key=lambda option: option.name == "layout"):
         value = getattr(request, option.name)
-        default = getattr(row, option.name, None) if option.is_of else None
-        if value not in (None, option.default if default is None else default):
+        if value not in (None, option.find_default(row)):
             parts.append(f"{option.word}={option.format(value)}")
     return ":".join(parts)

@@ -46,7 +46,7 @@ class Likeness(enum.StrEnum):
 
 
 class Equality(NamedTuple):
-    """Two norms that give equal x̂, or would with one more option equal.
+    """Two norms that have equal x̂, or would with one more option equal.
 
     Parameters
     ----------
@@ -97,7 +97,10 @@ def find_equalities(members: Sequence[Member], layout: str | None = None) -> tup
 
 
 def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> Iterator[Equality]:
-    """Yield the equalities of norms with norms that were not named; of equal norms, for the first alone."""
+    """Yield the equalities of norms with norms that were not named.
+
+    If several of the named norms are equal, the first of them stands for all.
+    """
     for number, member in enumerate(members):
         if member.evaluates or any(member.is_same(earlier) for earlier in members[:number]):
             continue
@@ -119,6 +122,7 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
 
 
 def _compare(a: Member, b: Member) -> Equality | None:
+    """Return the equality of two norms on their tensor, or their similarity; None if they have neither."""
     apart, windowed = _measure(a.result.standardized, b.result.standardized), a.plan.grid.reach is not None
     if a.is_same(b) and apart.rounding:
         kind, reason = Likeness.IDENTICAL, explain_sameness(a, b)
@@ -142,7 +146,8 @@ class _Distance(NamedTuple):
     max_abs : float
         The largest difference; infinite where one is NaN and the other is not.
     rounding : bool
-        Whether rounding explains every difference.
+        Whether every difference is at most `_ROUNDINGS` machine epsilons (1 for short floats) of the larger
+        value.
     equal : bool
         Whether all values are equal; in float64, equal up to rounding.
     """
@@ -153,6 +158,7 @@ class _Distance(NamedTuple):
 
 
 def _measure(a: NDArray[Any], b: NDArray[Any]) -> _Distance:
+    """Return the distance of two tensors of one shape and dtype."""
     short = is_short_float(a.dtype)
     most = get_eps(a.dtype) * (1 if short else _ROUNDINGS)
     largest, rounding = 0.0, True
@@ -169,7 +175,7 @@ def _measure(a: NDArray[Any], b: NDArray[Any]) -> _Distance:
 
 
 def explain_sameness(a: Member, b: Member) -> str:
-    """Return the reason, in words, why two norms give equal x̂ for every tensor."""
+    """Return the reason, in words, why two norms have equal x̂ for every tensor."""
     if a.evaluates:
         return "both are evaluated with the same running statistics, and measure nothing"
     return _explain_groups(a.plan, b.plan)
@@ -234,7 +240,7 @@ def _format_eps(plan: Plan) -> str:
 
 
 def explain_coincidence(a: Member, b: Member) -> str:
-    """Return the reason, in words, why two different norms give equal x̂ on one tensor."""
+    """Return the reason, in words, why two different norms have equal x̂ on one tensor."""
     if _is_zero(a.result.input):
         return "whose values are all 0"
     if a.evaluates is not b.evaluates:
@@ -296,7 +302,10 @@ def _describe_parameters(plan: Plan) -> tuple[tuple[str, str], ...]:
 
 
 def format_parameters(plan: Plan) -> str:
-    """Return the shape of gamma and beta by the letters of its axes: `(C, H, W)`, or `none`.
+    """Return the shape of gamma and beta by the letters of its axes, `(C, H, W)`, or by their lengths.
+
+    Lengths stand for axes without letters. It is `none` for a norm without gamma and beta, and `(G)` for one
+    with a gamma for each channel group.
 
     Examples
     --------

@@ -301,7 +301,11 @@ def _format_shrinkage(plan: Plan, spread: str) -> str:
 
 
 def _is_due_to_eps(attempt: Restoration, group: int, part: float) -> bool:
-    """Whether eps explains most of the difference that exceeds its tolerance by most."""
+    """Whether eps makes more than half of the difference at `closeness.worst`.
+
+    `group` is the number of the value's group, and `part` the share of its distance from the mean by which eps
+    moves a value.
+    """
     result, index = attempt.result, attempt.closeness.worst or ()
     centre = 0.0 if attempt.centre is None else float(result.statistics[attempt.centre].reshape(-1)[group])
     taken = abs(float(result.input[index]) - centre) * part

@@ -46,7 +46,7 @@ class BatchOfOne(NamedTuple):
     reason : str or None
         Why the norm does not work; None if it does.
     becomes : str or None
-        The norm that gives the same x̂ on such a batch, such as `in` for `bn`; None if there is none.
+        The norm that has the same x̂ on such a batch, such as `in` for `bn`; None if there is none.
     """
 
     works: bool | None

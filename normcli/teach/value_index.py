@@ -59,6 +59,13 @@ def format_index(index: Sequence[int], layout: Layout) -> str:
 
 
 def _sort_by_axis(parts: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the numbers of texts such as `n=0` in the order of the axes.
+
+    Raises
+    ------
+    UsageError
+        If a text names no axis or an unknown one, or if an axis is named twice or not at all.
+    """
     given: dict[str, str] = {}
     for part in parts:
         name, equals, number = part.lower().partition("=")
@@ -76,6 +83,13 @@ def _sort_by_axis(parts: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def _place(text: str, axis: int, length: int, name: str) -> int:
+    """Return the position along an axis that a text holds; a negative number counts from the end.
+
+    Raises
+    ------
+    UsageError
+        If the text is no whole number, or the position is outside the axis.
+    """
     called = name if name == f"axis{axis}" else f"axis {name}"
     if not re.fullmatch(r"[-+−]?\d{1,18}", text):
         raise UsageError(f"--at: {text!r} is no whole number along {called}")

@@ -47,9 +47,9 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
     Parameters
     ----------
     specification : str
-        `FILE`; `FILE:KEY` for an array of an archive or store, or the columns of a table, which the options
-        then leave open; or `-` for standard input. The format is
-        recognized by the suffix; for standard input and pipes such as `<(command)`, by the first bytes.
+        `FILE`; `FILE:KEY`, where the key is the name of an array in an archive or store, or names columns of
+        a table (`options` must then choose none); or `-` for standard input. The format is recognized by the
+        suffix; for standard input and pipes such as `<(command)`, by the first bytes.
     options : TableOptions
         The options for reading a table.
 
@@ -93,7 +93,7 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
 
 
 def split_key(specification: str) -> tuple[Path, str | None]:
-    """Return the path and the key of `FILE:KEY`; of `FILE`, and of any existing path, the path and None.
+    """Split `FILE:KEY` into path and key; the key is None for `FILE`, and for every path that exists.
 
     Raises
     ------
@@ -113,7 +113,10 @@ def split_key(specification: str) -> tuple[Path, str | None]:
 
 
 def refuse_two_choices(specification: str, options: TableOptions) -> None:
-    """Raise `UsageError` if `FILE:COLUMN` names columns of a table, and an option does, too."""
+    """Raise `UsageError` if `FILE:COLUMN` names columns of a table, and `columns` or `exclude` is set, too.
+
+    `UsageError` is also raised for an unknown suffix, and for a key where files of that suffix have none.
+    """
     for option in ("columns", "exclude"):
         if getattr(options, option) is None or find_place(specification) is not None:
             continue
@@ -125,7 +128,21 @@ def refuse_two_choices(specification: str, options: TableOptions) -> None:
 def _load_stream(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions, path: Path | None = None
 ) -> Tensor:
-    """Load a tensor from a stream: a regular file at its start (`< x.npy`) directly, others stored first."""
+    """Load a tensor from a stream: directly if it is a regular file at its start (`< x.npy`).
+
+    Any other stream is first read to its end, into memory or a temporary file (`spool`).
+
+    Parameters
+    ----------
+    stream : BinaryIO
+    name : str
+        The stream's name in messages.
+    key : str or None
+        The name of an array, or of columns, in the file.
+    options : TableOptions
+    path : Path or None
+        The path by which this process opened the stream; None if its caller opened it.
+    """
     if _is_file_at_start(stream):
         return _load_held(stream, Opened.describe(stream, name, path), key, options)
     with spool(stream, name, lambda head: recognize_format(head[:SNIFFED_BYTES], name)) as whole:
@@ -146,7 +163,16 @@ def _load_held(
 ) -> Tensor:
     """Load a tensor from an open file; raise `DataError` if the file has changed since it was opened.
 
-    Without a format, the first bytes of the file tell it.
+    Parameters
+    ----------
+    stream : BinaryIO
+    opened : Opened
+        The file's name, and its state when it was opened.
+    key : str or None
+        The name of an array, or of columns, in the file.
+    options : TableOptions
+    file_format : FileFormat or None
+        The file's format; None to recognize it by the first bytes.
     """
     try:
         tensor = _load_whole(stream, opened.name, key, options, file_format)
@@ -157,7 +183,10 @@ def _load_held(
 
 
 def _hold_to(tensor: Tensor, opened: Opened) -> Tensor:
-    """Return a tensor that was read from a file with the state of the file when opened, for later checks.
+    """Return a tensor that was read from a file with `opened`, the file's state when it was opened.
+
+    The tensor's table gets that state too, and its memory map, whose attribute `opened` is set in place. Later
+    checks compare the file with it.
 
     Raises
     ------
@@ -183,7 +212,16 @@ def _load_whole(
 ) -> Tensor:
     """Load a tensor from a seekable stream: as a memory map if it is large, else into memory.
 
-    Without a format, the first bytes of the stream tell it.
+    Parameters
+    ----------
+    stream : BinaryIO
+    name : str
+        The stream's name in messages.
+    key : str or None
+        The name of an array, or of columns, in the file.
+    options : TableOptions
+    file_format : FileFormat or None
+        The file's format; None to recognize it by the first bytes.
     """
     head = stream.read(SNIFFED_BYTES)
     if not head:
@@ -216,7 +254,10 @@ def _load_whole(
 
 
 def _name_columns(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
-    """Return a tensor with the wanted column names, and a note, if its last axis fits; else unchanged."""
+    """Return a tensor with the wanted column names, and a note on them, if its last axis has that length.
+
+    It is unchanged if the length differs or `wanted` is None.
+    """
     if wanted is None or tensor.values.shape[-1:] != (len(wanted),):
         return tensor
     notes = (tensor.note, UNNAMED.format(list_names(wanted)))

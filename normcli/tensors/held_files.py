@@ -1,4 +1,4 @@
-"""Files and stores that other processes may write to: opened, held against what they were then, locked."""
+"""Files and stores that other processes may write to: opening, detecting later changes, locking."""
 
 from __future__ import annotations
 
@@ -87,14 +87,15 @@ def open_regular(path: str | Path, store: str | None = None) -> BinaryIO:
     ----------
     path : str or Path
     store : str or None
-        The real path of a folder in which the file must really lie, unless links are followed; None for any.
+        The real path of a folder in which the file must lie once links are resolved; None for any. It is not
+        tested if `Stores.rules.follows_links` is set.
 
     Raises
     ------
     NoFileError
         If the path is a pipe, a socket or a device.
     DataError
-        If the path is a link out of the folder `store`, and links are not followed.
+        If the file lies outside the folder `store`.
     OSError
         If the file cannot be opened, or is a folder.
     """
@@ -166,7 +167,7 @@ class StoreVersion(NamedTuple):
     name : str
         The array's name in messages.
     folder : str or None
-        The absolute path of the folder with the array's files; None where changes are not to be detected, as
+        The absolute path of the folder with the array's files; None if changes are not to be detected, as
         for an array at a URL.
     files : bytes or None
         A hash of the paths, inodes, sizes and times of all files in the folder; None without a folder.
@@ -213,13 +214,13 @@ def _hash_files(folder: str) -> bytes:
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.path)
                 continue
-            with contextlib.suppress(OSError):  # likewise, or a link to nothing
+            with contextlib.suppress(OSError):  # removed meanwhile, or a link to nothing
                 known.update(repr((entry.path, *_find_version(entry.stat(), entry.path))).encode())
     return known.digest()
 
 
 def _find_version(status: os.stat_result, place: str | int) -> tuple[int, int, int, int]:
-    # A descriptor's file may lose its name, which is a change of the file and none of what it holds.
+    # The file of a descriptor may lose its name: that sets the time of change, but not the content.
     changed = status.st_ctime_ns if isinstance(place, str) else 0
     return status.st_ino, status.st_size, status.st_mtime_ns, changed
 
@@ -265,7 +266,7 @@ def remove_leftovers(folder: Path) -> None:
 
     Those that are locked, by a running process, are kept; where there are no locks, all are kept.
     """
-    from pathlib import Path  # slow to import, and of files that are read no more than a path is needed
+    from pathlib import Path  # slow to import, and reading files does not need it
 
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -276,6 +277,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _remove_dead(path: Path) -> None:
+    """Remove a draft or a lock, unless a running process has locked it or it has been replaced."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         if not try_lock(descriptor) or not is_at(descriptor, path):

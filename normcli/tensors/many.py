@@ -36,6 +36,7 @@ class Named(NamedTuple):
     Parameters
     ----------
     name : str
+        The path, or `FILE:KEY` for one of several arrays of an archive.
     load : callable
         Takes the wanted column names in order, or None for any, and returns the tensor.
     """
@@ -45,14 +46,15 @@ class Named(NamedTuple):
 
 
 def expand(arguments: Sequence[str]) -> list[str]:
-    """Return the names of files for arguments: names as they are, patterns and folders expanded, sorted.
+    """Return the names of the files that arguments stand for, in the order of the arguments.
 
-    A folder stands for the files in it that have known suffixes; a store counts as a file.
+    A folder stands for the files in it that have known suffixes, a glob pattern for the files and stores that
+    fit it, both sorted by name. Any other argument is returned as it is, whether such a file exists or not.
 
     Raises
     ------
     DataError
-        If a folder holds no such file, or no file matches a pattern.
+        If a folder holds no such file, or no file fits a pattern.
     """
     found: list[str] = []
     for argument in arguments:
@@ -101,7 +103,7 @@ def read_list(path: str) -> list[str]:
 
 
 def name_tensors(paths: Sequence[str], options: TableOptions = AS_FOUND) -> Iterator[Named]:
-    """Yield the tensors of paths, to be loaded later: every array of an `.npz`, one for any other path.
+    """Yield the tensors of paths, to be loaded later: every array of an `.npz` file, one for any other path.
 
     Raises
     ------
@@ -134,7 +136,7 @@ def list_keys(path: str) -> list[str]:
 
 
 def load_all(path: str) -> dict[str, NDArray[Any]]:
-    """Return all arrays of an `.npz` or `.safetensors` file by name, also of dtypes not calculated with.
+    """Return all arrays of an `.npz` or `.safetensors` file by name, of dtypes that norms do not take, too.
 
     Raises
     ------
@@ -145,7 +147,7 @@ def load_all(path: str) -> dict[str, NDArray[Any]]:
     """
     keys = list_keys(path)
     if not keys:
-        load(path)  # which says what is wrong with it
+        load(path)  # raises an error that says what is wrong
         raise UsageError(f"{path} holds no arrays by name; .npz and .safetensors do")
     return {key: _load_member(path, key) for key in keys}
 
@@ -153,7 +155,7 @@ def load_all(path: str) -> dict[str, NDArray[Any]]:
 def _load_member(path: str, key: str) -> NDArray[Any]:
     try:
         return load(f"{path}:{key}").values
-    except DataError:  # of a damaged file, which is raised again, or of a dtype not calculated with
+    except DataError:  # a damaged file, for which it is raised again below, or a dtype that norms do not take
         read = read_safetensors if path.lower().endswith(".safetensors") else read_npz
         with open_regular(path) as stream:
             return read(stream, path, key, takes_any=True)
@@ -162,7 +164,7 @@ def _load_member(path: str, key: str) -> NDArray[Any]:
 def describe_source(name: str) -> str:
     """Return a text that identifies a tensor: file name without folders, key, and file size or Zarr shape.
 
-    An example is `x.npz:a 1234`; a key or size that there is not is `None`.
+    An example is `x.npz:a 1234`. The key is `None` without one, the size if the file cannot be found.
     """
     place = find_place(name)
     path, key = split_key(name) if place is None else (Path(place.path), place.key)

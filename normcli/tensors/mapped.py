@@ -82,12 +82,12 @@ class Mapped(np.memmap[Any, Any]):
         given = [np.asarray(i).astype(np.intp) for i in picks]
         places = [np.where(i < 0, i + n, i) for i, n in zip(given, self.shape, strict=True)]
         if any(((i < 0) | (i >= n)).any() for i, n in zip(places, self.shape, strict=True)):
-            return super().__getitem__(index)  # which says what is out of range
+            return super().__getitem__(index)  # NumPy's own error says what is out of range
         offsets = sum((i * stride for i, stride in zip(places, self.strides, strict=True)), np.intp(0))
         return self._pick(np.asarray(offsets, np.intp))[()]
 
     def _pick(self, offsets: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the values at byte offsets from this array's first value; those close together in one read."""
+        """Return the values at byte offsets from this array's first value; close ones are read together."""
         whole, start = self._locate()
         wanted, inverse = np.unique(offsets, return_inverse=True)
         picked = np.empty(wanted.shape, self.dtype)
@@ -121,10 +121,10 @@ class Mapped(np.memmap[Any, Any]):
             If the file has become too short.
         """
         repeated = [n > 1 and not stride for n, stride in zip(self.shape, self.strides, strict=True)]
-        if any(repeated):  # as `numpy.broadcast_to` does it
+        if any(repeated):  # an axis that `numpy.broadcast_to` made
             once = self[(*(slice(0, 1) if again else slice(None) for again in repeated), ...)]
             return np.broadcast_to(fetch(once), self.shape)
-        order = sorted(range(self.ndim), key=lambda axis: -self.strides[axis])  # as it lies in the file
+        order = sorted(range(self.ndim), key=lambda axis: -self.strides[axis])  # in the file's order of axes
         source = self.transpose(order)
         copy = np.empty(source.shape, source.dtype)
         if not copy.size:
@@ -134,7 +134,7 @@ class Mapped(np.memmap[Any, Any]):
         while depth and source.strides[depth - 1] == length:
             depth -= 1
             length *= source.shape[depth]
-        count, stride = 1, length  # of runs that are read together, with what is between them
+        count, stride = 1, length  # runs that are read together, with the bytes between them
         if depth and 0 < source.strides[depth - 1] - length <= _NEAR:
             depth -= 1
             count, stride = source.shape[depth], source.strides[depth]
@@ -147,7 +147,7 @@ class Mapped(np.memmap[Any, Any]):
         return copy.transpose(np.argsort(order))
 
     def _read_runs(self, runs: NDArray[np.uint8], stride: int, place: int) -> None:
-        """Fill `runs`, shape (runs, bytes), with runs of bytes, `stride` apart, from a file offset on."""
+        """Fill `runs`, shape (runs, bytes), from a file offset on; a run begins every `stride` bytes."""
         count, length = runs.shape
         if count == 1:
             self._read_into(runs[0].data, place)
@@ -161,6 +161,7 @@ class Mapped(np.memmap[Any, Any]):
             some[...] = np.ndarray(some.shape, np.uint8, piece.data, strides=(stride, 1))
 
     def _read_into(self, missing: memoryview, place: int) -> None:
+        """Fill a buffer with the bytes from a file offset on; raise `DataError` if the file ends before."""
         assert self.descriptor is not None
         while missing:
             count = read_at(self.descriptor, missing, place)
@@ -232,7 +233,7 @@ class Region(NamedTuple):
         if self.is_large and not isinstance(stream, io.BytesIO):
             try:
                 return self.map(stream)
-            except ValueError as error:  # there is less of the file than a moment ago
+            except ValueError as error:  # the file became shorter since its size was taken
                 raise DataError(f"{name} was cut short while it was read") from error
         stream.seek(self.offset)
         return self.read(stream, name)
@@ -248,7 +249,7 @@ class Region(NamedTuple):
         """
         try:
             values = np.empty(math.prod(self.shape), self.dtype)
-        except (MemoryError, ValueError) as error:  # the latter where NumPy cannot count so many
+        except (MemoryError, ValueError) as error:  # NumPy raises `ValueError` for a size it cannot count
             raise DataError(f"{name} of {self.byte_count} bytes does not fit into memory") from error
         missing = values.view(np.uint8).data
         while missing:
@@ -262,7 +263,7 @@ class Region(NamedTuple):
             raise DataError(f"{name} has the shape {self.shape}, which NumPy cannot hold") from error
 
     def require_exact(self, name: str, available: int) -> None:
-        """Raise `DataError` unless `available` is the number of bytes of the values."""
+        """Raise `DataError` unless `available` is the values' size in bytes; also for a dtype of objects."""
         if self.dtype.kind == "O":
             require_real(self.dtype, name)
         if available < self.byte_count:

@@ -1,4 +1,4 @@
-"""Long work piece by piece: arrays in C order, whose memory is released behind; and how far the work is."""
+"""Long arrays piece by piece, the memory of mapped ones released after each; and reports of progress."""
 
 from __future__ import annotations
 
@@ -55,9 +55,10 @@ def find_places(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -
 
 
 def iterate_blocks(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[Any]]:
-    """Yield consecutive parts of an array, in memory, of at most `size` values each.
+    """Yield consecutive parts of an array, in memory, of at most `size` values each; none of an empty array.
 
-    A part is several whole rows along the first axis; if a row is longer than `size`, rows are cut likewise.
+    A part is several whole rows along the first axis. If a single row has more than `size` values, each row is
+    cut into parts in the same way, along its own first axis.
 
     Raises
     ------
@@ -70,7 +71,10 @@ def iterate_blocks(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[
 
 
 def _cut(shape: tuple[int, ...], size: int) -> Iterator[tuple[int | slice, ...]]:
-    """Yield the indices of consecutive parts of at most `size` values."""
+    """Yield indices that cut an array into consecutive parts of at most `size` values, in C order.
+
+    An index covers leading axes only: `()` is the whole array. Nothing is yielded for an array without values.
+    """
     count, row = math.prod(shape), math.prod(shape[1:])
     if count <= size:
         if count:
@@ -84,9 +88,10 @@ def _cut(shape: tuple[int, ...], size: int) -> Iterator[tuple[int | slice, ...]]
 
 
 def cut_boxes(shape: Sequence[int], start: int, stop: int) -> Iterator[tuple[slice, tuple[slice, ...]]]:
-    """Cut the values from `start` to `stop`, numbered in C order, into boxes of an array.
+    """Cut the values from `start` to `stop` (not included), numbered in C order, into boxes of an array.
 
-    Yields (slice of the range, counted from `start`; slices of the box along each axis) of each box.
+    Yields for each box a pair: the slice of its values in the range, counted from `start`, and the tuple of the
+    box's slices along each axis.
     """
     if not shape:
         yield slice(0, 1), ()

@@ -48,12 +48,12 @@ class Addends(NamedTuple):
 
     @property
     def output_dtype(self) -> str | None:
-        """The name of the dtype that rounded sums have, for exact sums that are wider; None for all others."""
+        """The name of the rounded sums' dtype if sums are exact and it is narrower than float64; else None."""
         dtype = find_sum_dtype(self.values.dtype, self.residual.dtype)
         return dtype.name if self.kind is ResidualSum.EXACT and is_short_float(dtype) else None
 
     def add(self) -> NDArray[Any]:
-        """Return the sum, as `add_residual` does."""
+        """Return the sum of both arrays, as `add_residual` does, with its exceptions."""
         return add_residual(*self)
 
 
@@ -103,7 +103,10 @@ def add_residual(
 
 
 def find_sum_dtype(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of rounded sums: the wider float dtype, float32 for two different halves, else int64."""
+    """Return the dtype of rounded sums: the wider float dtype of the two, or int64 without floats.
+
+    It is float32 for float16 and bfloat16.
+    """
     floats = [dtype.newbyteorder("=") for dtype in (first, second) if is_float(dtype)]
     if not floats:
         return np.dtype(np.int64)
@@ -113,6 +116,13 @@ def find_sum_dtype(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]
 
 
 def _add(x: NDArray[Any], other: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return x + other, rounded to `dtype`, or as int64 for integers; floats may overflow to infinities.
+
+    Raises
+    ------
+    DataError
+        If a sum of integers is beyond int64.
+    """
     if dtype.kind != "i":
         with np.errstate(over="ignore", invalid="ignore"):  # infinities, as in frameworks
             return np.asarray(x.astype(dtype) + other.astype(dtype))
@@ -125,7 +135,10 @@ def _add(x: NDArray[Any], other: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[
 
 
 def _add_exactly(x: NDArray[Any], other: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return sums in a dtype; raise `DataError` if one is inexact, which Knuth's two-sum algorithm shows."""
+    """Return x + other in a dtype; raise `DataError` unless every sum of finite numbers is exact.
+
+    Knuth's two-sum algorithm finds the inexact ones. NaN and infinities are added without a check.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         first, second = x.astype(dtype), other.astype(dtype)
         total = np.asarray(first + second)

@@ -50,7 +50,7 @@ def spool(stream: BinaryIO, name: str, tell_format: Callable[[bytes], str]) -> B
     head = stream.read(mapped.SMALLEST_MAPPED + 1)
     if len(head) <= mapped.SMALLEST_MAPPED:
         return io.BytesIO(head)
-    tell_format(head)  # /dev/zero has no end
+    tell_format(head)  # raises before an endless stream such as /dev/zero is stored
     with _explain(name), contextlib.ExitStack() as opened:
         spooled = opened.enter_context(open_temporary())
         while head:
@@ -98,9 +98,12 @@ def store(stream: BinaryIO, region: mapped.Region, name: str) -> mapped.Mapped:
 
 
 def keep_open(stream: BinaryIO, owner: object) -> BinaryIO:
-    """Return another stream of a stream's bytes, which is closed when `owner` is no longer used."""
+    """Return another stream of a stream's bytes, which is closed once `owner` is garbage-collected.
+
+    Two streams of one file share their position; the copy of an `io.BytesIO` has its own, which is 0.
+    """
     if isinstance(stream, io.BytesIO):
-        return io.BytesIO(stream.getvalue())  # which shares its bytes
+        return io.BytesIO(stream.getvalue())  # the copy shares the bytes
     kept = os.fdopen(os.dup(stream.fileno()), "rb")
     weakref.finalize(owner, kept.close)
     return kept
@@ -108,7 +111,7 @@ def keep_open(stream: BinaryIO, owner: object) -> BinaryIO:
 
 @contextlib.contextmanager
 def open_outgoing(target: BinaryIO) -> Iterator[BinaryIO]:
-    """Open a temporary file that is copied to a stream when the block ends without an error.
+    """Open a temporary file, as a context manager; copy it to a stream when the block ends without an error.
 
     Parameters
     ----------
@@ -118,7 +121,9 @@ def open_outgoing(target: BinaryIO) -> Iterator[BinaryIO]:
     Raises
     ------
     DataError
-        If the temporary folder has no room.
+        If an `OSError` is raised in the block, as when the temporary folder has no room.
+    OSError
+        If the target cannot be written to.
     """
     with open_temporary() as spooled:
         with _explain("the output"):
@@ -148,7 +153,7 @@ def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 class Collected:
-    """A collector that joins blocks of values: in memory, or in a temporary file if they are large.
+    """A context manager that joins blocks of values: in memory, or in a temporary file if they are large.
 
     Parameters
     ----------
@@ -189,7 +194,18 @@ class Collected:
     def finish(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return all values as one array of a shape; one length of it may be -1 and is then calculated.
 
-        In a temporary file, the array is a read-only map, and `dtype` is the dtype of the blocks.
+        A large array is a read-only map of the temporary file.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        dtype : numpy.dtype
+            The dtype of the blocks, or of the array of no values if no block was added.
+
+        Raises
+        ------
+        DataError
+            If the temporary folder has no room.
         """
         if self._stream is None:
             joined = np.concatenate(self._blocks) if self._blocks else np.empty(0, dtype)
@@ -213,6 +229,7 @@ def open_temporary() -> BinaryIO:
 
 @contextlib.contextmanager
 def _explain(name: str) -> Iterator[None]:
+    """Return a context manager that turns an `OSError` of its block into a `DataError` about `TMPDIR`."""
     try:
         yield
     except OSError as error:

@@ -41,7 +41,7 @@ class GroupingColumns(NamedTuple):
         The names of the columns.
     read : callable
         Yields, for each row of the file, the tuple of its cells in these columns, None for a missing one: the
-        texts of a delimited file, or names of values as by `name_value`.
+        texts of a delimited file, or for other files the texts that `name_value` makes of values.
     numerals : Numerals or None
         The notation of numbers in the texts of a delimited file; None for files whose cells have types.
     rows : slice
@@ -95,7 +95,7 @@ class Tensor(NamedTuple):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the values; float64 for whole numbers from text or a table."""
-        import numpy as np  # the command line needs the names of this module, and not always that
+        import numpy as np  # on use: the command line imports this module's constants, often without NumPy
 
         whole = self.has_no_dtype and self.values.dtype.kind in "biu"
         return np.dtype(np.float64) if whole else self.values.dtype
@@ -136,6 +136,14 @@ class Tensor(NamedTuple):
 
 def choose_key(names: Collection[str], archive: str, key: str | None) -> str:
     """Return the name of the chosen array of an archive: `key`, or if that is None the only one.
+
+    Parameters
+    ----------
+    names : collection of str
+        The names of all arrays.
+    archive : str
+        The archive's name in messages.
+    key : str or None
 
     Raises
     ------
@@ -195,7 +203,7 @@ class Place(NamedTuple):
 
 
 def find_place(specification: str) -> Place | None:
-    """Return the place in a store that a text names; None if it names none.
+    """Return the place in a store that a text names; None for any other text, such as a file's name.
 
     Examples
     --------

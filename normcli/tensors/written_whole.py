@@ -30,7 +30,10 @@ _NEW_FILE = 0o666
 
 
 def require_writable(path: str, option: str) -> None:
-    """Raise `UsageError` unless a file can be written at `path`: a quick check before any work."""
+    """Raise `UsageError` unless a file can be written at `path`: a quick check before any work.
+
+    The message begins with `option`, by which the path was given.
+    """
     folder = os.path.dirname(path) or os.curdir  # noqa: PTH120  # pathlib's checks raise where a folder is closed
     if os.path.isdir(path) or path.endswith(os.sep):  # noqa: PTH112
         raise UsageError(f"{option} {path}: this is a folder; give a file's name")
@@ -43,9 +46,9 @@ def require_writable(path: str, option: str) -> None:
 
 
 class Draft(NamedTuple):
-    """A file that is complete and synced: calling `place` renames it to its target, `at_end` closes it.
+    """A file that is complete and synced, and still has a temporary name.
 
-    If it is closed without being placed, it is removed.
+    `place()` renames it to its target. `at_end.close()` closes it, and removes it unless it was placed.
     """
 
     place: Callable[[], None]
@@ -54,6 +57,7 @@ class Draft(NamedTuple):
 
 @contextlib.contextmanager
 def _explain(path: str) -> Iterator[None]:
+    """Return a context manager that turns an `OSError` of its block, but for broken pipes, into `DataError`."""
     try:
         yield
     except BrokenPipeError:
@@ -66,7 +70,9 @@ def _explain(path: str) -> Iterator[None]:
 def open_whole(
     path: str, least: int = 0, *, seeks: bool = False, later: list[Draft] | None = None
 ) -> Iterator[BinaryIO]:
-    """Open a file that replaces `path` when the block ends without an error, and is removed otherwise.
+    """Open, as a context manager, a file that replaces `path` if the block ends without an error.
+
+    After an error it is removed.
 
     The data go to a file without a name, of which nothing is left if the process is killed; on systems without
     such files, to a draft beside the target. It is then synced and renamed, and takes the permissions of the
@@ -90,7 +96,7 @@ def open_whole(
     """
     target = Path(os.path.realpath(path))
     with _explain(path):
-        if target.is_symlink():  # what is left of links that lead back to themselves
+        if target.is_symlink():  # `realpath` leaves a link that leads back to itself
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if target.exists() and not target.is_file():
             with (
@@ -112,7 +118,7 @@ def open_whole(
             else:
                 at_end.callback(draft.unlink, missing_ok=True)  # unless it has replaced the target
                 stream = at_end.enter_context(nameless)
-                _lock_draft(stream.fileno())  # before it has a name
+                _lock_draft(stream.fileno())  # locked before it has a name
             require_room(stream, least)
             yield stream
             stream.flush()
@@ -124,7 +130,7 @@ def open_whole(
                 os.link(f"{_OPEN_FILES}/{stream.fileno()}", draft.name, dst_dir_fd=folder)
 
             def place() -> None:
-                if os.name == "nt":  # which renames no open file
+                if os.name == "nt":  # Windows renames no open file
                     stream.close()
                 with _explain(path):
                     draft.replace(target)
@@ -151,7 +157,7 @@ def _lock_draft(descriptor: int, draft: Path | None = None) -> bool:
     """
     try:
         return try_lock(descriptor) and (draft is None or is_at(descriptor, draft))
-    except OSError:  # where there are no locks, nothing is removed either
+    except OSError:  # without locks, no process removes drafts
         return True
 
 
@@ -192,7 +198,7 @@ def _open_nameless(folder: Path) -> BinaryIO | None:
         return None
     try:
         descriptor = os.open(folder, os.O_RDWR | flag, _NEW_FILE)
-    except OSError:  # of several kinds; if there is a real fault, opening a file with a name raises it
+    except OSError:  # errors differ by file system; a real fault is raised again by opening a named file
         return None
     return os.fdopen(descriptor, "w+b")
 
@@ -200,7 +206,8 @@ def _open_nameless(folder: Path) -> BinaryIO | None:
 def require_new_folder(path: str, option: str, *, replaces: bool = False) -> None:
     """Raise `UsageError` unless a folder can be written at `path`: a quick check before any work.
 
-    The path must be free or an empty folder; if `replaces`, any folder.
+    The path must be free or an empty folder; with `replaces`, it may be any folder. The message begins with
+    `option`, by which the path was given.
     """
     target = Path(path)
     parent = Path(os.path.realpath(path)).parent
@@ -216,9 +223,10 @@ def require_new_folder(path: str, option: str, *, replaces: bool = False) -> Non
 
 @contextlib.contextmanager
 def open_folder(path: str, *, replaces: bool = False) -> Iterator[Path]:
-    """Make a draft folder that is moved to `path` when the block ends without an error, and removed otherwise.
+    """Make, as a context manager, a folder that is moved to `path` if the block ends without an error.
 
-    If the process is killed, the draft is left; the next process that writes beside it removes it.
+    After an error it is removed. If the process is killed, the folder is left under a draft's name; the
+    next process that writes beside it removes it.
 
     Parameters
     ----------
@@ -265,6 +273,13 @@ def _remove(draft: Path) -> None:
 
 
 def _fill_place(draft: Path, target: Path) -> None:
+    """Move a draft folder to a target: a free path, or an empty folder, which is kept and gets the files.
+
+    Raises
+    ------
+    FileExistsError
+        If the target is a folder that is not empty.
+    """
     try:
         if not target.is_dir():
             draft.replace(target)
@@ -286,7 +301,7 @@ def _exchange(draft: Path, target: Path) -> None:
     import shutil
 
     if not _swap(draft, target):
-        old = target.with_name(f"{target.name}.old")  # which nobody removes, if this process is killed here
+        old = target.with_name(f"{target.name}.old")  # it stays if this process is killed before the end
         target.replace(old)
         draft.replace(target)
         draft = old
@@ -299,7 +314,7 @@ def _swap(first: Path, other: Path) -> bool:
 
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):  # no Linux
+    except (AttributeError, OSError, TypeError):  # the system is not Linux
         return False
     here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE of linux/fs.h
     return not rename(here, os.fsencode(first), here, os.fsencode(other), exchange)

@@ -231,6 +231,7 @@ def assert_backward_matches(
 
 
 def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:
+    """Return the arguments; raise `NormError` for one that is not valid or that `function` does not take."""
     require_options(function, options, but=("out",))
     return read_arguments(x, norm, options)
 
@@ -238,7 +239,10 @@ def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) ->
 def _require_dtype(
     plan: Plan, name: str, actual: NDArray[Any], expected: np.dtype[Any], *, is_array: bool
 ) -> None:
-    """Fail if an array (`is_array`; lists have no dtype) has another dtype than the one expected."""
+    """Raise `AssertionError` if an array has another dtype than the one expected.
+
+    Nothing is raised unless `is_array`: a list has no dtype. `name` is the argument's name in the message.
+    """
     __tracebackhide__ = True
     if is_array and actual.dtype.newbyteorder("=") != expected:
         norm, found = plan.norm.name, actual.dtype.name
@@ -326,6 +330,7 @@ def assert_runs_match(first: str | os.PathLike[str], second: str | os.PathLike[s
 
 
 def _require(judgement: Any) -> None:
+    """Raise `AssertionError`, with the last line of the report first, if a judgement is false."""
     __tracebackhide__ = True
     if not judgement:
         lines = str(judgement).splitlines()

@@ -53,7 +53,16 @@ def read_declared(
     cast: str | None = None,
     limits: Iterable[float | None] = (),
 ) -> Computation | None:
-    """Return the computation that a caller declares; None if all of `accumulate`, `algorithm` and `cast` are.
+    """Return the computation that a caller declares; None if `accumulate`, `algorithm` and `cast` are all None.
+
+    Parameters
+    ----------
+    accumulate : dtype or None
+        The dtype of the sums.
+    algorithm, cast : str or None
+        The algorithm for the variance and the order of casts; None for the usual ones.
+    limits : iterable of float or None
+        Other tolerances, all of which have to be None beside `accumulate`.
 
     Raises
     ------
@@ -90,7 +99,7 @@ def derive_bounds(computation: Computation, asked: Arguments) -> DerivedBound:
         return DerivedBound(np.zeros(values.shape), np.zeros(0, np.intp))
     task, finite = _make_task(asked)
     slack = bound_rows(task, computation, plan.choose_output_dtype(values.dtype))
-    error = np.where(finite[:, None], slack.error, 0.0)  # of what is not finite, nothing is tolerated
+    error = np.where(finite[:, None], slack.error, 0.0)  # no error is tolerated in groups that are not finite
     return DerivedBound(put_back(plan.grid, error), np.flatnonzero(slack.void & finite))
 
 
@@ -141,6 +150,7 @@ def derive_gradient_bounds(
 
 
 def _require_bounds(computation: Computation, asked: Arguments) -> None:
+    """Raise `UsageError` if no bounds are known for the norm or its inputs, or the sums' dtype is narrow."""
     plan, inputs, dtype = asked.plan, asked.inputs, asked.values.dtype
     measures = plan.norm.divisor.measurement in (Measurement.MOMENTS, Measurement.LENGTH)
     if not measures or plan.spec.p not in (None, 2.0) or inputs.given or inputs.selection:
@@ -164,7 +174,7 @@ def describe_void(computation: Computation, asked: Arguments, void: NDArray[np.i
 
 
 def _make_task(asked: Arguments) -> tuple[RowTask, NDArray[np.bool_]]:
-    """Return the groups as rows, on which bounds depend, and whether each row is finite."""
+    """Return the groups as rows, of which bounds are calculated, and for each whether it is finite."""
     plan, values, inputs, effort = asked[:4]
     formula, statistics = RowFormula.of(plan), measure(plan, values, effort=effort)
     mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)

@@ -62,7 +62,7 @@ class Provocation:
         The derivative of a loss with respect to the normalized tensor, of the shape and dtype of `x`. The means
         of dy · gamma and dy · gamma · x̂ are as large as their values, and no two rows are equal.
     gamma, beta : ndarray or None
-        The parameters, of the norm's own shape and the dtype of `x`, some of gamma negative; None where the
+        The parameters, of the norm's own shape and the dtype of `x`, some of gamma negative; None if the
         norm has none.
     options : mapping of str to object
         The options for `assert_matches`: gamma, beta, and the options that `provocations` was given.
@@ -164,6 +164,7 @@ def provocations(
 
 
 def _read_dtype(given: DTypeLike) -> np.dtype[Any]:
+    """Return a dtype by any of its names; raise `UsageError` unless results can have it."""
     name = read_dtype("dtype", given)
     find_option("dtype").check(name)
     dtype: np.dtype[Any] = np.dtype(find_type(str(name)))
@@ -189,7 +190,18 @@ class _Values(NamedTuple):
 
 
 class _CaseMaker:
-    """Makes the cases for a norm with options, and a dtype."""
+    """A maker of the cases for a norm with options, and a dtype.
+
+    Parameters
+    ----------
+    norm : str
+    dtype : dtype
+        The dtype of all arrays.
+    options : mapping of str to object
+        The options of `normalize`.
+    rng : numpy.random.Generator
+        Draws the values.
+    """
 
     def __init__(
         self, norm: str, dtype: np.dtype[Any], options: Mapping[str, Any], rng: np.random.Generator
@@ -266,7 +278,18 @@ class _CaseMaker:
         make: Callable[[Floats], Floats] = lambda z: z + 2.0,
         arrange: Callable[[NDArray[Any]], NDArray[Any]] = lambda x: x,
     ) -> Iterator[Provocation]:
-        """Yield a case for a shape; nothing if the shape does not fit the norm and its options."""
+        """Yield a case for a shape; nothing if the shape does not fit the norm and its options.
+
+        Parameters
+        ----------
+        name : str
+            The name of the case.
+        shape : tuple of int
+        make : callable
+            Takes standard normal values, a row for each group, and returns the values of x.
+        arrange : callable
+            Takes x or dy, and returns it with another order in memory.
+        """
         try:
             plan = self.plan(shape)
         except NormError:
@@ -277,7 +300,7 @@ class _CaseMaker:
         yield Provocation(name, x, dy, drawn.get("gamma"), drawn.get("beta"), {**drawn, **self._options})
 
     def _draw(self, plan: Plan, make: Callable[[Floats], Floats]) -> NDArray[Any]:
-        """Return a tensor for a plan, with values made by `make` for each group."""
+        """Return a tensor of a plan's shape: `make` takes standard normal values, a row for each group."""
         grid = plan.grid
         if grid.reach is not None or not math.prod(grid.shape):
             flat: Floats = make(self._rng.normal(size=(1, max(2, math.prod(grid.shape)))))[0]
@@ -313,7 +336,7 @@ def _ramp(z: Floats) -> Floats:
 
 
 def _spread_out(x: NDArray[Any]) -> NDArray[Any]:
-    """Return a view with the same values, every second one of an array that is twice as long."""
+    """Return a view with the same values: every second one of a new array that is twice as long."""
     wide: NDArray[Any] = np.full((*x.shape[:-1], 2 * x.shape[-1]), np.nan, x.dtype)
     wide[..., ::2] = x
     return wide[..., ::2]

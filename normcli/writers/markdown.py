@@ -25,6 +25,7 @@ def write(document: Document, stream: TextIO, view: View) -> None:
 
 
 def _format_section(section: Section) -> Iterator[str]:
+    """Yield the lines of a section."""
     match section:
         case Facts(title, lines):
             yield from (f"## {_escape(title)}", "")

@@ -97,6 +97,7 @@ def _name_look(group: int) -> str:
 
 
 def _render(section: Section, view: View) -> Iterator[Text]:
+    """Yield the lines of a section, with their styles."""
     match section:
         case Facts(title, lines):
             yield Text(title, style="bold")
@@ -126,6 +127,7 @@ def _render(section: Section, view: View) -> Iterator[Text]:
 
 
 def _render_table(section: Table, view: View) -> Iterator[Text]:
+    """Yield the lines of a table: in columns if these fit, else as several tables or paragraphs."""
     if section.title:
         yield Text(section.title)
     widths = [
@@ -170,7 +172,19 @@ def _fold_equation(text: str, width: int) -> Iterator[str]:
 
 
 def _fill(gap: str, pieces: Sequence[str], width: int, first: str, other: str) -> list[str]:
-    """Return pieces on as few lines as fit, with gaps between them; `first` and `other` are the margins."""
+    """Return pieces on as few lines as fit.
+
+    Parameters
+    ----------
+    gap : str
+        The text between two pieces.
+    pieces : sequence of str
+        They are broken only if one is longer than a line.
+    width : int
+        The most characters of a line.
+    first, other : str
+        The margin of the first line, and of the others.
+    """
     text = gap.join(piece.translate(_FIXED) for piece in pieces)
     wrapper = WideWrapper(width, first, other)
     return [line.translate(_LOOSE) for line in wrapper.wrap(text) or [first]]
@@ -217,7 +231,10 @@ def _tabulate(section: Table, widths: Sequence[int], view: View) -> Iterator[Tex
 
 
 def _narrow(widths: Sequence[int], room: int) -> list[int]:
-    """Return widths that fit, the widest columns cut to one width; empty if that is below `_NARROWEST`."""
+    """Return column widths that fit `room`, with a bound that cuts the widest columns but the first.
+
+    Empty if the bound would have to be below `_NARROWEST`.
+    """
     left = room - len(GUTTER) * (len(widths) - 1) - 2
     for most in range(max(*widths, _NARROWEST), _NARROWEST - 1, -1):
         narrowed = [widths[0], *(min(width, most) for width in widths[1:])]
@@ -227,7 +244,10 @@ def _narrow(widths: Sequence[int], room: int) -> list[int]:
 
 
 def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], list[int]]]:
-    """Return (column numbers, widths) of as few tables as fit, each with column 0; empty if none fits."""
+    """Return the columns and widths of as few tables as fit `room`, each with column 0; empty if none fits.
+
+    An item holds the numbers of a table's columns, and their widths.
+    """
     others = range(1, len(widths))
     for count in range(len(others), 0, -1):
         parts = [[0, *others[start : start + count]] for start in range(0, len(others), count)]

@@ -12,7 +12,7 @@ import pytest
 from normcli import NORMS, normalize
 from normcli.answers.calculating.drawing import Drawing
 from normcli.documents.document import View
-from normcli.documents.palette import choose_colour
+from normcli.documents.palette import PALETTE
 from normcli.errors import UsageError
 from normcli.norms.rules import AxesRule
 from normcli.pictures import Options
@@ -60,7 +60,7 @@ def test_without_values_each_cell_is_a_block_of_its_groups_colour():
     text = render("bn", (1, 2, 1, 2), View(width=80, colour=True), Options(values="none"))
     matrices, legend = text.split("group ", 1)
     for group in range(2):
-        red, green, blue = (int(choose_colour(group)[0][i : i + 2], 16) for i in (1, 3, 5))
+        red, green, blue = (int(PALETTE[group % len(PALETTE)][0][i : i + 2], 16) for i in (1, 3, 5))
         assert f"48;2;{red};{green};{blue}m     \x1b[0m" in matrices
         assert f"48;2;{red};{green};{blue}m c={group} " in legend
 

@@ -178,7 +178,7 @@ def test_values_of_rank_1_are_exact_however_far_apart(start, row):
 def test_the_vectors_of_a_slope_have_its_value(iteration):
     x = np.array([[1.0, 5.0, 2.0], [0.0, 2.0, 4.0]])
     by_sigma = find_sigma_gradient(x, iteration)
-    u, v = (np.array(numbers, float) for numbers in by_sigma.list_vectors())
+    u, v = (np.array(numbers, float) for numbers in by_sigma.list_vectors(iteration))
     np.testing.assert_allclose([u @ u, v @ v, u @ x @ v], [1.0, 1.0, float(by_sigma.sigma)], rtol=1e-14)
 
 
@@ -190,6 +190,38 @@ def test_of_a_value_of_0_there_is_no_slope():
 def test_gradients_at_a_right_angle_are_divided_alone():
     x, dy = np.diag([2.0, 1.0]), np.array([[0.0, 3.0], [5.0, 0.0]])
     np.testing.assert_array_equal(differentiate_matrix(x, dy, np.dtype("f8"), None), dy / 2.0)
+
+
+def test_a_sum_that_is_far_smaller_than_its_terms_is_no_0():
+    x, dy = np.diag([3.0, 1.0]), np.diag([1.0, 2.0**-200])
+    assert backward(x, dy, "sn").dx[0, 0] == float(-(Fraction(2) ** -200) / 9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_value_in_the_middle_is_rounded_to_even(dtype):
+    """Of vectors that are exact, and of a σ of 1, off the diagonal dx is dy."""
+    x, unit = np.diag([1.0, 0.5]).astype(dtype), float(np.finfo(dtype).eps)
+    dy = np.array([[0.0, 1 + unit / 2], [1 + 3 * unit / 2, 0.0]])
+    dx = backward(x, dy, "sn").dx
+    assert (dx[0, 1], dx[1, 0]) == (1.0, 1 + 2 * unit)
+
+
+@pytest.mark.parametrize("iteration", [None, Iteration(2, u=(1.0, 2.0, 0.0, 0.0), v=None)])
+def test_a_value_that_no_bits_tell_from_0_is_0(iteration):
+    """The matrix of two blocks has vectors that are not exact, but 0 in the other block."""
+    x = np.kron(np.diag([1.0, 0.25]), [[2.0, 1.0], [0.0, 3.0]])[:, [2, 0, 3, 1]]
+    dy = np.where(x == 0.0, 0.0, 0.1 * x + 1.0)
+    dx = differentiate_matrix(x, dy, np.dtype("f8"), iteration)
+    assert (dx[2:][:, [1, 3]] == 0.0).all()
+    assert (dx[:2][:, [1, 3]] != 0.0).all()
+
+
+def test_rows_and_columns_of_zeros_take_no_further_bits(rng, monkeypatch):
+    x, dy = rng.normal(size=(4, 5)), rng.normal(size=(4, 5))
+    x[1], x[:, 3], dy[1], dy[:, 3] = 0.0, 0.0, 0.0, 0.0
+    monkeypatch.setattr("normcli.engine.sn.gradients.round_exactly", None)
+    dx = differentiate_matrix(x, dy, np.dtype("f8"), None)
+    assert (dx == 0.0).tolist() == (x == 0.0).tolist()
 
 
 def test_long_integers_are_exact(rng):

@@ -7,18 +7,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.engine.sn.exact_products import fix
 from normcli.engine.sn.spectrum import (
     GramOperator,
     WrittenMatrix,
     _Basis,
     _divide_first,
-    _find_length,
     _orthonormalize,
     enclose_square,
     find_leading,
 )
 from normcli.numerics.rational import find_root
+from normcli.numerics.sums.scaled_integers import take_exactly
 
 HADAMARD = np.kron([[1, 1], [1, -1]], np.kron([[1, 1], [1, -1]], [[1, 1], [1, -1]])).astype(float)
 NEAR = 1.0 + 2.0**-52
@@ -172,33 +171,18 @@ def test_all_other_eigenvalues_are_below_what_a_gap_leaves(seed):
     ],
 )
 def test_how_many_eigenvalues_are_told_apart_from_the_others(values, count):
-    assert _Basis(WrittenMatrix(fix(np.diag(values)).move(-60)), -200).count == count
+    assert _Basis(WrittenMatrix(take_exactly(np.diag(values)).move(-60)), -200).count == count
 
 
 def test_a_basis_is_made_orthonormal_to_its_last_bits():
     rough = np.linalg.qr(np.random.default_rng(11).normal(size=(6, 3)))[0]
-    basis, gram, skew = _orthonormalize(fix(rough).move(-200))
+    basis, gram, skew = _orthonormalize(take_exactly(rough).move(-200))
     exact = to_fractions(basis.values, basis.exponent)
     product = exact.T @ exact
     assert (to_fractions(gram.values, gram.exponent) == product).all()
     off = measure_square(product - np.eye(3, dtype=int))
     assert off <= skew**2 <= Fraction(2) ** -390
     assert measure_square(exact - to_fractions(rough)) <= Fraction(2) ** -90
-
-
-@pytest.mark.parametrize(("values", "length"), [([[0, 0]], 0), ([[3, 4]], 6), ([[1, 1]], 2)])
-def test_lengths_are_rounded_up(values, length):
-    assert _find_length(fix(np.array(values, float)).move(0)) == length
-
-
-@pytest.mark.parametrize("exponent", [0, -3, 2, -60])
-def test_doubles_are_rounded_to_a_grid(exponent):
-    values = np.array([[0.75, -5.0, 1e10], [0.0, -1e-3, 3.0]])
-    whole = fix(values).move(exponent)
-    unit = Fraction(2) ** exponent
-    assert whole.values.tolist() == [
-        [int((Fraction(value) / unit + Fraction(1, 2)) // 1) for value in row] for row in values.tolist()
-    ]
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -35,8 +35,8 @@ def find_deviation(values):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_deviations_of_samples_are_rounded_once(dtype, monkeypatch):
     x, asked = make(dtype), []
-    make_exact = module.make_exact
-    monkeypatch.setattr(module, "make_exact", lambda *sums: asked.append(1) or make_exact(*sums))
+    exact_sums = module.ExactSums
+    monkeypatch.setattr(module, "ExactSums", lambda *sums: asked.append(1) or exact_sums(*sums))
     sums = module.gather(make_plan(Request("bn"), x.shape, x.dtype), x, Effort(threads=1, block=300))
     integers, exponent = sums.deviation.integers()
     for channel, found in enumerate(integers):

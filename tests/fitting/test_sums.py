@@ -30,8 +30,8 @@ def make_sums(x):
 def test_many_groups_are_rounded_together_as_integers_would_be(far, monkeypatch):
     x = (far + np.random.default_rng(0).standard_normal((500, 6))).astype(np.float32).astype(np.float64)
     asked = []
-    make_exact = module.make_exact
-    monkeypatch.setattr(module, "make_exact", lambda *sums: asked.append(1) or make_exact(*sums))
+    exact_sums = module.ExactSums
+    monkeypatch.setattr(module, "ExactSums", lambda *sums: asked.append(1) or exact_sums(*sums))
     plan = make_plan(Request("zscore"), (6, 500), np.dtype("f8"))
     moments = solve_sums(plan, make_sums(x), omits_nan=True, images=False).moments
     assert not moments.undecided.any()
@@ -54,8 +54,8 @@ def test_deviations_are_rounded_once_and_rarely_calculated_as_integers(monkeypat
     x = np.random.default_rng(1).standard_normal((300, 6)).astype(np.float32).astype(np.float64)
     x[0], x[1] = 0.1, [3, 3, 3, 3, 3, 3]
     asked = []
-    make_exact = module.make_exact
-    monkeypatch.setattr(module, "make_exact", lambda *sums: asked.append(1) or make_exact(*sums))
+    exact_sums = module.ExactSums
+    monkeypatch.setattr(module, "ExactSums", lambda *sums: asked.append(1) or exact_sums(*sums))
     sums = make_sums(x.astype(np.float32).astype(np.float64))
     sums.count[2] = 0
     found = module.find_deviations(sums.total, sums.square, sums.count.astype(np.float64))

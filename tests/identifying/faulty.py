@@ -9,9 +9,9 @@ import numpy as np
 from normcli.checking.check import NORMALIZED, check
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.engine.inputs import Inputs
+from normcli.identifying.faults.case_sampling import AskedNorm, open_case
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
-from normcli.identifying.faults.open_case import AskedNorm, open_case
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request

@@ -11,7 +11,7 @@ from normcli import normalize
 from normcli.identifying import identify as identification
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search import samples, search
+from normcli.identifying.search import norm_search, samples
 from normcli.identifying.search.affine_estimate import (
     Target,
     _choose_parameter_axes,
@@ -145,7 +145,7 @@ def test_few_values_of_a_line_leave_the_eps_that_made_them_and_refute_others(sha
 
 @pytest.mark.slow
 def test_gamma_is_found_of_samples_larger_than_what_is_compared(monkeypatch):
-    for module in (identification, samples, search):
+    for module in (identification, samples, norm_search):
         monkeypatch.setattr(module, "MOST_VALUES", 1 << 11)
     rng = np.random.default_rng(9)
     x = rng.normal(size=(2, 40, 60)).astype("f4")

@@ -7,7 +7,7 @@ import pytest
 
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs, Selection
-from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.words.agreement import diagnose_casts
 from normcli.identifying.words.match_words import format_share
 from normcli.norms.plan import make_plan

@@ -8,6 +8,7 @@ import pytest
 from normcli.algorithms.row_computation import parse_computation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.identifying.attempts import LEAST_SHARE, Trial
+from normcli.identifying.models.evidence import list_usual_eps
 from normcli.identifying.search.affine_step import enumerate_affine_steps
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -27,12 +28,17 @@ def test_shares_are_those_of_each_attempt_alone_and_bounds_where_they_are_low(no
     trial = Trial.take(
         plan, x, parse_computation("pairwise:float16").run(x, formula, x.dtype, affine), step, 512
     )
-    scored = list(trial.score_all())
-    assert len({attempt for attempt, _ in scored}) == len(scored) > 1000
+    scored = {
+        (computation, eps): float(share)
+        for computations, shares in trial.score_all()
+        for computation, row in zip(computations, shares, strict=True)
+        for eps, share in zip(list_usual_eps(plan.spec.eps), row, strict=True)
+    }
+    assert len(scored) > 1000
     with np.errstate(all="ignore"):
-        for attempt, share in scored[::7]:
-            alone = float(trial.find_equal(trial.write(attempt)).mean())
-            assert share == alone or alone <= share < max(LEAST_SHARE, *(other for _, other in scored))
-    found = {attempt.eps for attempt, share in scored if share == 1.0}
+        for attempt, share in [*scored.items()][::7]:
+            alone = float(trial.find_equal(trial.write(*attempt)).mean())
+            assert share == alone or alone <= share < max(LEAST_SHARE, *scored.values())
+    found = {eps for (_, eps), share in scored.items() if share == 1.0}
     assert 1e-4 in found
     assert 1e-2 not in found

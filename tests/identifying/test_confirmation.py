@@ -10,7 +10,7 @@ from normcli.identifying.confirmation import find_strange_groups
 from normcli.identifying.identify import identify
 from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.evidence import Model
-from normcli.identifying.models.plain_map import find_plain_map
+from normcli.identifying.models.map_search import find_plain_map
 from normcli.identifying.models.standards import standardize as standardize_groups
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep

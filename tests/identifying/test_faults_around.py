@@ -10,9 +10,9 @@ import pytest
 import normcli
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
+from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
-from normcli.identifying.faults.open_case import AskedNorm
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
 from normcli.numerics.rounding import round_to_short

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from normcli import check, normalize
-from normcli.identifying.faults import open_case
+from normcli.identifying.faults import case_sampling
 from tests.marks import costly
 
 
 @pytest.fixture(params=["every value", "some places of each group"], autouse=True)
 def _looked_at(request, monkeypatch):
     """Take few values for many."""
-    monkeypatch.setattr(open_case, "MOST_VALUES", 1 << 10)
+    monkeypatch.setattr(case_sampling, "MOST_VALUES", 1 << 10)
     if request.param != "every value":
-        monkeypatch.setattr(open_case, "_MOST_WIDE", 1 << 12)
+        monkeypatch.setattr(case_sampling, "_MOST_WIDE", 1 << 12)
 
 
 def swap(y):

@@ -9,9 +9,9 @@ from normcli import normalize
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
+from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
-from normcli.identifying.faults.open_case import AskedNorm
 from normcli.norms.table import NORMS
 from normcli.numerics.statistics.solution import Given
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize

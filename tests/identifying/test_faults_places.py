@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
+from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
-from normcli.identifying.faults.open_case import AskedNorm
 from normcli.identifying.faults.unnamed_fault import find_region
 from normcli.identifying.models.weight import choose_bits
 from normcli.norms.plan import make_plan

@@ -9,7 +9,7 @@ from normcli.algorithms.row_computation import parse_computation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.open_case import AskedNorm
+from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.library.judging import identify
 from tests.identifying.faulty import ask, diagnose_exactly, draw, draw_affine, plan, standardize
 from tests.marks import costly

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from normcli.dtypes import find_type
 from normcli.numerics.statistics.solution import Given
 from tests.identifying.faulty import ask, draw, draw_affine, name
 
@@ -38,8 +39,9 @@ def test_running_statistics_that_are_used_as_they_should_be_are_right():
     assert ask("bn", X, evaluate(), GAMMA, BETA, GIVEN) == ()
 
 
-def test_nor_does_half_precision_hide_what_they_were_as_they_take_no_sums():
-    x, mean, var = X.astype("f2").astype("f8"), X.mean(0) + 0.05, X.var(0) * 1.1
-    moved = 0.9 * mean + 0.1 * x.mean(0), 0.9 * var + 0.1 * x.var(0, ddof=1)
-    y = (x - moved[0]) / np.sqrt(moved[1] + 1e-5) * GAMMA + BETA
-    assert name("bn", x.astype("f2"), y.astype("f2"), GAMMA, BETA, Given(mean, var))[0] == ["stored-updated"]
+@pytest.mark.parametrize("dtype", ["f2", "bfloat16"])
+def test_an_update_that_moves_values_little_is_named_in_half_precision(dtype):
+    mean, var = X.mean(0) + 0.2 * X.std(0), 1.1 * X.var(0)
+    y = evaluate(0.9 * mean + 0.1 * X.mean(0), 0.9 * var + 0.1 * X.var(0, ddof=1))
+    told = name("bn", X, y, GAMMA, BETA, Given(mean, var), rounded=find_type(dtype))
+    assert told[0] == ["stored-updated"]

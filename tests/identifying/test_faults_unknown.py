@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
+from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.faults.fault_search import recover_used
-from normcli.identifying.faults.open_case import AskedNorm
 from tests.identifying.faulty import ask, draw, draw_affine, plan, standardize
 
 X = draw((16, 32))

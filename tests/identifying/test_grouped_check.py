@@ -131,6 +131,11 @@ def noise(x):
             lambda x: score(x) + noise(x), "zscore differs: y is nearly the norm of each group", id="noise"
         ),
         pytest.param(
+            lambda x: score(x, 1) + noise(x),
+            "zscore differs: ddof is 1, and y is nearly the norm of each group",
+            id="noise beside another ddof",
+        ),
+        pytest.param(
             lambda x: score(x) * 1.002, "zscore differs: every value is multiplied by 1.002", id="factor"
         ),
     ],

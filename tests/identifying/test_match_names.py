@@ -16,7 +16,7 @@ from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, AffineS
 from normcli.identifying.search.groups import Hypothesis, Sample, enumerate_grids, take_groups
 from normcli.identifying.search.match import Scope
 from normcli.identifying.search.match_names import _may_choose, describe_hypothesis
-from normcli.identifying.search.search import describe_matrix, describe_window
+from normcli.identifying.search.norm_search import describe_matrix, describe_window
 from normcli.norms.conventions import CONVENTIONS, find_convention, list_frameworks
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import AxesChoice, AxesRule, EpsMode, EpsRule

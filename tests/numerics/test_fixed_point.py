@@ -15,8 +15,7 @@ DOUBLES = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1,
 
 
 def to_fractions(fixed):
-    integers, exponent = fixed.integers()
-    return [Fraction(value) * Fraction(2) ** exponent for value in integers]
+    return fixed.integers().list_fractions()
 
 
 @pytest.mark.slow

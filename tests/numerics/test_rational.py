@@ -10,7 +10,6 @@ import pytest
 
 from normcli.norms.rules import EpsMode
 from normcli.numerics.rational import (
-    NOTHING,
     ExactSums,
     add_eps,
     find_exponent,
@@ -18,6 +17,7 @@ from normcli.numerics.rational import (
     round_once,
     split,
     sum_exactly,
+    sum_pieces,
 )
 from tests.test_exactness import make
 
@@ -28,10 +28,10 @@ def test_sums_of_any_values_are_exact(kind):
     x = make(kind, 1, 700)[0]
     x[3], x[4] = 0.0, 5e-324
     exact = [Fraction(float(value)) for value in x]
-    for sums in (sum_exactly(x), sum_exactly(x[:11]) + NOTHING + sum_exactly(x[11:])):
+    for sums in (sum_exactly(x), sum_pieces([x[:11], x[:0], x[11:]])):
         assert sums.count == 700
         assert sums.mean() * 700 == sum(exact)
-        assert sums.sum_squares() == sum(value * value for value in exact)
+        assert sums.square == sum(value * value for value in exact)
         assert sums.scatter() == sum(value * value for value in exact) - sum(exact) ** 2 / 700
 
 
@@ -75,5 +75,5 @@ def test_sums_of_values_that_count_several_times_and_of_none():
     assert sum_exactly(values).repeat(4).scatter() == sum_exactly(np.tile(values, 4)).scatter()
     assert sum_exactly(values).repeat(4).mean() == Fraction(5, 6)
     assert sum_exactly(values).repeat(4).count == 12
-    assert sum_exactly(np.zeros((2, 3))) == ExactSums(6, 0, 0, 0)
-    assert sum_exactly(np.array([], np.int64)) == NOTHING
+    assert sum_exactly(np.zeros((2, 3))) == ExactSums(6, Fraction(0), Fraction(0))
+    assert sum_exactly(np.array([], np.int64)) == sum_pieces([])

@@ -94,7 +94,8 @@ def test_sums_are_held_against_what_they_are_of(members, told, tmp_path):
     path = str(tmp_path / "bn.npz")
     totals = tuple(multiply_by_count(values, 3) for values in STATE.statistics)
     write_state(path, STATE._replace(totals=totals))
-    assert [total.integers() for total in read_state(path, "bn").totals] == [t.integers() for t in totals]
+    for total, kept in zip(read_state(path, "bn").totals, totals, strict=True):
+        assert total.integers().list_fractions() == kept.integers().list_fractions()
     spoil(path, **members)
     with pytest.raises(DataError, match=told):
         read_state(path, "bn")

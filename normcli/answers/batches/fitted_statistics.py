@@ -171,6 +171,7 @@ _SCALERS = {
 
 
 def _emit_sklearn(answer: StatisticsAnswer) -> str:
+    """Return code that makes a fitted scaler of scikit-learn; raise `UsageError` if none fits the norm."""
     spread, request = str(answer.plan.norm.divisor.spread), answer.stats.subject.request
     fields = {name: values.reshape(-1) for name, values in answer.fields.items()}
     spread = "iqr" if spread == "q_range" else spread

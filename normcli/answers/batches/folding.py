@@ -117,7 +117,7 @@ class Folding(RecordDocument):
         yield tell_proofs([self.folded], [self.proof])
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         return {
             "schema": SCHEMA,
             **describe_members(self.norm, "eps", "eps_mode"),
@@ -218,7 +218,7 @@ class CheckpointFolding(RecordDocument):
             yield tell_proofs([each.folded for each in self.folded], [each.proof for each in self.folded])
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         return {"schema": SCHEMA, "norm": "bn", "pairs": [*self.records()], "left": list(self.left)}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
@@ -327,7 +327,7 @@ class MatrixFolding:
         return Line(facts)  # no mark: the fold is right, as it does what the model does
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         return {"schema": SCHEMA, "norm": OF_MATRICES, "like": self.like, "weights": [*self.records()]}
 
     def records(self) -> Iterator[Mapping[str, Any]]:

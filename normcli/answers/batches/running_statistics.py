@@ -74,7 +74,7 @@ class Tracking:
         yield Line(tuple(self._format_arithmetic(view)))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         last = self.entries[-1].step.after
         return {
             **describe_plan(self.entries[-1].plan, {"state": self.path, "rule": self.rule._asdict()}),

@@ -137,7 +137,7 @@ class BatchSizeAnswer(_SimulationAnswer):
             yield Line((self._tell_why_not(),))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         found = self.found
         return {
             "schema": SCHEMA,
@@ -223,6 +223,7 @@ class BatchSizeAnswer(_SimulationAnswer):
 
 
 def _list_movements(norm: MovedNorm) -> Table:
+    """Return the table of a norm's changes: a row for each batch size, with quartiles over batches."""
     centre, spread = norm.plan.norm.centre.statistic, norm.plan.norm.divisor.spread
     of = f", of the {spread}" if spread else ""
     every: dict[str, list[Quartiles | None]] = {
@@ -266,7 +267,7 @@ class TrainingAnswer(_SimulationAnswer):
         yield Line((self._sentence,))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         found = self.found
         return {
             **describe_plan(found.plan, {"input": describe_tensor(self.tensor)}),

@@ -222,6 +222,7 @@ class Answer:
         return {**gated, **({} if clip is None else {"clip_output": list(clip)})}
 
     def _build_check(self) -> Line:
+        """Return a line on the norm's promise (mean, variance or length), or on why there is none to check."""
         checks = self.result.check
         if self.result.running is not None:
             return Line(("y: running statistics promise nothing of its mean and variance to check",))

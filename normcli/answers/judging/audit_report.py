@@ -76,7 +76,7 @@ class AuditReport(RecordDocument):
         return Listing(f"audit · {make_printable(self.source)}", build_summary(self.audit), entries)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one object."""
+        """Return the verdicts as one JSON object."""
         first = self.audit.first
         return {
             "schema": SCHEMA,
@@ -92,7 +92,7 @@ class AuditReport(RecordDocument):
 
 
 def describe_layer(verdict: LayerVerdict) -> dict[str, Any]:
-    """Return the verdict on one layer as the members of a JSON object."""
+    """Return the verdict on one layer as a dict for JSON, with the verdict on each of its tensors."""
     telling = verdict.telling
     found = (None,) * 3 if telling is None else (telling.cause, telling.fault, telling.remedy)
     return {
@@ -114,9 +114,10 @@ def _build_entry(verdict: LayerVerdict, view: View) -> Entry:
 
 
 def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
-    """Yield the findings on a layer: facts, a problem if any, the report of `check` if kept, lines for tensors.
+    """Yield sections on a layer: facts, its problem if any, the report of `check`, and a line per tensor.
 
-    With the report, only the tensors that it leaves out get a line: the running statistics after the batch.
+    The report stands there if the verdict has a `detail`; then only running statistics after the batch have
+    lines.
     """
     shape = "×".join(map(str, verdict.shape))
     kind = verdict.settings.kind
@@ -133,7 +134,7 @@ def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
 
 
 def build_detail(detail: Detail) -> Verdict:
-    """Return the report of `check` on a layer, from what was kept of its comparison."""
+    """Return the report of `check` on a layer, from the `detail` of its verdict."""
     gradients = None
     if detail.gradients is not None and detail.dy is not None:
         sources = {name: f"grad of {name.removeprefix('d')}" for name in detail.gradients.comparisons}
@@ -190,7 +191,7 @@ def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]
 
 
 def _join_alike(layers: Sequence[LayerVerdict]) -> Iterator[list[LayerVerdict]]:
-    """Yield lists of layers: those of one norm that differ in the same way together, each other layer alone."""
+    """Yield lists of layers: layers of one norm with one finding in one list, each other layer alone."""
     alike: dict[tuple[str | None, str], list[LayerVerdict]] = {}
     for one in layers:
         key = (one.settings.norm, tell(one)) if one.ok is False else ("", one.settings.name)

@@ -124,7 +124,7 @@ class Verdict(RecordDocument):
             yield from self.gradients.judge()
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one object; its `groups` are the groups with mismatches, in order."""
+        """Return the verdicts as one JSON object; its `groups` are the groups with mismatches, in order."""
         comparisons = {name: self._describe(name, found) for name, found in self.checked.comparisons.items()}
         return {
             **describe_plan(self.plan, {"input": describe_tensor(self.tensor)}),
@@ -198,6 +198,7 @@ class Verdict(RecordDocument):
         return build_header(title, self.plan, list_facts(self.tensor), view, self.parameters, more)
 
     def _build_groups(self, comparison: Comparison, view: View) -> Table:
+        """Return the table of the groups with the largest distances; of many, a few unless the view is full."""
         assert comparison.groups is not None
         every, count = self._count_groups(), comparison.count_groups()
         most = count if view.full else min(count, MOST_GROUPS // 3)
@@ -264,7 +265,7 @@ class RunningVerdict(RecordDocument):
             yield build_short_line(name, one, () if cause is None else (("evidence", cause),))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one object."""
+        """Return the verdicts as one JSON object."""
         return {"schema": SCHEMA, "norm": self.norm, "ok": self.ok, "checked": list(self.records())}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
@@ -304,7 +305,7 @@ class GroupedVerdict(Verdict):
         return header._replace(lines=tuple(lines))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one object, with the columns that group rows, and what is not judged."""
+        """Return the verdicts as one JSON object, with the columns that group rows, and what is not judged."""
         return {
             **super().data(),
             "by": list(self._kept_names[:-1]),

@@ -129,7 +129,20 @@ def name_place(plan: Plan, place: int) -> tuple[str, ...]:
 
 
 def build_worst(name: str, place: tuple[str, ...], comparison: Comparison, view: View) -> Facts:
-    """Return the lines on the worst value of an array: its place in words, expected, actual, distance."""
+    """Return lines on the worst value of an array: where, the exact and the given value, the distance in ulp.
+
+    If values have a bound, or relative and absolute tolerances, the distance is also shown beside these.
+
+    Parameters
+    ----------
+    name : str
+        The name of the array.
+    place : tuple of str
+        The index of the value in words, and its group.
+    comparison : Comparison
+        A comparison whose `worst` is not None.
+    view : View
+    """
     worst, short = comparison.worst, comparison.tolerance.dtype.itemsize <= 4
     assert worst is not None
     digits = view.digits or (_SHORT_DIGITS if short else _LONG_DIGITS)

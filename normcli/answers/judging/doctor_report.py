@@ -98,7 +98,7 @@ class ExaminationAnswer:
         return Table(None, columns, (False, False, *(True,) * 4), rows)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the examination as one object."""
+        """Return the examination as one JSON object."""
         found, grid = self.found, self.found.plan.grid
         cheapest = found.cheapest
         return {
@@ -170,6 +170,7 @@ class ExaminationAnswer:
     # -- for a reader
 
     def _list_conditions(self) -> Table:
+        """Return the table of the groups' conditioning: the median and the largest of each measure."""
         found, grid = self.found, self.found.plan.grid
         largest = get_largest(found.tolerance.dtype.name)
         rows = []
@@ -245,6 +246,7 @@ class ExaminationAnswer:
             yield f"{self.required.name} is not safe: {off}, the worst in group {group}."
 
     def _judge_cheapest(self) -> str:
+        """Return a sentence on the cheapest safe algorithm, and on the group that is worst for the others."""
         found, dtype = self.found, self.found.tolerance.dtype.name
         if not found.judged:
             return f"No group is finite in {dtype}: there is nothing to judge."

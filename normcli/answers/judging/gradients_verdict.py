@@ -92,7 +92,7 @@ class GradientsVerdict(RecordDocument):
             yield Facts(f"✗ {name}: {finding.fault.words}.", tuple(entry for entry in lines if any(entry[1])))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one object."""
+        """Return the verdicts as one JSON object."""
         subject = {"input": describe_tensor(self.tensor), "dy": describe_tensor(self.dy)}
         return {
             **describe_plan(self.checked.gradients.plan, subject),

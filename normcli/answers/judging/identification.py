@@ -100,7 +100,7 @@ class IdentificationAnswer:
         yield build_verdict(self.diagnosis, self.diagnosis.verdict == Kind.NORM)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the identification as one object."""
+        """Return the identification as one JSON object."""
         return {
             "schema": SCHEMA,
             "input": describe_tensor(self.source),
@@ -139,7 +139,7 @@ class IdentificationAnswer:
     def _list_lines(self, plain: PlainMap, view: View) -> Table:
         """Return a table of a and b for each index along the map's axes.
 
-        If running statistics may explain them, the table has columns for running mean and variance + eps.
+        If running statistics that would make them are known (`found.evaluation`), it has columns for these too.
         """
         columns = {"a": plain.scale, "b": plain.shift}
         evaluation = self.found.evaluation

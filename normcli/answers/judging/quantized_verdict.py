@@ -37,9 +37,9 @@ class QuantizedVerdict(RecordDocument):
     parts : sequence of QuantizedPart
         The comparisons of codes and of scales.
     also : sequence of Quantized or None
-        The equally good other norms, for `identify`; None for `check`, whose norm is given.
+        For `identify`, the other norms that reproduce as many codes and scales; None for `check`.
     is_near : bool
-        Whether the norm explains at least half of the codes or of the scales.
+        Whether the norm reproduces at least half of the codes or of the scales.
     """
 
     found: Quantized
@@ -81,7 +81,7 @@ class QuantizedVerdict(RecordDocument):
 
     @property
     def _others(self) -> list[str]:
-        """The other norms in words, each with its eps; of several eps with the least and the largest."""
+        """The names of the other norms, each with its eps, or the least and the largest if several fit."""
         plans = [one.exact.plan for one in self.also or ()]
         told = []
         for name in dict.fromkeys(plan.norm.name for plan in plans):
@@ -91,7 +91,7 @@ class QuantizedVerdict(RecordDocument):
         return told
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one object."""
+        """Return the verdicts as one JSON object."""
         asked = self.found.asked
         return {
             **describe_plan(self.found.exact.plan, {"input": describe_tensor(self.tensor)}),

@@ -77,7 +77,7 @@ class RunReport:
         return Listing(title, self._build_summary(), entries)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the comparison as one object."""
+        """Return the comparison as one JSON object."""
         parting = self.found.parting
         return {
             "schema": SCHEMA,
@@ -117,11 +117,15 @@ class RunReport:
             yield (one["name"], one["norm"], *ulp, "; ".join(one["differences"]), one["nearer"], *cause)
 
     def _choose(self, pair: LayerPair) -> tuple[str, LayerVerdict]:
-        """Return the name of the run that is further from the exact norm (or the second), and its verdict."""
+        """Return (name, verdict) of the run further from the exact norm; of the second if neither is."""
         return ("first", pair.first) if pair.nearer == "second" else ("second", pair.second)
 
     def _tell_causes(self, pair: LayerPair) -> Iterator[tuple[str, str]]:
-        """Yield, by run, the fault in a layer, and the algorithm that gives its bits if the runs' differ."""
+        """Yield (run, text) pairs on a layer: the fault of each run that differs from the exact norm.
+
+        If the bits of the runs are not of one algorithm, a further pair names the algorithm of each run, if
+        known.
+        """
         both = zip(_RUNS, (pair.first, pair.second), strict=True)
         wrong = {run: tell(one) for run, one in both if one.ok is False}
         if len(wrong) > len({*wrong.values()}):
@@ -139,6 +143,7 @@ class RunReport:
         return TableRow(tuple(map(make_printable, cells)))
 
     def _build_summary(self) -> Line:
+        """Return a line with the verdict on both runs: where they part, or that they agree."""
         found, parting = self.found, self.found.parting
         details = [("only in", f"the {run}: {_join(names)}") for run, names in found.alone.items() if names]
         if found.ok:

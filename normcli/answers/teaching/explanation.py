@@ -180,7 +180,16 @@ class Explanation(RecordDocument):
         return build_header(self._title(), plan, source, view, self.parameters, asked)
 
     def _list_members(self, title: str, group: MeasuredGroup, view: View, step: str) -> Table:
-        """Return a table of a group's values; for the step `RESIDUAL`, with the addends of each."""
+        """Return a table of a group's values.
+
+        Parameters
+        ----------
+        title : str
+        group : MeasuredGroup
+        view : View
+        step : str
+            The name of the step that the table shows: for `RESIDUAL`, with the two addends of each value.
+        """
         alone = self.story.at is None or group.count == 1
         asked = set() if alone else {group.outcomes[0].place}
         ends = cut_beyond(MOST_SHOWN, group.count, _HEAD, _TAIL, full=view.full)

@@ -152,6 +152,7 @@ class ComparisonAnswer:
         return Table(None, names, (False,) * len(names), rows, wraps=True)
 
     def _list_equalities(self) -> Iterator[Section]:
+        """Yield the equalities between the compared norms, then those with norms that are not compared."""
         equalities = self.comparison.equalities
         if not self.tensor.values.size:
             yield Line(("no values, so the norms do not differ",))

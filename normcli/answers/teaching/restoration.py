@@ -53,7 +53,7 @@ class RestorationAnswer:
         yield Line((self.restoration.why,))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON."""
+        """Return the answer as one JSON object."""
         result, closeness = self.restoration.result, self.restoration.closeness
         return {
             **describe_plan(result.plan, {"input": describe_tensor(self.tensor)}),
@@ -111,6 +111,7 @@ class RestorationAnswer:
         yield build_slices("tensors", coloured, result.plan.grid, view)
 
     def _build_verdict(self) -> Line:
+        """Return a line on how many values are recovered, and on the largest difference."""
         attempt = self.restoration
         closeness = attempt.closeness
         of = f" = {ATOL:g} × the largest |x|" if attempt.scaled else ""

@@ -132,7 +132,7 @@ def choose_values_file(
     suffixes : sequence of str
         The suffixes that are allowed; by default those of all formats of tensors.
     shown : sequence of str
-        Suffixes that the option takes elsewhere, which the error message lists too.
+        More suffixes for the error message: those of pages and pictures, which the caller has handled before.
 
     Raises
     ------
@@ -182,10 +182,20 @@ def require_file(
 ) -> str:
     """Return the suffix of a file, in lower case.
 
+    Parameters
+    ----------
+    path : str
+    suffixes : sequence of str
+        The suffixes that are allowed.
+    option : str
+        The option that named the file, for messages.
+    shown : sequence of str
+        More suffixes for the message.
+
     Raises
     ------
     UsageError
-        If the file cannot be written, or its suffix is not in `suffixes`; the message lists these and `shown`.
+        If the file cannot be written, or its suffix is not allowed.
     """
     from normcli.tensors.written_whole import require_writable
 

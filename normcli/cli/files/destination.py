@@ -48,10 +48,10 @@ STATISTICS_SUFFIXES = (".json", ".npz")
 
 
 class WholeFiles(contextlib.ExitStack):
-    """Files that are renamed to their targets, one right after the other, when the block ends without an error.
+    """A context manager for files that are renamed to their targets when its block ends without an error.
 
-    After an error they are removed. A process that is killed between two renames leaves some files new and some
-    old, each of them whole.
+    They are renamed one right after the other; after an error they are removed. A process that is killed
+    between two renames leaves some files new and some old, each of them whole.
     """
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class Destination(NamedTuple):
         """Return the memory-mapped array of an output file, which a calculation fills, or None.
 
         None if the input is not memory-mapped, on Windows, for stores, and for formats in which the position of
-        a value depends on earlier values.
+        a value depends on earlier values: `write_tensor` has to write the tensor then.
 
         Parameters
         ----------
@@ -165,6 +165,11 @@ class Destination(NamedTuple):
             The input, which has the output's shape.
         dtype : dtype
             The dtype of the output.
+
+        Raises
+        ------
+        UsageError
+            As `write_tensor` does.
         """
         import numpy as np
 
@@ -188,7 +193,14 @@ class Destination(NamedTuple):
         return start(stream, values.shape, dtype)
 
     def write_tensor(self, files: WholeFiles, saved: Saved) -> None:
-        """Write a tensor; the file or store is placed at its path when `files` closes without an error."""
+        """Write a tensor; the file or store is placed at its path when `files` closes without an error.
+
+        Raises
+        ------
+        UsageError
+            If the tensor could not be read back from the format, or the format is binary and standard output,
+            to which it would go, is a terminal.
+        """
         from normcli.tensors.written_whole import open_folder
 
         if self.format_name == STORE:

@@ -76,7 +76,7 @@ class Outputs(NamedTuple):
         problem : Problem
         result : Result
         out : ndarray or None
-            What `start` returned.
+            The array that `start` returned, or None.
         updated : mapping of str to ndarray
             Running statistics, written beside the statistics of the tensor.
         """

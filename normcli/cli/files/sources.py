@@ -171,7 +171,12 @@ def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None)
     text : str
         The option's value.
     columns : tuple of str or None
-        The names of the tensor's columns; a table's columns are brought into their order.
+        The names of the tensor's columns, into whose order a table's columns are brought; None: they stay.
+
+    Raises
+    ------
+    DataError
+        If the JSON or the file cannot be read, or a table has other columns.
     """
     import numpy as np
 
@@ -218,7 +223,13 @@ def _is_number(text: str) -> bool:
 
 
 def _parse_values(text: str, option: str) -> Parsed:
-    """Return the array that a text holds, as JSON, as numbers with commas, or as NumPy or PyTorch print it."""
+    """Return the array that a text holds, as JSON, as numbers with commas, or as NumPy or PyTorch print it.
+
+    Raises
+    ------
+    DataError
+        If the text is none of these.
+    """
     from normcli.tensors.formats.json_lists import parse_json
 
     try:

@@ -73,7 +73,7 @@ def _declare_bound(name: str, text: str) -> Option:
 
 
 def _choose_rule(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
-    """Return the callback of an option that sets one field of `StoreRules` while the command runs."""
+    """Return the callback of an option that sets one field of `Stores.rules` until the command ends."""
 
     def choose(ctx: click.Context, param: click.Parameter, chosen: bool) -> None:
         Stores.rules = Stores.rules._replace(**{name: chosen})
@@ -294,7 +294,13 @@ def of_columns(norm: Norm) -> tuple[Option, ...]:
 def of_problem(named: NamedNorm, *, but: str = "", several: bool = False) -> list[Option]:
     """Return the options of the tensor, the norm (as `of_norm`), gamma and beta, and running statistics.
 
-    `several` is passed on to the help of the input.
+    Parameters
+    ----------
+    named : NamedNorm
+    but : str
+        The option of the norm that is left out; "" for none.
+    several : bool
+        Whether the help of the input says that several files are one batch each.
     """
     affine = declare_affine(named.norm.parameter_names)
     return [

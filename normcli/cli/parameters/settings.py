@@ -188,7 +188,7 @@ class RunOptions(NamedTuple):
 
     @contextlib.contextmanager
     def open_effort(self) -> Iterator[Effort]:
-        """Yield an `Effort` with the threads to work with and an observer that shows progress."""
+        """Open, as a context manager, an `Effort` with the threads to use and an observer of progress."""
         from normcli.engine.walk import Effort
 
         with self.show_progress() as observer:
@@ -196,7 +196,7 @@ class RunOptions(NamedTuple):
 
     @contextlib.contextmanager
     def show_progress(self, *, beside: TextIO | None = None) -> Iterator[Watcher | None]:
-        """Show progress on standard error until the block ends, and yield its watcher.
+        """Show progress on standard error until the block of this context manager ends; it yields the watcher.
 
         Nothing is shown, and None is yielded, under `--quiet` or if the stream `beside`, which the block writes
         to, is a terminal.

@@ -130,7 +130,11 @@ class CoefficientSolver:
         return [Fraction(hi) + Fraction(lo) for hi, lo in zip(*(part.tolist() for part in pairs), strict=True)]
 
     def _sum_gated(self, gate: Gated, group: int, bits: int) -> GatedSums:
-        """Return A and Σ g · (x − μ) of a group whose dy a gate multiplies, with the gate to `bits` bits."""
+        """Return sums of g = gamma · act(z) · dy over a group, where the gate z multiplies dy, to `bits` bits.
+
+        The sums are the mean of g (0 for a norm without mean) and Σ g · (x − μ), with bounds of their errors.
+        gamma is 1 here unless it varies within groups.
+        """
         grid, parameters, counted = self.plan.grid, self.plan.parameters, self._select(group)
         used: Any = slice(None)
         if counted is not None:

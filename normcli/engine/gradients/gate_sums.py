@@ -41,7 +41,7 @@ class GateSumPasses(GroupBackwardPasses):
         Parameters
         ----------
         gradients : Source
-            What dy is read from.
+            The source of dy.
         values : ndarray
             The norm's input.
         slope : Gated
@@ -65,7 +65,10 @@ class GateSumPasses(GroupBackwardPasses):
         return np.dtype(self.plan.choose_output_dtype(self.source.dtype))
 
     def prepare(self, read: ReadTile) -> Tile:
-        """Return a tile with beta; before the norm, values that do not count contribute to the sum, too."""
+        """Return a tile for exact sums, with beta for a gate behind the norm.
+
+        For a gate before the norm, its `used` is None, as values that do not count contribute their dx, too.
+        """
         tile, raw = super().prepare(read), read.values.raw
         if self.downstream is not None:
             return tile._replace(used=None)
@@ -95,7 +98,10 @@ class GateSumPasses(GroupBackwardPasses):
     def list_shares(
         self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return what each of some values of a row contributes to the derivative, and a bound of its error."""
+        """Return what each of some values of a row contributes to the derivative, and a bound of its error.
+
+        Arguments and None are as in `GroupBackwardPasses.list_shares`; `name` is not used.
+        """
         if tile.downstream is not None:
             return self.find_dx_exactly(tile, solved, row, columns, bits)
         values, known = take_values(tile.rows, row, columns), solved.recall(row, bits)

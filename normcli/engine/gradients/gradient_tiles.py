@@ -64,11 +64,15 @@ if TYPE_CHECKING:
 
 
 MOST_WHOLE = 1 << 16
-"""Values in a group that is read only once."""
+"""The most values in a group that is read only once."""
 
 
 class GradientTiles(Passes):
-    """Gradients of tiles, whose groups lie within them, or in a band whose coefficients are known."""
+    """The gradients of one tile at a time.
+
+    Groups lie within tiles; larger ones belong to the current band (`self.band`), whose coefficients are known
+    before its tiles are differentiated.
+    """
 
     dy: Source
     solver: CoefficientSolver
@@ -159,7 +163,7 @@ class GradientTiles(Passes):
         return TileValues(raw, x.reshape(shape), low, None if counted is None else counted.reshape(shape))
 
     def read_tile(self, index: Slices, work: Workspace) -> ReadTile:
-        """Return a tile with dy (times the gate behind the norm), gamma and the numbers of its parameters."""
+        """Return a tile with dy (times the gate behind the norm), gamma, and the index of each gamma."""
         order, values = self.rows_first, self.read_values(index, work)
         dy, off = np.array(self.dy.read(index, order, work), np.float64).reshape(values.x.shape), None
 
@@ -197,9 +201,9 @@ class GradientTiles(Passes):
         return Tile(numbers, rows, filled, by, places, used, downstream)
 
     def find_shift(self, numbers: Integers, values: TileValues) -> Floats | None:
-        """Return what is subtracted from the values of each group so that they are small; None for nothing.
+        """Return the number to subtract from the values of each group so that they are small; None for none.
 
-        No result depends on it.
+        The shift is about the mean of a group, and changes no result.
         """
         if self.band is not None:
             return None if self.band.shift is None else self.band.shift[self.band.locate(numbers)]
@@ -228,7 +232,20 @@ class GradientTiles(Passes):
     def find_dx_exactly(
         self, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return dx of some values of a row, and a bound of the error of each; None in place of NaN."""
+        """Return dx of some values of a row in rationals, each with a bound of its error; None in place of NaN.
+
+        Parameters
+        ----------
+        tile : Tile
+        solved : SolvedGroups
+            The coefficients of the tile's groups.
+        row : int
+            The row in the tile.
+        columns : sequence of int
+            The places of the values in the row.
+        bits : int
+            Bits to which roots, powers and activations are calculated.
+        """
         by = Fraction(1) if tile.gamma is None else Fraction(float(tile.gamma[row]))
         values = take_values(self._take_rows(tile), row, columns)
         exact = solved.recall(row, bits).differentiate(values, by, bits)
@@ -241,7 +258,7 @@ class GradientTiles(Passes):
         return [dx and multiply_bounded(dx, factor) for dx, factor in zip(exact, factors, strict=True)]
 
     def _take_rows(self, tile: Tile) -> GradientRows:
-        """Return the rows that dx is made of; where statistics are given, with 0 for x, as dx is free of it."""
+        """Return the rows of a tile; with 0 for x if statistics are given, as dx does not depend on x then."""
         rows = tile.rows
         if self.inputs.given is None:
             return rows
@@ -284,7 +301,7 @@ def stand(coefficients: Coefficients) -> Coefficients:
 
 
 def share_by_groups(coefficients: Coefficients) -> KnownGradients:
-    """Return Σ dy · x̂ of each group, from coefficients that were solved with dy as the gradient."""
+    """Return Σ dy · x̂ of each group, from coefficients whose gradient g is dy, without gamma."""
     plain = coefficients.share.hi * coefficients.inverse.hi
     value = pair_multiply(coefficients.share, coefficients.inverse)
     finite = np.isfinite(coefficients.inverse.hi)
@@ -293,5 +310,5 @@ def share_by_groups(coefficients: Coefficients) -> KnownGradients:
 
 
 def take_values(rows: GradientRows, row: int, columns: Any) -> GradientRows:
-    """Return some values of one row, along one axis."""
+    """Return the values of one row at some columns, as arrays of one axis."""
     return rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[row, columns])

@@ -21,7 +21,7 @@ from normcli.norms.rules import Centre
 from normcli.numerics.gradients.in_doubles import (
     differentiate_in_doubles,
 )
-from normcli.numerics.gradients.in_fractions import round_exactly, take_sum
+from normcli.numerics.gradients.in_fractions import round_exactly
 from normcli.numerics.gradients.rows import multiply_gradient
 from normcli.numerics.gradients.sums import GradientSums
 
@@ -39,17 +39,25 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 MOST_IN_TILE = 1 << 14
-"""Values in a tile: twenty to forty float64 arrays of its size are made."""
+"""The most values in a tile: twenty to forty float64 arrays of its size are made."""
 
 MOST_GROUPS = 1 << 12
-"""Groups in a band: some fifty float64 arrays are made of their number."""
+"""The most groups in a band: some fifty float64 arrays of that many numbers are made."""
 
 
 class GroupBackwardPasses(GradientTiles):
     """The backward passes of a norm of groups: they write dx, and add up the gradients of gamma and beta."""
 
     def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
-        """Write dx, and add up the derivatives with respect to gamma and beta."""
+        """Write dx of every value, and add up the derivatives with respect to gamma and beta.
+
+        Parameters
+        ----------
+        gradients : Source
+            The source of dy.
+        values : ndarray
+            The tensor.
+        """
         with np.errstate(all="ignore"):
             self.dy, self.solver = (
                 gradients,
@@ -58,7 +66,10 @@ class GroupBackwardPasses(GradientTiles):
             self.work_on_all(self._work_on)
 
     def work_on_all(self, work_on: Callable[[Slices, Workspace], None]) -> None:
-        """Work on the tiles of all bands, and add the Σ dy · x̂ of their groups to the derivative of gamma."""
+        """Call `work_on` with each tile of all bands, and a workspace.
+
+        If each group has one gamma, add Σ dy · x̂ of the groups of bands to the derivative of their gammas.
+        """
         for band in self._open_bands():
             if band is not None and self.by_groups and self.count:
                 shares = share_by_groups(band.take(band.numbers).coefficients)
@@ -123,7 +134,7 @@ class GroupBackwardPasses(GradientTiles):
         self.band = self.band._replace(solved=solved)
 
     def _find_means(self, band: Band) -> Floats:
-        """Return about the mean of each group of a band, as `choose_shift` returns it."""
+        """Return a number near the mean of each group of a band, to subtract from its values."""
         totals, counts = np.zeros((2, len(band.numbers)))
 
         def add(index: Slices, work: Workspace) -> None:
@@ -173,7 +184,8 @@ class GroupBackwardPasses(GradientTiles):
     ) -> NDArray[Any]:
         """Return the derivatives with respect to `gamma` or `beta` along one axis, each rounded once.
 
-        `add_exactly` calculates those that are not decided, from their places and a number of bits.
+        `add_exactly` takes the indices of those whose rounding is not decided, and a number of bits; it returns
+        each in rationals with a bound of its error, or None for NaN.
         """
         dtype = self.choose_dtype(name)
         known_in_pairs = name == "gamma" and self.by_groups and self.band is not None
@@ -194,7 +206,7 @@ class GroupBackwardPasses(GradientTiles):
         return found
 
     def _add_betas(self, wanted: Selected) -> None:
-        """Add up exactly the dy of the values to which some betas are added: those where `wanted` is True."""
+        """Add up dy exactly for the betas whose entry in `wanted` is True, over the values that use them."""
         assert self.places is not None
         places = self.places
 
@@ -222,10 +234,10 @@ class GroupBackwardPasses(GradientTiles):
 
     def _take_exactly(self, chosen: list[int], bits: int) -> list[Bounded]:
         """Return the derivatives with respect to some betas, from their exact sums; `bits` is not used."""
-        return [(take_sum(self.exact_sums.beta, place), Fraction(0)) for place in chosen]
+        return [(self.exact_sums.beta.recall(place), Fraction(0)) for place in chosen]
 
     def _locate_groups(self, band: Band) -> Integers:
-        """Return the number of the parameter of each group of a band."""
+        """Return the index of the gamma of each group of a band."""
         grid, shape = self.plan.grid, self.plan.parameters.view_shape
         lengths = [1 if axis in grid.view_axes else n for axis, n in enumerate(grid.view_shape)]
         return np.broadcast_to(np.arange(self.count).reshape(shape), lengths).reshape(-1)[band.numbers]
@@ -276,7 +288,24 @@ class GroupBackwardPasses(GradientTiles):
     def list_shares(
         self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return what each of some values of a row contributes to the derivative of `gamma` or `beta`."""
+        """Return what each of some values of a row contributes to the derivative with respect to gamma or beta.
+
+        Each share is a rational with a bound of its error; None in place of NaN.
+
+        Parameters
+        ----------
+        name : str
+            `gamma` or `beta`.
+        tile : Tile
+        solved : SolvedGroups
+            The coefficients of the tile's groups.
+        row : int
+            The row in the tile.
+        columns : sequence of int
+            The places of the values in the row.
+        bits : int
+            Bits to which roots, powers and activations are calculated.
+        """
         values = take_values(tile.rows, row, columns)
         if name == "gamma":
             return solved.recall(row, bits).find_shares(values, bits)

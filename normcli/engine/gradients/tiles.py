@@ -9,7 +9,6 @@ import numpy as np
 
 from normcli.numerics.deciding import PAIRS
 from normcli.numerics.gradients.in_doubles import SECOND_ORDER, U
-from normcli.numerics.gradients.sums import take_exactly
 from normcli.numerics.gradients.values import KnownGradients, round_known
 from normcli.numerics.pairs import Pair, map_arrays, two_sum
 from normcli.numerics.sums.fixed_point import Fixed
@@ -35,7 +34,7 @@ class TileValues(NamedTuple):
         As they were read, kept runs first.
     x : ndarray of float64
     low : ndarray of float64 or None
-        What is added to x where integers have more bits than float64; None if x is exact.
+        The number added to x where an integer has more bits than float64; None if x is exact.
     counted : ndarray of bool or None
         True where a value counts; None for all.
     """
@@ -71,9 +70,9 @@ class ReadTile(NamedTuple):
     gamma : ndarray of the values' shape, or None
         The factor of dy; None for 1.
     places : ndarray of int, of the values' shape, or None
-        The number of the parameter of each value; None if the norm has no parameters.
+        The flat index of each value's gamma and beta; None if the norm has no parameters.
     off : ndarray or None
-        An upper bound of the error of dy, which a gate was multiplied to; None if dy is exact.
+        An upper bound of the error of dy, into which a gate was multiplied; None if dy is exact.
     upstream, downstream : Gated or None
         The gate that dy is multiplied by already, and the gate that dx is to be multiplied by.
     """
@@ -107,7 +106,8 @@ class Tile(NamedTuple):
     gamma : ndarray, shape (groups,), or None
         The gamma of each group; None for 1, and where gamma varies within groups (it is then in `rows`).
     places : ndarray of int or None
-        The number of the parameter of each value, or of each group, shape (groups, 1); None without parameters.
+        The flat index of the gamma and beta of each value, or of each group, shape (groups, 1); None without
+        parameters.
     used : ndarray of bool or None
         True where a value is normalized; None for all.
     downstream : Gated or None
@@ -157,7 +157,17 @@ class Band(NamedTuple):
 
 
 def choose_shift(totals: Floats, counts: Any, dtype: np.dtype[Any]) -> Floats:
-    """Return what is subtracted from each group's values: about their mean, a whole number for integers."""
+    """Return what is subtracted from each group's values: about their mean, a whole number for integers.
+
+    Parameters
+    ----------
+    totals : ndarray
+        The sum of each group's values.
+    counts : ndarray or int
+        The number of values of each group.
+    dtype : dtype
+        The tensor's.
+    """
     means = totals / counts
     means = keep_small(means)
     return np.rint(means) if dtype.kind in "iu" else means
@@ -173,11 +183,14 @@ def keep_small(means: Floats) -> Floats:
 
 
 _PIECE = 1 << 14
-"""Parameters that are rounded at once: some thirty float64 arrays are made of their size."""
+"""The most gammas or betas that are rounded at once: some thirty float64 arrays of their size are made."""
 
 
 class ParameterSums:
-    """Exact sums of pairs, to which threads add in any order, and bounds of errors."""
+    """Exact sums for the derivatives with respect to gamma and beta, with bounds of their errors.
+
+    Threads may add to them at once and in any order. `count` is the number of values of gamma.
+    """
 
     def __init__(self, count: int) -> None:
         self.gamma, self.beta = Fixed.zeros(count), Fixed.zeros(count)
@@ -187,7 +200,10 @@ class ParameterSums:
         self._lock = threading.Lock()
 
     def add_shares(self, places: Integers, found: KnownGradients) -> None:
-        """Add the dy · x̂ of each value to the sum of gamma at its place; a place may come several times."""
+        """Add the dy · x̂ of each value to the sum of its gamma.
+
+        `places` are the flat indices of gammas, one for each value or each row; one may come several times.
+        """
         hi, lo = found.value
         flat = np.broadcast_to(places, hi.shape).reshape(-1)
         usable = ~found.unclear & np.isfinite(hi)
@@ -201,7 +217,16 @@ class ParameterSums:
             _add_plainly(self.errors["gamma"], flat, error)
 
     def add_gradients(self, places: Integers, dy: Floats, upstream: Upstream | None = None) -> None:
-        """Add each value's dy to the sum of beta at its place, with the low part of its product with a gate."""
+        """Add the dy of each value to the sum of its beta.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            The flat indices of betas, one for each value or each row; an index may come several times.
+        dy : ndarray
+        upstream : Upstream or None
+            The low part and error of dy, if it is a product with a gate; None if dy is exact.
+        """
         finite, flat = np.isfinite(dy), np.broadcast_to(places, dy.shape).reshape(-1)
         with self._lock:
             _add_special(self.special_beta, flat, dy)
@@ -211,12 +236,12 @@ class ParameterSums:
                 _add_plainly(self.errors["beta"], flat, SECOND_ORDER * np.where(finite, upstream.error, 0.0))
 
     def round(self, name: str, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Selected]:
-        """Return the sums of `gamma` or of `beta`, rounded once, and which of them are not decided."""
+        """Return the sums of `gamma` or of `beta`, rounded once, and an array that is True where undecided."""
         fixed, special = getattr(self, name), getattr(self, f"special_{name}")
         found, undecided = np.empty(len(special), dtype), np.zeros(len(special), np.bool_)
         for start in range(0, len(special), _PIECE):
             part = slice(start, start + _PIECE)
-            value, inexact, lost = take_exactly(Fixed(fixed.digits[:, part], fixed.low)).round()
+            value, inexact, lost = fixed.take(part).integers().round()
             error = np.where(inexact, PAIRS.error * np.abs(value.hi), 0.0) + self.errors[name][part]
             if name == "gamma":
                 lost = lost | self.unclear[part]
@@ -228,7 +253,10 @@ class ParameterSums:
 
 
 class DoubleSums:
-    """Sums of doubles and bounds of their errors, for gradients of gamma and beta that are short floats."""
+    """Sums for the derivatives with respect to gamma and beta in doubles, with bounds of their errors.
+
+    For gammas and betas of short floats alone. Threads may add at once.
+    """
 
     def __init__(self, count: int) -> None:
         self.totals = {name: Pair(np.zeros(count), np.zeros(count)) for name in ("gamma", "beta")}
@@ -237,7 +265,7 @@ class DoubleSums:
         self._lock = threading.Lock()
 
     def add(self, name: str, places: Integers, found: KnownDoubles) -> None:
-        """Add one number for each place to the sums of `gamma` or of `beta`; a place may come several times."""
+        """Add numbers to the sums of `gamma` or of `beta` at flat indices; an index may come several times."""
         first = int(places.min())
         numbers, part = places - first, slice(first, int(places.max()) + 1)
         width, total, error = part.stop - first, self.totals[name], self.errors[name]
@@ -252,7 +280,7 @@ class DoubleSums:
             error[part] += errors + U * steps * sizes
 
     def doubt(self, places: Integers) -> None:
-        """Note that the sums at some places are not known."""
+        """Mark the sums at some flat indices as unknown: `round` returns them as undecided."""
         with self._lock:
             self.unclear[places.reshape(-1)] = True
 

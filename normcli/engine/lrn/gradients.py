@@ -84,9 +84,9 @@ def _sum_along(values: Pair, before: int, after: int) -> Pair:
 
 
 def differentiate_line(window: Window, x: NDArray[Any], dy: NDArray[Any], place: int, bits: int) -> Bounded:
-    """Return dx of the value at a place of a line, with powers to `bits` bits, and a bound of its error.
+    """Return dx of the value at `place` of a line, with powers to `bits` bits, and a bound of its error.
 
-    None if an x or dy within reach is not finite, or a U is not positive.
+    None if an x or dy that dx depends on is not finite, or a U (see above) is not positive.
     """
     first, last = max(0, place - window.after), min(len(x) - 1, place + window.before)
     reach = slice(max(0, first - window.before), last + window.after + 1)

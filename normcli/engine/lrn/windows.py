@@ -36,7 +36,7 @@ from normcli.numerics.pairs import (
     two_square,
 )
 from normcli.numerics.powers import raise_exactly, raise_to_power
-from normcli.numerics.rational import divide_once, scale, sum_exactly
+from normcli.numerics.rational import round_once, scale, sum_exactly
 from normcli.numerics.rounding import Scaled, store, widen_exactly
 from normcli.tuples import NamedTuple
 
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Window
     from normcli.numerics.deciding import Precision
-    from normcli.numerics.rational import ExactSums
     from normcli.numerics.workspace import Workspace
 
     Place = tuple[Any, ...]
@@ -63,7 +62,7 @@ Squares of float32 add up to pairs without rounding if, times the window's lengt
 `_EXACT_RATIO` of the least."""
 
 _FURTHEST, _LARGEST_WHOLE = 5000, 64
-"""A value times 2 to more than the first is infinite, to less than minus that 0, whatever the value.
+"""A value times 2^e is infinite for e above the first, and 0 for e below minus the first.
 
 Whole exponents β up to the second are raised as fractions; larger ones make them too long."""
 
@@ -96,10 +95,10 @@ class WindowSums(NamedTuple):
         """An upper bound of the relative errors of the sums, of which an addition has 2⁻¹⁰⁴."""
         return 2.0**-100 + self.length * 2.0**-103
 
-    def sum_exactly(self, place: Place) -> ExactSums:
-        """Return the exact sums of the members of the window at a place: its index among the values."""
+    def sum_exactly(self, place: Place) -> Fraction:
+        """Return the exact sum of squares of the window at a place: its index among the values."""
         first, *others = place
-        return sum_exactly(self.padded[(slice(first, first + self.length), *others)])
+        return sum_exactly(self.padded[(slice(first, first + self.length), *others)]).square
 
 
 def count_in_windows(selected: Selected, window: Window, axis: int) -> Floats:
@@ -116,7 +115,10 @@ def _count_along(padded: Selected, length: int) -> Floats:
 
 
 def pad(x: NDArray[Any], before: int, after: int) -> NDArray[Any]:
-    """Return values with zeros put before and after them, along the first axis; at most its length of each."""
+    """Return values with zeros before and behind them along the first axis.
+
+    There are `before` and `after` of them, but no more than the axis is long.
+    """
     n = len(x)
     return np.pad(x, ((min(before, n), min(after, n)), *[(0, 0)] * (x.ndim - 1)))
 
@@ -171,8 +173,7 @@ def _divide_by_size(sums: WindowSums, window: Window) -> Floats:
         number, found = (pair.map(lambda a: a[undecided]) for pair in (sums.squares, quotient))
         undecided[undecided] = ~(is_exact_quotient(number, found, window.size) & sums.known[undecided])
     for place in _list_lines(undecided):
-        one = sums.sum_exactly(place)
-        result[place] = divide_once(one.square, window.size, 2 * one.exponent)
+        result[place] = round_once(sums.sum_exactly(place) / window.size)
     return result
 
 
@@ -195,11 +196,12 @@ class WindowFactors(NamedTuple):
     Parameters
     ----------
     value : Scaled
-        Its relative error is at most `KNOWN` where `known` is True; elsewhere, nothing is known.
+        Its relative error is at most `KNOWN` where `known` is True; elsewhere, nothing is known of it.
     known : ndarray of bool
     plain : ndarray
-        It in doubles, which is the result where `ordinary` is False: of 0, infinities and NaN.
+        One over the divisor in doubles, which is the result where `ordinary` is False: 0, infinite or NaN.
     ordinary : ndarray of bool
+        True where the result is neither 0 nor infinite nor NaN, as far as x alone tells.
     """
 
     value: Scaled
@@ -241,7 +243,7 @@ def normalize_windows(
 
         @functools.cache
         def find_base(place: Place) -> Fraction:
-            square = sums.sum_exactly(place).sum_squares()
+            square = sums.sum_exactly(place)
             return Fraction(window.k) + Fraction(window.alpha) * square / window.divisor
 
         def finish(x: NDArray[Any], number: Scaled, precision: Precision, usual: Selected) -> Floats:
@@ -286,7 +288,7 @@ def _find_sign_of_negative(exponent: float) -> float:
 
 
 def _multiply(x: Floats, factor: Scaled) -> Scaled:
-    """Return x times a factor; x itself where it is 0."""
+    """Return x times a factor; where x is 0, x."""
     mantissa, exponent = np.frexp(x)
     product = two_prod(mantissa, factor.value.hi)
     total = quick_two_sum(product.hi, product.lo + mantissa * factor.value.lo)
@@ -298,7 +300,7 @@ _PRODUCT_ERROR = 2.0**-76
 
 
 def _round(number: Scaled, precision: Precision) -> tuple[Floats, Selected]:
-    """Return numbers rounded to a precision, and where errors of `_PRODUCT_ERROR` leave that undecided."""
+    """Return numbers rounded to a precision, and an array that is True where that is not decided."""
     total, own = take_exponents(number.value)
     exponent = np.clip(own + number.exponent, -_FURTHEST, _FURTHEST)
     decided = is_decided(total, exponent, np.abs(total.hi) * _PRODUCT_ERROR, precision)
@@ -324,7 +326,7 @@ def _multiply_exactly(x: float, base: Fraction, window: Window, rounding: Callab
 def _raise(base: Fraction, exponent: float, bits: int) -> tuple[Fraction, Fraction]:
     """Return base^exponent to `bits` bits, and a bound of its error.
 
-    Of a power beyond 2^±`_FURTHEST`, return that power of two instead.
+    A power beyond 2^±`_FURTHEST` is returned as that power of two, with an error of 0.
     """
     if exponent.is_integer() and abs(exponent) <= _LARGEST_WHOLE:
         return base ** int(exponent), Fraction(0)
@@ -336,7 +338,7 @@ def _raise(base: Fraction, exponent: float, bits: int) -> tuple[Fraction, Fracti
 
 
 MOST_VALUES = 1 << 14
-"""Values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
+"""The most values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
 
 
 class WindowPasses(Passes):
@@ -349,6 +351,7 @@ class WindowPasses(Passes):
         return self.statistics
 
     def _compute(self, tile: Slices, work: Workspace) -> None:
+        """Normalize a tile, keep its statistics, and write the result if there is a sink."""
         window, runs, reduced = self.plan.spec.window, self.geometry.runs, self.geometry.reduced_runs
         assert window is not None  # of every norm that has such passes
         raw = self._load(tile, work, runs)

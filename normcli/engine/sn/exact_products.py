@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from normcli.numerics.rounding import widen_exactly
+from normcli.numerics.sums.scaled_integers import ScaledIntegers
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -20,67 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-
-
-class ExactMatrix(NamedTuple):
-    """A matrix of numbers in fixed point: Python's integers, times 2^exponent.
-
-    Parameters
-    ----------
-    values : ndarray of object
-    exponent : int
-    """
-
-    values: NDArray[Any]
-    exponent: int
-
-    @property
-    def T(self) -> ExactMatrix:  # noqa: N802 - as NumPy calls it
-        """The transpose."""
-        return ExactMatrix(self.values.T, self.exponent)
-
-    def move(self, exponent: int) -> ExactMatrix:
-        """Return the numbers as multiples of 2^exponent, each rounded to the nearest."""
-        shift = exponent - self.exponent
-        if shift <= 0:
-            return ExactMatrix(self.values << -shift, exponent)
-        return ExactMatrix((self.values + (1 << shift - 1)) >> shift, exponent)
-
-    def subtract(self, other: ExactMatrix) -> ExactMatrix:
-        """Return the difference, exactly."""
-        exponent = min(self.exponent, other.exponent)
-        return ExactMatrix(self.move(exponent).values - other.move(exponent).values, exponent)
-
-    def find_top(self) -> int:
-        """Return the least e for which all magnitudes are below 2^e; of zeros, the exponent."""
-        return self.exponent + int(np.abs(self.values).max()).bit_length()
-
-    def scale(self, exponent: int) -> Floats:
-        """Return the numbers times 2^−exponent as doubles, to 60 bits of the largest and then rounded."""
-        short = self.move(max(self.exponent, self.find_top() - 60))
-        return np.ldexp(short.values.astype(np.float64), short.exponent - exponent)
-
-    def find_size(self) -> int:
-        """Return the largest magnitude of the integers."""
-        return int(np.abs(self.values).max())
-
-    def sum_squares(self) -> int:
-        """Return the sum of the squares of the integers."""
-        return sum(value * value for value in self.values.reshape(-1).tolist())
-
-
-_MANTISSA, _MOST_EXPONENT = 53, 1024
-"""Bits of a double, and its largest exponent."""
-
-
-def fix(values: Floats | tuple[float, ...]) -> ExactMatrix:
-    """Return finite doubles in fixed point, exactly; values along one axis become a matrix of one column."""
-    doubles = np.asarray(values, np.float64)
-    mantissas, exponents = np.frexp(doubles if doubles.ndim > 1 else doubles[:, None])
-    whole = np.ldexp(mantissas, _MANTISSA).astype(np.int64)
-    lowest = int(np.min(exponents, where=whole != 0, initial=_MOST_EXPONENT))
-    shifts = np.where(whole != 0, exponents - lowest, 0)
-    return ExactMatrix(whole.astype(object) << shifts.astype(object), lowest - _MANTISSA)
 
 
 class Plane(NamedTuple):
@@ -110,7 +50,7 @@ def _cut_doubles(values: Floats, width: int) -> Iterator[Plane]:
         yield Plane(digits, exponent)
 
 
-def cut_whole(whole: ExactMatrix, width: int) -> list[Plane]:
+def cut_whole(whole: ScaledIntegers, width: int) -> list[Plane]:
     """Return numbers in fixed point as a sum of planes, exactly."""
     planes, rest = [], whole.values
     while top := int(np.abs(rest).max(initial=0)).bit_length():
@@ -126,7 +66,7 @@ def transpose(planes: list[Plane]) -> list[Plane]:
     return [plane._replace(digits=np.ascontiguousarray(plane.digits.T)) for plane in planes]
 
 
-def multiply(left: list[Plane], right: list[Plane], shape: tuple[int, int]) -> ExactMatrix:
+def multiply(left: list[Plane], right: list[Plane], shape: tuple[int, int]) -> ScaledIntegers:
     """Return a product of matrices exactly, from their planes.
 
     Parameters
@@ -147,10 +87,10 @@ def multiply(left: list[Plane], right: list[Plane], shape: tuple[int, int]) -> E
     total = np.zeros(shape, dtype=object)
     for exponent, part in sums.items():
         total += part.astype(object) << (exponent - lowest)
-    return ExactMatrix(total, lowest)
+    return ScaledIntegers(total, lowest)
 
 
-def multiply_whole(left: ExactMatrix, right: ExactMatrix) -> ExactMatrix:
+def multiply_whole(left: ScaledIntegers, right: ScaledIntegers) -> ScaledIntegers:
     """Return a product of matrices exactly."""
     width = choose_width(left.values.shape[1])
     shape = left.values.shape[0], right.values.shape[1]
@@ -170,17 +110,17 @@ class Approximation(NamedTuple):
 
 
 class SymmetricOperator(Protocol):
-    """A symmetric matrix, exactly."""
+    """An exact symmetric matrix: products with it, its approximation in doubles, and its numbers."""
 
     size: int
 
-    def apply(self, vectors: ExactMatrix) -> ExactMatrix:
+    def apply(self, vectors: ScaledIntegers) -> ScaledIntegers:
         """Return the product of the matrix and some columns."""
 
     def approximate(self) -> Approximation:
         """Return the matrix in doubles."""
 
-    def write(self) -> ExactMatrix:
+    def write(self) -> ScaledIntegers:
         """Return the matrix, written out."""
 
 
@@ -193,7 +133,7 @@ class GramOperator:
         self._planes = cut_values(matrix, self._width)
         self._transposed = transpose(self._planes)
 
-    def apply(self, vectors: ExactMatrix) -> ExactMatrix:
+    def apply(self, vectors: ScaledIntegers) -> ScaledIntegers:
         """Return the product of the matrix and some columns, exactly."""
         columns = vectors.values.shape[1]
         images = multiply(self._planes, cut_whole(vectors, self._width), (len(self._matrix), columns))
@@ -207,7 +147,7 @@ class GramOperator:
         error = 2 * (len(values) + 4) * UNIT * float(np.sum(values * values)) + UNIT
         return Approximation(values.T @ values, 2 * exponent, error)
 
-    def write(self) -> ExactMatrix:
+    def write(self) -> ScaledIntegers:
         """Return the matrix, written out."""
         return multiply(self._transposed, self._planes, (self.size, self.size))
 
@@ -215,12 +155,12 @@ class GramOperator:
 class WrittenMatrix:
     """A symmetric matrix that is given by its numbers."""
 
-    def __init__(self, whole: ExactMatrix) -> None:
+    def __init__(self, whole: ScaledIntegers) -> None:
         self.size, self._whole = len(whole.values), whole
         self._width = choose_width(self.size)
         self._planes = cut_whole(whole, self._width)
 
-    def apply(self, vectors: ExactMatrix) -> ExactMatrix:
+    def apply(self, vectors: ScaledIntegers) -> ScaledIntegers:
         """Return the product of the matrix and some columns, exactly."""
         shape = vectors.values.shape[0], vectors.values.shape[1]
         return multiply(self._planes, cut_whole(vectors, self._width), shape)
@@ -230,6 +170,6 @@ class WrittenMatrix:
         exponent = self._whole.find_top()
         return Approximation(self._whole.scale(exponent), exponent, 2 * self.size * UNIT)
 
-    def write(self) -> ExactMatrix:
+    def write(self) -> ScaledIntegers:
         """Return the matrix, written out."""
         return self._whole

@@ -1,31 +1,33 @@
 """The gradient of a loss with respect to a matrix W that is divided by its largest singular value σ.
 
-For a loss whose derivative with respect to y = W/σ is g, and with the singular vectors u and v of length 1,
+For a loss whose derivative with respect to y = W/σ is g, and for any multiples u and v of the singular vectors,
 
-    dx = (g − ⟨g, y⟩ · u vᵀ) / σ,
+    dx = (g − ⟨g, W⟩ · u vᵀ / uᵀWv) / σ,
 
-as ∂σ/∂W = u vᵀ. Power iterations estimate σ by their own u and v, which frameworks take for constants: the
-formula is the same. For a matrix of rank 1, u vᵀ = W/σ, and every result is the exact one, rounded once. For
-others, vectors are taken to 160 bits of their lengths: results are right to some 2⁻¹⁵⁰ of the largest of σ · dx
-and dy, and are the exact ones, rounded once, if they are no smaller than 2⁻⁸⁰ of it. A sum that is smaller than
-2⁻¹⁴⁰ of its terms is taken as 0.
+as ∂σ/∂W = u vᵀ for vectors of length 1, and σ = uᵀWv. Power iterations estimate σ by their own u and v, which
+frameworks take for constants: the formula is the same.
+
+All but σ is exact if the matrix has rank 1, if u and v are given, and if the vectors come out exact. Otherwise,
+vectors are taken to 160 bits of their lengths and, for values whose rounding these do not decide, to 300 and to
+600. A value that 600 bits do not tell from a midpoint or from 0 is taken for it.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.engine.sn.exact_products import ExactMatrix, fix
-from normcli.engine.sn.power_iterations import PowerIterations
-from normcli.engine.sn.singular_values import SingularValue, choose_enclosure
+from normcli.engine.sn.power_iterations import PowerIterations, make_column, multiply_given
 from normcli.engine.sn.spectrum import find_leading
-from normcli.numerics.gradients.in_fractions import round_fractions, round_values
-from normcli.numerics.rational import find_exponent, find_root, scale
-from normcli.numerics.rounding import widen_exactly
+from normcli.numerics.deciding import FIRST_BITS
+from normcli.numerics.gradients.in_fractions import round_exactly, round_fractions, round_values
+from normcli.numerics.rational import MANTISSA, find_exponent, find_root, scale
+from normcli.numerics.sums.scaled_integers import ScaledIntegers, take_exactly
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -33,18 +35,14 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.norms.spec import Iteration
+    from normcli.numerics.deciding import Bounded
 
 
-_BITS = 160
-"""Bits to which vectors and σ are calculated."""
+_BITS, _MOST_BITS = 160, 2 * FIRST_BITS
+"""Bits to which vectors are calculated at first, and at most."""
 
-
-CANCELLED = 140
-"""A sum counts as 0 if it is smaller than its terms by this number of bits."""
-
-
-_MANTISSA = 53
-"""Bits of a double."""
+_LOST_BITS, _LOST_OF_FACTOR = 4, 3
+"""Bits that errors grow by: those of vectors in u vᵀ / uᵀWv, and those of σ in 1/σ, rounded."""
 
 _MOST_KEPT = 62
 """Bits that an int64 holds of any integer."""
@@ -53,39 +51,64 @@ _LEAST_NORMAL = 2.0**-1022
 
 
 class SigmaGradient(NamedTuple):
-    """σ, and ∂σ/∂W = u vᵀ.
+    """The numbers that σ and ∂σ/∂W follow from.
 
     Parameters
     ----------
-    sigma : Fraction
-    column, row : ExactMatrix
+    square : Fraction
+        σ².
+    column, row : ScaledIntegers
         Multiples of u, shape (rows, 1), and of vᵀ, shape (1, columns).
-    lengths : tuple of Fraction
-        The two numbers that column and row are divided by to be u and vᵀ.
+    product : ScaledIntegers
+        uᵀWv of these multiples, an array of one number.
+    is_exact : bool
+        Whether all of these are exact.
     """
 
-    sigma: Fraction
-    column: ExactMatrix
-    row: ExactMatrix
-    lengths: tuple[Fraction, Fraction]
+    square: Fraction
+    column: ScaledIntegers
+    row: ScaledIntegers
+    product: ScaledIntegers
+    is_exact: bool
 
-    def list_vectors(self) -> tuple[list[Fraction], list[Fraction]]:
-        """Return u and v, of length 1, as lists of their numbers."""
-        vectors = zip((self.column, self.row), self.lengths, strict=True)
-        u, v = (
-            [scale(value / length, each.exponent) for value in each.values.reshape(-1).tolist()]
-            for each, length in vectors
-        )
+    @property
+    def sigma(self) -> Fraction:
+        """σ, to the bits that σ² is known to, or to 300 of an exact one."""
+        return find_root(self.square)
+
+    def list_vectors(self, iteration: Iteration | None) -> tuple[list[Fraction], list[Fraction]]:
+        """Return u and v as lists of their numbers: of length 1, or as given if there are no iterations."""
+        u, v = self.column.list_fractions(), self.row.list_fractions()
+        if iteration is not None and not iteration.steps:
+            return u, v
+        lengths = (find_root(each.sum_squares()) for each in (self.column, self.row))
+        u, v = ([x / length for x in vector] for vector, length in zip((u, v), lengths, strict=True))
         return u, v
+
+    def find_numerators(
+        self, matrix: ScaledIntegers, gradient: ScaledIntegers, bits: int
+    ) -> tuple[ScaledIntegers, ScaledIntegers]:
+        """Return dx · σ · uᵀWv, and upper bounds of the errors; the vectors are known to `bits` bits.
+
+        `matrix` is W, and `gradient` dy. Where a row of W is 0, u is taken as 0, and where a column is 0, v.
+        """
+        total, some = gradient.sum_products(matrix), matrix.values != 0
+        inside = ScaledIntegers(np.logical_and.outer(some.any(axis=1), some.any(axis=0)).astype(object), 0)
+        own = self.column.multiply(self.row).multiply(total).multiply(inside)
+        numerators, off = gradient.multiply(self.product).subtract(own), Fraction(0)
+        if not self.is_exact:
+            (size,) = self.product.multiply(total).list_fractions()
+            off = scale(abs(size) / self.sigma, _LOST_BITS - bits - numerators.exponent)
+        return numerators, ScaledIntegers(inside.values * math.ceil(off), numerators.exponent)
 
 
 def differentiate_matrix(
     matrix: NDArray[Any], dy: Floats, dtype: np.dtype[Any], iteration: Iteration | None
 ) -> NDArray[Any] | None:
-    """Return dx of a matrix; None where it has no derivative.
+    """Return dx of a matrix, each value rounded once; None where it has no derivative.
 
-    That is so if two largest singular values are equal, or nearer than doubles tell, or if an estimate of σ
-    is 0.
+    It has none if its two largest singular values are equal, or nearer than doubles tell, or if an estimate of
+    σ is 0.
 
     Parameters
     ----------
@@ -97,62 +120,69 @@ def differentiate_matrix(
         The dtype of dx.
     iteration : Iteration or None
         Power iterations that estimate σ; None for the largest singular value.
+
+    Raises
+    ------
+    DataError
+        If the iteration has no steps, and σ = uᵀWv of its u and v is negative.
     """
-    gradient, values = _lay_exactly(dy), _lay_exactly(matrix)
-    is_simple = (iteration is None or iteration.steps > 0) and _is_of_rank_1(values)
-    if is_simple and iteration is None:
-        return _differentiate_simple(values, gradient, dtype)
-    by_sigma = find_sigma_gradient(matrix, iteration)
-    if by_sigma is None:
+    known = find_sigma_gradient(matrix, iteration)
+    if known is None:
         return None
-    if is_simple:
-        return _differentiate_simple(values, gradient, dtype)
-    product = int((gradient.values * values.values).sum())
-    total = scale(Fraction(product), gradient.exponent + values.exponent)
-    factor = -total / (
-        by_sigma.sigma * by_sigma.sigma * by_sigma.lengths[0] * by_sigma.lengths[1]
-    )  # of column · row
-    exponent = by_sigma.column.exponent + by_sigma.row.exponent
-    terms = by_sigma.column.values * by_sigma.row.values
-    if factor and terms.any():  # both as integers times one power of two
-        top = find_exponent(factor) - _BITS
-        own = ExactMatrix(terms * round(scale(factor, -top)), exponent + top)
-    else:
-        own = ExactMatrix(terms * 0, 0)
-    inverse = 1 / by_sigma.sigma
+    exact = take_exactly(matrix), take_exactly(dy)
+    numerators, off = known.find_numerators(*exact, _BITS)
+    inverse = 1 / (known.product.list_fractions()[0] * known.sigma)
     unit = find_exponent(inverse) - _BITS
-    plain = ExactMatrix(gradient.values * round(scale(inverse, -unit)), gradient.exponent + unit)
-    lowest = min(own.exponent, plain.exponent)
-    sides = (each.move(lowest).values.reshape(-1).tolist() for each in (own, plain))
-    exact = [_add(a, b) for a, b in zip(*sides, strict=True)]
-    return _round_integers(exact, lowest, dtype).reshape(matrix.shape)
+    factor = round(scale(inverse, -unit))
+    values = numerators.values * factor
+    errors = 2 * abs(factor) * off.values - (-np.abs(values) >> _BITS - _LOST_OF_FACTOR)
+    low, high = (
+        _round_integers(ends.reshape(-1).tolist(), numerators.exponent + unit, dtype)
+        for ends in (values - errors, values + errors)
+    )
+    undecided = np.flatnonzero(low != high)
+    if undecided.size:
+        evaluate = functools.partial(_evaluate, matrix, exact, iteration)
+        high[undecided] = round_exactly(evaluate, undecided, dtype)
+    return high.reshape(matrix.shape)
 
 
-def _is_of_rank_1(matrix: ExactMatrix) -> bool:
-    """Whether a matrix that is not all 0 is a column times a row."""
-    values = matrix.values
-    if min(values.shape) == 1:
-        return True
-    row, column = np.unravel_index(int(np.argmax(np.abs(values))), values.shape)
-    return bool(np.all(values * values[row, column] == values[:, [column]] * values[[row], :]))
+def _evaluate(
+    matrix: NDArray[Any],
+    exact: tuple[ScaledIntegers, ScaledIntegers],
+    iteration: Iteration | None,
+    places: list[int],
+    bits: int,
+) -> list[Bounded]:
+    """Return dx at some places in rationals, and a bound of the error of each.
 
-
-def _differentiate_simple(matrix: ExactMatrix, gradient: ExactMatrix, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return (dy − ⟨dy, W⟩ W / ‖W‖²) / ‖W‖, dx of a matrix of rank 1: the numerator times ‖W‖² is exact."""
-    square, product = matrix.sum_squares(), int((gradient.values * matrix.values).sum())
-    top = gradient.values * square - matrix.values * product
-    root = find_root(Fraction(square))  # of the integers: their power of two is taken last
-    inverse = 1 / (square * root)
-    unit = find_exponent(inverse) - _BITS
-    exact = (top * round(scale(inverse, -unit))).reshape(-1).tolist()
-    exponent = gradient.exponent - matrix.exponent + unit
-    return _round_integers(exact, exponent, dtype).reshape(matrix.values.shape)
-
-
-def _add(a: int, b: int) -> int:
-    """Return a + b; 0 if that is no larger than 2^−`CANCELLED` of b, where nothing but rounding is left."""
-    total = a + b
-    return total if abs(total) << CANCELLED > abs(b) else 0
+    Parameters
+    ----------
+    matrix : ndarray, shape (rows, columns)
+    exact : tuple of ScaledIntegers
+        The matrix and dy.
+    iteration : Iteration or None
+    places : list of int
+        Flat indices into the matrix.
+    bits : int
+        Bits to which vectors and σ are calculated.
+    """
+    known = find_sigma_gradient(matrix, iteration, min(bits, _MOST_BITS))
+    assert known is not None  # as it was not with fewer bits
+    chosen = (
+        ScaledIntegers(each.values.reshape(-1)[places], each.exponent)
+        for each in known.find_numerators(*exact, min(bits, _MOST_BITS))
+    )
+    numerators, errors = chosen
+    is_exact = known.is_exact or bits >= _MOST_BITS
+    if is_exact and not known.is_exact:
+        numerators, errors = numerators.move(errors.find_top() + 1), errors.subtract(errors)
+    root = find_root(known.square, bits)
+    is_exact &= root == find_root(known.square, 2 * bits)
+    divisor = known.product.list_fractions()[0] * root
+    part = Fraction(0) if is_exact else scale(Fraction(1), _LOST_OF_FACTOR - bits)
+    pairs = zip(numerators.list_fractions(), errors.list_fractions(), strict=True)
+    return [(one / divisor, (off + abs(one) * part) / divisor) for one, off in pairs]
 
 
 def _round_integers(values: list[int], exponent: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -162,7 +192,7 @@ def _round_integers(values: list[int], exponent: int, dtype: np.dtype[Any]) -> N
     leaves every later rounding what it was (Boldo & Melquiond 2008). Results that are subnormal or infinite as
     doubles are rounded from fractions.
     """
-    kept = _MANTISSA if is_short_float(dtype) else _MOST_KEPT
+    kept = MANTISSA if is_short_float(dtype) else _MOST_KEPT
     cuts = [max(0, value.bit_length() - kept) for value in values]
     short = [
         value if not cut else value >> cut | (value & (1 << cut) - 1 != 0)
@@ -177,46 +207,72 @@ def _round_integers(values: list[int], exponent: int, dtype: np.dtype[Any]) -> N
     return result
 
 
-def find_sigma_gradient(matrix: NDArray[Any], iteration: Iteration | None) -> SigmaGradient | None:
-    """Return σ and ∂σ/∂W of a matrix that is finite and not all 0; None where σ has no derivative.
+def find_sigma_gradient(
+    matrix: NDArray[Any], iteration: Iteration | None, bits: int = _BITS
+) -> SigmaGradient | None:
+    """Return the numbers that σ and ∂σ/∂W follow from; None where σ has no derivative.
 
-    That is so if two largest singular values are equal, or nearer than doubles tell, or if an estimate is 0.
+    It has none if the two largest singular values are equal, or nearer than doubles tell, or if an estimate of
+    σ is 0.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (rows, columns)
+        Finite values that are not all 0.
+    iteration : Iteration or None
+        Power iterations that estimate σ; None for the largest singular value.
+    bits : int
+        The bits of their lengths to which vectors are known that are not exact.
+
+    Raises
+    ------
+    DataError
+        If the iteration has no steps, and σ = uᵀWv of its u and v is negative.
     """
-    if iteration is None:
-        return _find_largest(matrix)
-    sigma = SingularValue(matrix, choose_enclosure(iteration)).find(_BITS)
-    if not sigma:
-        return None
+    exact, found = take_exactly(matrix), None
+    if iteration is not None:
+        found = _iterate(matrix, iteration, bits)
+        if found is None or not iteration.steps:
+            return found
+    if (column := _find_column(exact)) is not None:
+        row = ScaledIntegers(exact.values[[np.abs(column.values).argmax()], :], exact.exponent)
+        product = column.multiply(row).sum_products(exact)
+        return SigmaGradient(exact.sum_squares(), column, row, product, is_exact=True)
+    return found or _find_largest(matrix, bits)
+
+
+def _find_column(matrix: ScaledIntegers) -> ScaledIntegers | None:
+    """Return the column with the largest number of a matrix of rank 1, that number positive; else None."""
+    values = matrix.values
+    row, column = np.unravel_index(int(np.argmax(np.abs(values))), values.shape)
+    pivot, one = values[row, column], values[:, [column]]
+    is_simple = np.all(values * pivot == one * values[[row], :])
+    return ScaledIntegers(one if pivot > 0 else -one, matrix.exponent) if is_simple else None
+
+
+def _iterate(matrix: NDArray[Any], iteration: Iteration, bits: int) -> SigmaGradient | None:
+    """Return the numbers for ∂σ/∂W by power iterations, or by given u and v; None if the estimate of σ is 0."""
     if not iteration.steps:
-        assert iteration.u is not None  # of none
+        assert iteration.u is not None  # as v is not enough
         assert iteration.v is not None
-        return SigmaGradient(sigma, fix(iteration.u), fix(iteration.v).T, (Fraction(1), Fraction(1)))
-    found = PowerIterations(iteration).find_directions(matrix, _BITS)
-    assert found is not None  # as σ is not 0
-    column, row = found.u.whole, found.v.whole
-    return SigmaGradient(sigma, column, row.T, (_find_length(column), _find_length(row)))
+        product = multiply_given(matrix, iteration)
+        (sigma,) = product.list_fractions()
+        column, row = make_column(iteration.u), make_column(iteration.v).T
+        return SigmaGradient(sigma * sigma, column, row, product, is_exact=True) if sigma else None
+    iterations = PowerIterations(iteration)
+    vectors = iterations.find_directions(matrix, bits)
+    if vectors is None:
+        return None
+    first, last = (each.whole for each in iterations.order(vectors))
+    square, product = last.sum_squares() / first.sum_squares(), last.sum_products(last)
+    is_exact = not any(each.error for each in vectors)
+    return SigmaGradient(square, vectors.u.whole, vectors.v.whole.T, product, is_exact)
 
 
-def _find_largest(matrix: NDArray[Any]) -> SigmaGradient | None:
-    leading = find_leading(matrix, _BITS)
+def _find_largest(matrix: NDArray[Any], bits: int) -> SigmaGradient | None:
+    leading = find_leading(matrix, bits)
     if leading is None:
         return None
-    square, column, row = leading
-    sigma = SingularValue(matrix, lambda _matrix, _bits: square).find(_BITS)
-    if matrix.shape[0] >= matrix.shape[1]:  # the row's length is nearly 1, and the column's σ times that
-        length = _find_length(row)
-        return SigmaGradient(sigma, column, row.T, (sigma * length, length))
-    length = _find_length(column)
-    return SigmaGradient(sigma, column, row.T, (length, sigma * length))
-
-
-def _find_length(vector: ExactMatrix) -> Fraction:
-    return find_root(scale(Fraction(vector.sum_squares()), 2 * vector.exponent))
-
-
-def _lay_exactly(values: NDArray[Any]) -> ExactMatrix:
-    """Return a matrix in fixed point, exactly."""
-    first, *others = (fix(part) for part in widen_exactly(values) if part is not None)
-    for other in others:
-        first = first.subtract(ExactMatrix(-other.values, other.exponent))
-    return first
+    image = leading.left if matrix.shape[0] >= matrix.shape[1] else leading.right
+    low, high = leading.square
+    return SigmaGradient(low, leading.left, leading.right.T, image.sum_products(image), is_exact=low == high)

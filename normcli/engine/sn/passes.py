@@ -34,7 +34,13 @@ class MatrixPasses(Passes):
     """The passes of a norm that divides by a matrix's largest singular value; uncounted values are 0."""
 
     def measure(self) -> dict[str, Floats]:
-        """Measure, and normalize if there is a sink; return the statistics in the shape of the kept runs."""
+        """Measure all groups, and normalize them if there is a sink; return the statistics by name.
+
+        Raises
+        ------
+        DataError
+            If σ = uᵀWv of a given u and v is negative.
+        """
         self.walk.expect(0 if self.sink is None else 1)
         work = Workspace()
         values = [self._measure_group(tile, work) for tile in self.list_groups()]
@@ -124,9 +130,14 @@ def find_vectors(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -
     Returns
     -------
     tuple of ndarray
-        u, shape (*stats_shape, rows), and v, shape (*stats_shape, columns). Of singular vectors, whose sign is
-        open, the largest number of v is positive. NaN for a matrix that is 0, is not finite, or has two largest
-        singular values, and where an estimate of σ is 0.
+        u, shape (*stats_shape, rows), and v, shape (*stats_shape, columns). The sign of singular vectors is
+        open: it is chosen so that the largest number of v is positive. NaN for a matrix that is 0, is not
+        finite, or whose two largest singular values are equal, and where an estimate of σ is 0.
+
+    Raises
+    ------
+    DataError
+        If σ of a given u and v is negative.
     """
     grid, rows = plan.grid, plan.spec.rows or ()
     height = math.prod(grid.view_shape[axis] for axis in rows)
@@ -138,7 +149,10 @@ def find_vectors(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -
         found = find_sigma_gradient(matrix, plan.spec.iteration)
         if found is None:
             continue
-        left, right = (np.array([round_once(each) for each in vector]) for vector in found.list_vectors())
+        left, right = (
+            np.array([round_once(each) for each in vector])
+            for vector in found.list_vectors(plan.spec.iteration)
+        )
         sign = 1.0
         if plan.spec.iteration is None:
             sign = math.copysign(1.0, right[np.argmax(np.abs(right))])

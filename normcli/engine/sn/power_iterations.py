@@ -21,17 +21,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.sn.exact_products import (
-    ExactMatrix,
     choose_width,
     cut_values,
     cut_whole,
-    fix,
     multiply,
     transpose,
 )
 from normcli.engine.sn.spectrum import Enclosure
 from normcli.errors import DataError
 from normcli.numerics.rational import scale
+from normcli.numerics.sums.scaled_integers import ScaledIntegers, take_exactly
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ _UNIT_BITS = 80
 """Bits to which vectors are known that are shown in doubles."""
 
 _MARGIN = 2.0**-12
-"""What bounds that are calculated in doubles are enlarged by: ample for matrices of 2¹⁶ rows and columns."""
+"""The part by which bounds in doubles are enlarged: ample for matrices of 2¹⁶ rows and columns."""
 
 
 class FixedColumn(NamedTuple):
@@ -57,13 +56,13 @@ class FixedColumn(NamedTuple):
 
     Parameters
     ----------
-    whole : ExactMatrix
+    whole : ScaledIntegers
         The vector, as a matrix of one column.
     error : int
         An upper bound of the length of the vector's error, in units of 2^exponent; 0 where it is exact.
     """
 
-    whole: ExactMatrix
+    whole: ScaledIntegers
     error: int
 
     def cut(self, bits: int) -> FixedColumn:
@@ -76,12 +75,10 @@ class FixedColumn(NamedTuple):
         return FixedColumn(self.whole.move(exponent), (self.error >> shift) + 1 + cut)
 
     def enclose_square(self) -> Enclosure:
-        """Enclose the square of the length."""
-        square = self.whole.sum_squares()
-        off = 2 * self.error * (math.isqrt(square) + 1)
-        unit = 2 * self.whole.exponent
-        low = scale(Fraction(max(0, square - off)), unit)
-        return Enclosure(low, scale(Fraction(square + off + self.error**2), unit))
+        """Return a lower and an upper bound of the square of the vector's length."""
+        square, error = self.whole.sum_squares(), scale(Fraction(self.error), self.whole.exponent)
+        off = 2 * error * self.whole.bound_length()
+        return Enclosure(max(Fraction(0), square - off), square + off + error * error)
 
     def make_unit(self) -> Floats:
         """Return the vector divided by its length, in doubles, of one axis."""
@@ -123,7 +120,8 @@ class PowerIterations:
             If uᵀWv of a given u and v is negative.
         """
         if not self._iteration.steps:
-            return _multiply_given(matrix, self._iteration)
+            (sigma,) = multiply_given(matrix, self._iteration).list_fractions()
+            return Enclosure(sigma * sigma, sigma * sigma) if sigma else None
         count = self._iteration.steps
         precision = bits + 32 + count * (1 if count > _FEW else max(matrix.shape).bit_length())
         stretch = _bound_stretch(matrix, closely=count > _FEW)
@@ -131,7 +129,7 @@ class PowerIterations:
             found = self.find_vectors(matrix, precision, stretch)
             if found is None:
                 return None
-            first, last = (column.enclose_square() for column in self._order(found))
+            first, last = (column.enclose_square() for column in self.order(found))
             if first.low:
                 enclosure = Enclosure(last.low / first.high, last.high / first.low)
                 if enclosure.high - enclosure.low <= scale(enclosure.low, -bits):
@@ -157,7 +155,7 @@ class PowerIterations:
         width = choose_width(max(matrix.shape))
         planes = cut_values(matrix, width)
         turns = (transpose(planes), planes) if self._iteration.u is not None else (planes, transpose(planes))
-        column = FixedColumn(fix(start), 0)
+        column = FixedColumn(make_column(start), 0)
         before = column
         for step in range(2 * self._iteration.steps):
             before, column = column, _multiply(turns[step % 2], column, stretch, width).cut(precision)
@@ -185,13 +183,18 @@ class PowerIterations:
             precision *= 2
         return found
 
-    def _order(self, found: Vectors) -> tuple[FixedColumn, FixedColumn]:
+    def order(self, found: Vectors) -> tuple[FixedColumn, FixedColumn]:
         """Return v and u in the order in which the iterations make them: u last if they start with u."""
         return (found.v, found.u) if self._iteration.u is not None else (found.u, found.v)
 
 
+def make_column(numbers: tuple[float, ...]) -> ScaledIntegers:
+    """Return numbers as a matrix of one column."""
+    return take_exactly(np.array(numbers)[:, np.newaxis])
+
+
 def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
-    """Return an upper bound of the largest singular value: √Σw², or a closer one, from √Σ of (WᵀW)⁴."""
+    """Return an upper bound of the largest singular value: √Σw², or if `closely`, ‖(WᵀW)⁴‖^⅛, which is less."""
     values = matrix.astype(np.float64)
     exponent = math.frexp(float(np.max(np.abs(values))))[1]
     values = np.ldexp(values, -exponent)
@@ -205,9 +208,17 @@ def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
 
 
 def _multiply(planes: list[Plane], column: FixedColumn, stretch: Fraction, width: int) -> FixedColumn:
-    """Return the product of a matrix, given by its planes, and a column, with a bound of its error.
+    """Return the product of a matrix and a column, with a bound of its error.
 
-    `stretch` is an upper bound of the matrix's largest singular value, which an error may grow by.
+    Parameters
+    ----------
+    planes : list of Plane
+        The planes of the matrix, at least one.
+    column : FixedColumn
+    stretch : Fraction
+        An upper bound of the matrix's largest singular value, by which an error may grow.
+    width : int
+        The most bits of a plane of the column.
     """
     shape = len(planes[0].digits), 1
     product = multiply(planes, cut_whole(column.whole, width), shape)
@@ -215,24 +226,22 @@ def _multiply(planes: list[Plane], column: FixedColumn, stretch: Fraction, width
     return FixedColumn(product, error)
 
 
-def _multiply_given(matrix: NDArray[Any], iteration: Iteration) -> Enclosure | None:
-    """Return the square of uᵀWv of the given u and v, exactly; None where it is 0.
+def multiply_given(matrix: NDArray[Any], iteration: Iteration) -> ScaledIntegers:
+    """Return uᵀWv of the given u and v, exactly, as an array of one number.
 
     Raises
     ------
     DataError
-        If uᵀWv is negative.
+        If it is negative.
     """
     assert iteration.u is not None  # as there are no iterations
     assert iteration.v is not None
-    width = choose_width(max(matrix.shape))
-    image = _multiply(cut_values(matrix, width), FixedColumn(fix(iteration.v), 0), Fraction(0), width).whole
-    u = fix(iteration.u)
-    product = int((u.values * image.values).sum())
-    sigma = scale(Fraction(product), u.exponent + image.exponent)
+    outer = make_column(iteration.u).multiply(make_column(iteration.v).T)
+    product = outer.sum_products(take_exactly(matrix))
+    (sigma,) = product.list_fractions()
     if sigma < 0:
         raise DataError(
             f"uᵀXv is {float(sigma):.6g}, and estimates no singular value, which is not negative: u and v "
             "are of another matrix"
         )
-    return Enclosure(sigma * sigma, sigma * sigma) if sigma else None
+    return product

@@ -110,7 +110,10 @@ def _round(value: SingularValue, found: Fraction) -> float:
 
 
 def _find_plain(matrix: NDArray[Any]) -> float | None:
-    """Return NaN or ∞ for a matrix that holds NaN or else ∞, and 0 for one of zeros or none; else None."""
+    """Return the largest singular value if the values alone tell it; None for any other matrix.
+
+    It is NaN if a value is NaN, ∞ if one is infinite, and 0 if all are 0 or there are none.
+    """
     sizes = np.abs(matrix.astype(np.float64))
     if np.isnan(sizes).any():
         return math.nan
@@ -119,7 +122,7 @@ def _find_plain(matrix: NDArray[Any]) -> float | None:
 
 
 def approximate_largest(matrix: NDArray[Any]) -> float:
-    """Return the largest singular value, rounded to ten digits; LAPACKs differ in further ones.
+    """Return the largest singular value, rounded to ten digits, as LAPACKs differ in later ones.
 
     It takes a part of the time of `SingularValue`.
     """
@@ -141,7 +144,7 @@ class SingularValues:
     values: Sequence[SingularValue]
 
     def solve(self, plan: Plan) -> Solution:
-        """Return the divisors and statistics of groups."""
+        """Return the solution of groups: no mean, σ or its estimate as the divisor, and σ as statistic."""
         row, values = plan.norm.divisor, self.values
         nothing = np.zeros(len(values))
         sizes = np.array([1.0 if value.known is None else value.known for value in values])

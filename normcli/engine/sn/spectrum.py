@@ -20,18 +20,17 @@ import numpy as np
 
 from normcli.engine.sn.exact_products import (
     UNIT,
-    ExactMatrix,
     GramOperator,
     SymmetricOperator,
     WrittenMatrix,
     choose_width,
     cut_values,
     cut_whole,
-    fix,
     multiply,
     multiply_whole,
 )
 from normcli.numerics.rational import find_exponent, scale
+from normcli.numerics.sums.scaled_integers import ScaledIntegers, take_exactly
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -85,13 +84,13 @@ class Leading(NamedTuple):
     ----------
     square : Enclosure
         Its square.
-    left, right : ExactMatrix
+    left, right : ScaledIntegers
         Columns along its singular vectors: the shorter one nearly of length 1, the other W (or Wᵀ) times it.
     """
 
     square: Enclosure
-    left: ExactMatrix
-    right: ExactMatrix
+    left: ScaledIntegers
+    right: ScaledIntegers
 
 
 def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
@@ -117,10 +116,13 @@ def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
     return Leading(square, image, vector) if is_tall else Leading(square, vector, image)
 
 
-def _find_eigenvector(operator: SymmetricOperator, bits: int) -> tuple[Enclosure, ExactMatrix] | None:
-    """Return the largest eigenvalue and its vector, nearly of length 1; None where others are too near."""
+def _find_eigenvector(operator: SymmetricOperator, bits: int) -> tuple[Enclosure, ScaledIntegers] | None:
+    """Return the largest eigenvalue and its vector, nearly of length 1.
+
+    None where the next eigenvalue is so near that doubles do not tell them apart.
+    """
     if operator.size == 1:
-        return _read_only_number(operator), ExactMatrix(np.array([[1]], dtype=object), 0)
+        return _read_only_number(operator), ScaledIntegers(np.array([[1]], dtype=object), 0)
     exponent = operator.approximate().exponent
     basis = _Basis(operator, exponent - 2 * bits - _LEAST_GAP_BITS)
     return basis.find_first(bits) if basis.isolate_first() else None
@@ -142,22 +144,21 @@ def _enclose(operator: SymmetricOperator, tolerance: int) -> Enclosure:
 
 def _read_only_number(operator: SymmetricOperator) -> Enclosure:
     """Return the eigenvalue of a matrix of one row and one column."""
-    number = operator.write()
-    value = scale(Fraction(int(number.values[0, 0])), number.exponent)
+    (value,) = operator.write().list_fractions()
     return Enclosure(value, value)
 
 
-def _enclose_near_identity(matrix: ExactMatrix, tolerance: int) -> Enclosure:
-    """Enclose the largest eigenvalue of a matrix from its difference to a multiple of the identity."""
+def _enclose_near_identity(matrix: ScaledIntegers, tolerance: int) -> Enclosure:
+    """Enclose the largest eigenvalue of a matrix to within 2^tolerance, from its difference to c · identity."""
     size = len(matrix.values)
     middle = sum(np.diagonal(matrix.values).tolist()) // size
-    rest = ExactMatrix(matrix.values - middle * np.eye(size, dtype=object), matrix.exponent)
+    rest = ScaledIntegers(matrix.values - middle * np.eye(size, dtype=object), matrix.exponent)
     exponent = tolerance - 3 - size.bit_length()
     off = Fraction(0)
     if rest.exponent < exponent:  # shorter numbers, which are off by a unit each at most
         rest, off = rest.move(exponent), scale(Fraction(size), exponent)
     centre = scale(Fraction(middle), matrix.exponent)
-    width = scale(Fraction(_find_length(rest)), rest.exponent)
+    width = rest.bound_length()
     if width <= scale(Fraction(1), tolerance - 1):
         return Enclosure(centre - width - off, centre + width + off)
     inner = _enclose(WrittenMatrix(rest), tolerance - 1)
@@ -165,24 +166,24 @@ def _enclose_near_identity(matrix: ExactMatrix, tolerance: int) -> Enclosure:
 
 
 class _Refined(NamedTuple):
-    """A basis that is good enough.
+    """A basis V of eigenvectors whose enclosure of the largest eigenvalue is narrow enough (letters as above).
 
     Parameters
     ----------
-    basis, gram, ritz : ExactMatrix
+    basis, gram, ritz : ScaledIntegers
         V, VᵀV and VᵀAV.
     rest : Fraction
-        ‖R‖² at most.
+        An upper bound of ‖R‖².
     gap : Fraction
-        θ − c at least.
+        A lower bound of θ − c.
     lost : Fraction
-        How far the largest eigenvalue of `ritz` may be from that of A on the span of V, which is not quite
-        orthonormal.
+        The largest distance of the largest eigenvalue of `ritz` from that of A on the span of V, which is not
+        quite orthonormal.
     """
 
-    basis: ExactMatrix
-    gram: ExactMatrix
-    ritz: ExactMatrix
+    basis: ScaledIntegers
+    gram: ScaledIntegers
+    ritz: ScaledIntegers
     rest: Fraction
     gap: Fraction
     lost: Fraction
@@ -197,9 +198,10 @@ class _Refined(NamedTuple):
         return Enclosure(quotient, quotient + self.widen())
 
 
-def _divide_first(ritz: ExactMatrix, gram: ExactMatrix) -> Fraction:
+def _divide_first(ritz: ScaledIntegers, gram: ScaledIntegers) -> Fraction:
     """Return Rayleigh's quotient of the first vector."""
-    return scale(Fraction(int(ritz.values[0, 0]), int(gram.values[0, 0])), ritz.exponent - gram.exponent)
+    first, length = (each.list_fractions()[0] for each in (ritz, gram))
+    return first / length
 
 
 class _Basis:
@@ -236,7 +238,7 @@ class _Basis:
         return float(np.linalg.norm(vectors.T @ vectors - np.eye(size))) * _SLACK + rounding
 
     def _count_cluster(self) -> int:
-        """Return how many of the largest eigenvalues come before the first gap; all if there is none."""
+        """Return how many of the largest eigenvalues doubles do not tell apart; all if there is no gap."""
         values = self._values
         least = max((values[0] - values[-1]) / (2 * len(values)), _LEAST_GAP * self._largest)
         least = max(least, 16.0 * (self._error + self._skew * self._largest))
@@ -249,15 +251,18 @@ class _Basis:
         self.count = 1
         return bool(values[0] - values[1] >= 64.0 * (self._error + self._skew * self._largest))
 
-    def find_first(self, bits: int) -> tuple[Enclosure, ExactMatrix] | None:
-        """Return the first eigenvalue and its vector, to 2^−bits in each number; None if it is not found."""
+    def find_first(self, bits: int) -> tuple[Enclosure, ScaledIntegers] | None:
+        """Return an enclosure of the first eigenvalue, and its vector to 2^−bits in each number, or None.
+
+        None if the vector is not found so closely.
+        """
         found = self.refine()
         if found is None or found.rest > found.gap * found.gap * scale(Fraction(1), -2 * bits - 2):
             return None
         return found.enclose_one(), found.basis
 
     def refine(self) -> _Refined | None:
-        """Return a basis whose enclosure is narrow enough; None if none is found."""
+        """Return a basis that encloses the largest eigenvalue closely enough; None if none is found."""
         gap = float(self._values[self.count - 1] - self._values[self.count])
         size = len(self._vectors).bit_length() + math.frexp(self._largest)[1]
         precision = size + 8 + (-self._tolerance - math.frexp(gap)[1]) // 2
@@ -265,7 +270,7 @@ class _Basis:
             precision = max(precision, 2 * size + 8 - self._tolerance)
         precision = max(precision, 60)
         first = self._vectors[:, : self.count]
-        basis = fix(first).move(-precision)
+        basis = take_exactly(first).move(-precision)
         for _ in range(_MOST_STEPS):
             basis, gram, skew = _orthonormalize(basis)
             image = self._operator.apply(basis)
@@ -282,42 +287,46 @@ class _Basis:
         return None
 
     def _bound(
-        self, residual: ExactMatrix, ritz: ExactMatrix, gram: ExactMatrix, skew: Fraction, moved: float
+        self, residual: ScaledIntegers, ritz: ScaledIntegers, gram: ScaledIntegers, skew: Fraction, moved: float
     ) -> tuple[Fraction, Fraction, Fraction]:
-        """Return bounds of ‖R‖², θ − c and what is lost as the basis is not quite orthonormal."""
+        """Return bounds of ‖R‖², θ − c and what is lost as the basis V is not quite orthonormal.
+
+        Parameters
+        ----------
+        residual, ritz, gram : ScaledIntegers
+            R, VᵀAV and VᵀV.
+        skew : Fraction
+            An upper bound of ‖VᵀV − 1‖.
+        moved : float
+            An upper bound of the distance of V from LAPACK's eigenvectors.
+        """
         beside = self._error + self._largest * 2 * (moved * moved + self._skew)
         most = (float(self._values[self.count]) + beside) + abs(beside) * 2.0**-20
         gap = _divide_first(ritz, gram) - scale(Fraction(most), self._exponent)
-        rest = scale(Fraction(residual.sum_squares()), 2 * residual.exponent) / (1 - skew)
-        size = scale(Fraction(_find_length(ritz)), ritz.exponent)
+        rest = residual.sum_squares() / (1 - skew)
+        size = ritz.bound_length()
         return rest, gap, size * skew / (1 - skew)
 
-    def _correct(self, basis: ExactMatrix, residual: ExactMatrix) -> ExactMatrix:
-        """Return the basis less its parts along the other eigenvectors, as far as doubles tell them."""
+    def _correct(self, basis: ScaledIntegers, residual: ScaledIntegers) -> ScaledIntegers:
+        """Return the basis less its parts along the other eigenvectors, estimated in doubles from R."""
         top = residual.find_top()
         others = self._vectors[:, self.count :]
         apart = self._values[: self.count] - self._values[self.count :, None]
         parts = (others.T @ residual.scale(top)) / apart
-        change = fix(others @ parts).move(basis.exponent - top + self._exponent)
-        return ExactMatrix(basis.values + change.values, basis.exponent)
+        change = take_exactly(others @ parts).move(basis.exponent - top + self._exponent)
+        return ScaledIntegers(basis.values + change.values, basis.exponent)
 
 
-def _orthonormalize(basis: ExactMatrix) -> tuple[ExactMatrix, ExactMatrix, Fraction]:
+def _orthonormalize(basis: ScaledIntegers) -> tuple[ScaledIntegers, ScaledIntegers, Fraction]:
     """Return a basis of the same span whose vectors are orthonormal to its last bits, VᵀV, and ‖VᵀV − 1‖."""
-    one = ExactMatrix(np.eye(basis.values.shape[1], dtype=object), 0)
+    one = ScaledIntegers(np.eye(basis.values.shape[1], dtype=object), 0)
     last: Fraction | None = None
     while True:
         gram = multiply_whole(basis.T, basis)
         left = gram.subtract(one)
-        skew = scale(Fraction(_find_length(left)), left.exponent)
+        skew = left.bound_length()
         if skew == 0 or (last is not None and 4 * skew > last):  # no nearer than by rounding
             return basis, gram, skew
-        half = ExactMatrix(left.values, left.exponent - 1).move(basis.exponent)
+        half = ScaledIntegers(left.values, left.exponent - 1).move(basis.exponent)
         change = multiply_whole(basis, half).move(basis.exponent)
-        basis, last = ExactMatrix(basis.values - change.values, basis.exponent), skew
-
-
-def _find_length(whole: ExactMatrix) -> int:
-    """Return the root of the sum of the squares of the integers, or one more."""
-    square = whole.sum_squares()
-    return math.isqrt(square) + 1 if square else 0
+        basis, last = ScaledIntegers(basis.values - change.values, basis.exponent), skew

@@ -40,7 +40,7 @@ class Source(Protocol):
     copies: bool
 
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
-        """Return a tile with its runs in an order; what is returned may be the source itself."""
+        """Return a tile, transposed so that its runs are in `order`; it may share memory with the source."""
 
     def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an array for results, in a temporary file if the tensor lies in a file."""
@@ -127,7 +127,7 @@ class _Places:
 
 _place_again = functools.lru_cache(maxsize=16)(_Places)
 _find_rows_again = functools.lru_cache(maxsize=16)(_Places.find_rows)
-"""For small tensors, where finding it out takes longer than the arithmetic."""
+"""Cached forms for small tensors, where finding places takes longer than the arithmetic."""
 
 
 class Spread:
@@ -149,7 +149,7 @@ class Spread:
         self._flat: NDArray[Any] | None = None
 
     def cut(self, tile: Slices, order: tuple[int, ...]) -> NDArray[Any]:
-        """Return the values for a tile, with its runs in an order, to be broadcast against it."""
+        """Return the values that broadcast against a tile, transposed so that its runs are in `order`."""
         result = self._values
         for run, part in enumerate(tile):
             index = self._places.index[run]
@@ -177,7 +177,7 @@ class Spread:
 
 
 class ArraySource:
-    """An array in memory (or mapped), of any strides; floats longer than float64 are read as float64."""
+    """The source of an array's tiles, in memory or mapped, of any strides; long doubles become float64."""
 
     copies = False
 
@@ -196,7 +196,7 @@ class ArraySource:
         forget(self._view)
 
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
-        """Return a tile with its runs in an order; what is returned may be the source itself."""
+        """Return a tile, transposed so that its runs are in `order`; it may share memory with the source."""
         if self._runs is not None:
             return _shorten_floats(fetch(self._runs[tile])).transpose(order)
         return self._gather(tile, work).transpose(order)
@@ -253,14 +253,14 @@ class CopyingSource(ArraySource):
         self._copy = copy.reshape(geometry.dims)
 
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
-        """Return a tile with its runs in an order, after it was copied."""
+        """Write a tile to the copy, and return it, transposed so that its runs are in `order`."""
         raw = super().read(tile, order, work)
         np.copyto(self._copy[tile].transpose(order), raw)
         return raw
 
 
 class ArraySink:
-    """A C-contiguous array in memory."""
+    """The sink that writes tiles to a C-contiguous array in memory."""
 
     def __init__(self, values: NDArray[Any], geometry: Geometry) -> None:
         self.dtype = values.dtype
@@ -290,7 +290,7 @@ def _shorten_floats(values: NDArray[Any]) -> NDArray[Any]:
 def open_source(
     values: NDArray[Any], plan: Plan, geometry: Geometry
 ) -> contextlib.AbstractContextManager[Source]:
-    """Open the source of a tensor of the plan's shape: by position if it lies in a file.
+    """Open the source of a tensor of the plan's shape, as a context manager; a file is read by position.
 
     Raises
     ------
@@ -315,7 +315,7 @@ def _open_map(values: np.memmap[Any, Any], plan: Plan, geometry: Geometry) -> It
 def open_parameter(
     plan: Plan, geometry: Geometry, values: NDArray[Any] | None, offset: int = 0
 ) -> Spread | None:
-    """Return gamma or beta, of `ParameterShapes.shape`, plus an offset, to be cut to tiles; None for None."""
+    """Return gamma or beta, plus an offset, as a `Spread` to cut to tiles; None if it is not given."""
     if values is None:
         return None
     values = np.asarray(values)
@@ -328,13 +328,13 @@ def open_parameter(
 
 
 def open_full(plan: Plan, geometry: Geometry, values: NDArray[Any]) -> Spread:
-    """Return values of the tensor's rank, which broadcast against it, ready to be cut to tiles."""
+    """Return values of the tensor's rank, which broadcast against it, as a `Spread` to cut to tiles."""
     grid = plan.grid
     return Spread(values.reshape(grid.split_shape(values.shape)), grid.view_shape, geometry)
 
 
 def open_sink(out: NDArray[Any], geometry: Geometry) -> contextlib.AbstractContextManager[Sink]:
-    """Open the sink that writes to an array: by position if it lies in a file."""
+    """Open the sink that writes to an array, as a context manager; a file is written by position."""
     if lies_in_file(out):
         return contextlib.closing(FileSink(out, geometry))
     return contextlib.nullcontext(ArraySink(out, geometry))

@@ -46,11 +46,12 @@ if TYPE_CHECKING:
 
 
 class CompiledTiles:
-    """The compiled kernel, measuring and normalizing the tiles of a run.
+    """The compiled kernel, which measures and normalizes the tiles of a run.
 
     Parameters
     ----------
     run : Tiles
+        Held weakly.
     kernel : Kernel
     """
 
@@ -104,9 +105,20 @@ class CompiledTiles:
         tile: Slices,
         work: Workspace,
     ) -> None:
-        """Normalize groups of shape (outer, inner, parts, values), and write their statistics.
+        """Normalize groups, and write their statistics.
 
-        `selected`, shape (groups, values of a group), is True where a value counts; the others are 0 in `x`.
+        Parameters
+        ----------
+        x : ndarray, shape (outer, inner, parts, values)
+            The values; 0 where a value does not count.
+        out : ndarray or None
+            An array of x's shape that results are written to; None to measure only.
+        selected : ndarray of bool or None
+            True where a value counts, shape (groups, values of a group); None for all.
+        statistics : dict of str to ndarray, shape (groups,)
+            The arrays that statistics are written to; may be empty.
+        tile : slices
+        work : Workspace
         """
         run = self._run
         groups = Groups(x, out, *self._lay_parameters(tile, self._reduced))
@@ -129,7 +141,7 @@ class CompiledTiles:
         self._normalize_left(left, groups, solution.take(lambda a: a[:, None]))
 
     def _normalize_left(self, left: Integers, groups: Groups, solution: Solution) -> None:
-        """Normalize by NumPy, from their solution, the groups that the kernel left, given by their numbers."""
+        """Normalize by NumPy the groups with the numbers `left`, which the kernel has not decided."""
         x, out, *parameters = groups
         if out is None:
             return
@@ -185,9 +197,16 @@ class CompiledTiles:
         self._write(raw, tile, (others, along), numbers, solution, work)
 
     def write_groups(self, raw: NDArray[Any], tile: Slices, solution: Solution, work: Workspace) -> None:
-        """Normalize a tile of whole groups, kept runs first, and write it; `solution` is of the tile's groups.
+        """Normalize a tile of whole groups and write it; do nothing if there is no sink.
 
-        Do nothing if there is no sink.
+        Parameters
+        ----------
+        raw : ndarray
+            The values of the tile, kept runs first.
+        tile : slices
+        solution : Solution
+            The solution of the tile's groups.
+        work : Workspace
         """
         if self._run.sink is None:
             return
@@ -206,8 +225,17 @@ class CompiledTiles:
     ) -> None:
         """Normalize the rows of a tile, and write them to the sink.
 
-        `order` holds two tuples of runs, in which `raw` lies: there is a row for each position along the first,
-        and a row lies along the second. Row i is normalized with group `numbers[i]` of the solution.
+        Parameters
+        ----------
+        raw : ndarray
+            The values of the tile, its runs in `order`.
+        tile : slices
+        order : tuple of two tuples of int
+            There is a row for each position along the runs of the first; a row lies along those of the second.
+        numbers : ndarray of int
+            The group of each row, as a place in the solution.
+        solution : Solution
+        work : Workspace
         """
         run, (before, along) = self._run, order
         assert run.sink is not None
@@ -269,7 +297,19 @@ def _join(arrays: list[NDArray[Any]], kept: int) -> list[NDArray[Any]] | None:
 
 @functools.lru_cache(maxsize=64)
 def find_shape(shape: Shape, strides: tuple[Shape, ...], kept: int) -> Shape | None:
-    """Return the shape (outer, inner, parts, values) that arrays take without a copy; None if there is none."""
+    """Return the shape (outer, inner, parts, values) that arrays take without a copy; None if there is none.
+
+    The first two axes number groups, the last two the values of each.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of all arrays.
+    strides : tuple of tuple of int
+        The strides of each array.
+    kept : int
+        The number of axes of `shape` that number groups: the first ones.
+    """
     groups: list[Shape] = []
     values: list[Shape] = []
     for axis, (length, *steps) in enumerate(zip(shape, *strides, strict=True)):
@@ -288,8 +328,8 @@ def find_shape(shape: Shape, strides: tuple[Shape, ...], kept: int) -> Shape | N
 def open_compiled(run: Tiles) -> CompiledTiles | None:
     """Return the compiled kernel for a run's tiles; None if NumPy has to work on them.
 
-    That is so without a kernel, with dtypes that it does not read or write, with a gate or bounds (`clip`),
-    with gamma or beta in a file, and where x̂ is rounded before gamma or beta.
+    NumPy works on them if there is no kernel, for dtypes that it does not read or write, with a gate or bounds
+    (`clip`), with gamma or beta in a file, and where x̂ is rounded before gamma or beta.
     """
     kernel = find_kernel()
     parameters = [values for values in (run.gamma, run.beta) if values is not None]

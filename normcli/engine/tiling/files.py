@@ -60,7 +60,13 @@ class _TileFile:
         self._descriptor = _open(mapped, flags)
 
     def _move(self, move: Move, tile: Slices, buffer: NDArray[Any]) -> None:
-        """Read or write a tile, by `read_at` or `write_at`, in pieces that are contiguous in the file."""
+        """Read or write a tile, by `read_at` or `write_at` (`move`), in pieces that are contiguous in the file.
+
+        Raises
+        ------
+        DataError
+            If the file is shorter than the tile's end.
+        """
         for position, piece in _find_pieces(self._dims, tile, buffer):
             view = piece.reshape(-1).view(np.uint8).data
             offset = self._offset + position * self.dtype.itemsize
@@ -84,7 +90,7 @@ class FileSource(_TileFile):
         super().__init__(mapped, geometry, os.O_RDONLY)
 
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
-        """Return a tile with its runs in an order."""
+        """Return a tile, transposed so that its runs are in `order`; the next tile overwrites it."""
         buffer = work.get("read", find_lengths(tile), self.dtype)
         self._move(read_at, tile, buffer)
         return buffer.transpose(order)
@@ -130,7 +136,10 @@ class FileSink(_TileFile):
 def _find_pieces(
     dims: tuple[int, ...], tile: Slices, buffer: NDArray[Any]
 ) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield the index of the first value, and the buffer, of each part of a tile that the file has in a row."""
+    """Yield the flat index of its first value, and its part of `buffer`, for each contiguous piece of a tile.
+
+    `dims` is the shape of the array in the file, and `buffer` has the shape of the tile.
+    """
     strides = [math.prod(dims[i + 1 :]) for i in range(len(dims))]
     depth = len(dims) - 1
     while depth > 0 and tile[depth].stop - tile[depth].start == dims[depth]:

@@ -35,7 +35,7 @@ Slices = tuple[slice, ...]
 
 
 def find_lengths(slices: Slices) -> tuple[int, ...]:
-    """Return how long slices are."""
+    """Return the length of each slice, stop − start."""
     return tuple(part.stop - part.start for part in slices)
 
 
@@ -43,12 +43,15 @@ def find_lengths(slices: Slices) -> tuple[int, ...]:
 class Geometry:
     """A view collapsed into alternating runs of kept and reduced axes.
 
+    A run is a stretch of neighbouring axes, taken as one axis. Groups lie along reduced axes; there is one for
+    each position along the kept ones.
+
     Parameters
     ----------
     dims : tuple of int
         The length of each run.
     reduced : tuple of bool
-        Whether it is reduced.
+        Whether each run is of reduced axes.
     members : tuple of tuple of int
         The axes of the view that each run is made of.
     """
@@ -60,7 +63,10 @@ class Geometry:
     @classmethod
     @functools.lru_cache(maxsize=16)  # for small tensors this would take a good part of the time
     def of(cls, view_shape: tuple[int, ...], view_axes: tuple[int, ...]) -> Geometry:
-        """Collapse a view: neighbouring axes of a kind become one run; axes of length 1 are dropped."""
+        """Return the geometry of a view: neighbouring axes that are all kept, or all reduced, become one run.
+
+        Axes of length 1 are dropped. There is at least one kept and one reduced run, if need be of length 1.
+        """
         longer = [axis for axis, length in enumerate(view_shape) if length != 1]
         runs = [(kind, tuple(axes)) for kind, axes in itertools.groupby(longer, view_axes.__contains__)]
         if not any(kind for kind, _ in runs):
@@ -109,9 +115,16 @@ class Geometry:
     def tiles(self, whole: bool, block: int, within: Slices | None = None) -> Iterator[Slices]:
         """Cut the view, or what lies within a part of it that holds whole groups, into tiles.
 
-        Tiles have about `block` values. If `whole` is True, they hold whole groups, however large; else a group
-        may be cut into parts. A tile grows from the innermost run outwards, so that it is as contiguous as it
-        can be.
+        A tile grows from the innermost run outwards, so that it is as contiguous as it can be.
+
+        Parameters
+        ----------
+        whole : bool
+            Whether tiles hold whole groups, however large; otherwise a group may be cut into parts.
+        block : int
+            The most values in a tile, about.
+        within : slices or None
+            The part; None for all of the view.
         """
         within = self.everything if within is None else within
         dims = find_lengths(within)
@@ -145,7 +158,7 @@ class Geometry:
         return np.asarray(np.ravel_multi_index(index, self.kept_shape)).reshape(-1)
 
     def spread_groups(self, values: NDArray[Any], tile: Slices) -> NDArray[Any]:
-        """Return the values of a tile's groups, from one for each group, to broadcast against it."""
+        """Return the part of `values`, one for each group of the view, that broadcasts against a tile."""
         lengths = [1 if kind else n for n, kind in zip(self.dims, self.reduced, strict=True)]
         index = tuple(part if n > 1 else slice(None) for part, n in zip(tile, lengths, strict=True))
         return values.reshape(lengths)[index]

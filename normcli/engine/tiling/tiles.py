@@ -20,7 +20,7 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.norms.divisors import Measurement
 from normcli.numerics.elements.compiled_kernel import measure_rows
 from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
-from normcli.numerics.rational import NOTHING, sum_exactly
+from normcli.numerics.rational import sum_pieces
 from normcli.numerics.statistics.divisor import make_neutral
 from normcli.numerics.statistics.moments import find_moments
 from normcli.numerics.statistics.solution import solve
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.rational import ExactSums
     from normcli.numerics.statistics.divisor import Solution
     from normcli.numerics.statistics.moments import Moments
     from normcli.numerics.sums.leaf_records import LeafRecords, Read
@@ -53,9 +52,9 @@ class Tiles:
     ----------
     plan : Plan
     geometry : Geometry
-        How the tiles lie in the plan's view.
+        The geometry of the plan's view.
     source : Source
-        What the tensor is read from.
+        The source of the tensor's tiles.
     sink : Sink or None
         Takes the normalized tiles; None if nothing is to be written.
     inputs : Inputs
@@ -90,14 +89,14 @@ class Tiles:
     def _load(
         self, tile: Slices, work: Workspace, order: tuple[int, ...], dtype: np.dtype[Any] | None = None
     ) -> NDArray[Any]:
-        """Return a contiguous tile with its runs in an order, of `dtype`, by default `self.native`.
+        """Return a contiguous tile with its runs in `order`, of `dtype` (None: `self.native`).
 
         It may share memory with the source.
         """
         return self.load(self.source.read(tile, order, work), work, dtype)
 
     def load(self, raw: NDArray[Any], work: Workspace, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
-        """Return values as a contiguous array of `dtype`, by default `self.native`: if it is one, `raw`."""
+        """Return values as a contiguous array of `dtype` (None: `self.native`): `raw` if it is one already."""
         dtype = dtype or self.native
         if raw.flags.c_contiguous and raw.dtype == dtype and raw.flags.aligned:
             return raw
@@ -196,7 +195,10 @@ class Tiles:
         return parts[0] if len(parts) == 1 else join(parts)
 
     def _merge(self, records: LeafRecords, read: Read) -> Any:
-        """Merge records of shape (groups, records) to what `solve` takes; `read` is as in `Method.merge`."""
+        """Merge records of shape (groups, records) to what `solve` takes.
+
+        `read` takes the number of a group and yields its values that count.
+        """
         count = self.geometry.count if self.selection is None else np.add.reduce(records.count, axis=-1)
         return self.method.merge(records, count, read)
 
@@ -217,7 +219,10 @@ class Tiles:
         return self._merge(records, lambda row: _pick(rows, selected, row))
 
     def _keep_solution(self, tile: Slices, solution: Solution, count: Any) -> None:
-        """Keep the statistics of a tile's groups, and with a selection, how many values of each count."""
+        """Keep the statistics of a tile's groups, and with a selection, how many values of each count.
+
+        `count` is an array with one number for each group, or one number for all of them.
+        """
         if self.selection is not None and count is not None:
             counts = np.broadcast_to(count, (self._count_groups(tile),))
             solution.statistics[COUNT] = counts.astype(np.float64)
@@ -333,11 +338,6 @@ def choose_method(plan: Plan) -> Method:
 @functools.cache
 def _measure_moments(centred: bool) -> Method:
     def merge(leaves: Leaves, count: Any, read: Read) -> Moments:
-        return find_moments(fold_leaves(leaves), count, lambda group: add_up(read(group)), centred=centred)
+        return find_moments(fold_leaves(leaves), count, lambda group: sum_pieces(read(group)), centred=centred)
 
     return Method(Leaves, partial(measure_rows, need_sum=centred), fold_leaves, merge)
-
-
-def add_up(pieces: Iterable[NDArray[Any]]) -> ExactSums:
-    """Return the exact sums of values that come piece by piece."""
-    return sum(map(sum_exactly, pieces), NOTHING)

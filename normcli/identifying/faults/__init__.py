@@ -1,12 +1,12 @@
-"""What a kernel did wrong: each joint of a norm is opened, and what the kernel used is named.
+"""The faults of a kernel: each part of a norm is tried with other numbers, to name the fault that led to y.
 
-* `fault_search`: the norms that y may be of, and the faults of each
-* `open_case`: a tensor as a case of one norm, thinned out where it is large
-* `case`: what should be in each group, and what y shows instead
-* `variant`: what a kernel may have used: another mean, divisor, gamma or result
+* `fault_search`: the norms that y may be the result of, and the faults of each
+* `case_sampling`: a tensor as a case of one norm, or a sample of it
+* `case`: y beside the exact result of a norm, with bounds of rounding errors
+* `variant`: the numbers of a kernel with a fault: another mean, divisor, gamma or result
 * `tables`: the rows that yield variants, a table for each part of a norm
 * `row_search`: rows tried on a case, on some values first
-* `joint_search`: the order in which joints are opened, and parts of y that are wrong
-* `unnamed_fault`: what was used where no row names it; the region of a fault, and what made NaN or 0 there
-* `claim`: a fault that explains y, with its evidence in bits
+* `joint_search`: the order in which faults, pairs of faults and wrong parts of y are tried
+* `unnamed_fault`: numbers recovered from y that no row names; the region of a fault; causes of NaN or 0
+* `claim`: a fault with its evidence in bits
 """

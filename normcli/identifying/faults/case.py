@@ -1,4 +1,4 @@
-"""A tensor beside the result that a norm should give: what y shows instead, and how far rounding may go."""
+"""A kernel's output y beside the exact result of the norm that it should be, with bounds of rounding errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ values added in pairs, and √n, for values added one after the other."""
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A kernel's output beside the result of the norm; arrays have the rank of the plan's view.
+    """A kernel's output y beside the exact result of the norm that it should be.
+
+    A prediction (the result of a kernel with a fault) explains values of y that are within its rounding bounds.
+    Arrays have the rank of the plan's view: the tensor, with a channel axis that is split into groups as two.
 
     Parameters
     ----------
@@ -94,10 +97,10 @@ class Case:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The parts of the norm and its given inputs, by the names that `Row.needs` uses.
+        """The names of the parts that the norm has, and of the inputs that were given, as in `Row.needs`.
 
-        The names are "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input",
-        "slice".
+        They are some of "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input"
+        and "slice".
         """
         over = self.plan.request.over is not None
         has = {
@@ -118,9 +121,9 @@ class Case:
         return self.whole or math.prod(self.x.shape[axis] for axis in self.axes)
 
     def name_axis(self, axis: int) -> str:
-        """Return the name of an axis of the view.
+        """Return the name of an axis of the view, such as `n`.
 
-        A channel axis that is split has two axes in the view, "group" and "C of a group" (or another letter).
+        A channel axis that is split is two axes in the view, named `group` and `c of a group`.
         """
         grid = self.plan.grid
         if grid.split is None or axis < grid.split.axis:
@@ -141,13 +144,19 @@ class Case:
 
     @property
     def is_constant(self) -> bool:
-        """Whether x shows nothing of a norm that subtracts its mean: every group is of one value."""
+        """Whether every group of x has equal values, of which a norm that subtracts their mean makes only 0.
+
+        False with `stored`, and for norms without a mean or with `exact`.
+        """
         is_own = self.centres and self.stored is None and self.has_moments
         return is_own and not np.ptp(self.x, self.axes).any()
 
     @cached_property
     def shows_norm(self) -> Selected:
-        """False for values of groups of one number, or of zeros: any norm makes 0 of these."""
+        """Where y can tell one norm from another: False in groups that every norm makes 0.
+
+        These are groups of equal values, or of zeros for a norm without mean. True everywhere with `stored`.
+        """
         shown = (
             np.ptp(self.x, self.axes, keepdims=True)
             if self.centres
@@ -157,7 +166,7 @@ class Case:
 
     @property
     def freedom(self) -> float:
-        """The number that divides a sum of squares: n − ddof."""
+        """The number by which a group's sum of squares is divided: n − ddof."""
         return float(find_freedom(self.plan, self.count))
 
     @property
@@ -173,17 +182,17 @@ class Case:
 
     @cached_property
     def own_mean(self) -> Floats:
-        """The mean of each group of x, even if the norm subtracts none."""
+        """The mean of each group of x, for norms without mean too."""
         mean = self.average(self.x)
         return mean + self.average(self.x - mean)
 
     @cached_property
     def own_square(self) -> Floats:
-        """The variance of each group, or the mean square where nothing is subtracted."""
+        """The variance of each group of x, or the mean square for a norm without mean."""
         return self.average(self.deviations**2) * (self.count / self.freedom)
 
     def measure_square(self, mean: Floats) -> Floats:
-        """Return the variance about another mean; the mean square where nothing is subtracted."""
+        """Return each group's variance about another mean; for a norm without mean, its mean square."""
         deviations = self.x - mean if self.centres else self.x
         return self.average(deviations**2) * (self.count / self.freedom)
 
@@ -194,7 +203,7 @@ class Case:
 
     @cached_property
     def deviations(self) -> Floats:
-        """The values less their mean, or as they are where nothing is subtracted."""
+        """The differences x − mean of the group; x itself for a norm without mean."""
         return self.x - self.own_mean if self.centres else self.x
 
     @cached_property
@@ -213,43 +222,46 @@ class Case:
         return self.own_square if self.stored is None else self.stored[1]
 
     def root(self, square: Floats, eps: float | Floats | None = None) -> Floats:
-        """Return the divisor of a variance or mean square, with the plan's eps or another in its place."""
+        """Return the divisor for a variance or mean square, such as √(square + eps).
+
+        The plan says where eps is added. If `eps` is None, it is the plan's.
+        """
         return add_eps(square, self.eps if eps is None else eps, self.plan.spec.eps_mode)
 
     def unroot(self, divisor: Floats, square: Floats) -> Floats:
-        """Return the eps with which a variance or mean square has a divisor, for an eps that is added.
+        """Return the eps that leads from a variance or mean square to a divisor, in each group.
 
-        divisor − √square if the norm adds eps outside the root, else divisor² − square.
+        It is divisor − √square if the norm adds eps outside the root, else divisor² − square.
         """
         outside = self.plan.spec.eps_mode is EpsMode.OUTSIDE
         return np.asarray(divisor - np.sqrt(square) if outside else divisor**2 - square)
 
     @cached_property
     def divisor(self) -> Floats:
-        """The divisor of each group."""
+        """The norm's divisor of each group, of mean and variance alone: not for a case with `exact`."""
         return self.root(self.square)
 
     def find_divisor(self, variant: Variant) -> Floats:
-        """Return a variant's divisor: its `divisor`, else from its `square`, else the case's divisor."""
+        """Return a variant's divisor of each group: its own, else that of its `square`, else the norm's."""
         if variant.divisor is not None:
             return variant.divisor
         return self.divisor if variant.square is None else self.root(variant.square)
 
     @cached_property
     def standardized(self) -> Floats:
-        """The values before gamma and beta."""
+        """The norm's result before gamma and beta: (x − mean) / divisor."""
         if self.exact is not None:
             return np.asarray((self.exact - self.beta) / self.gamma)
         return np.asarray((self.x - self.mean) / self.divisor)
 
     @cached_property
     def right(self) -> Prediction:
-        """The exact result of the norm."""
+        """The exact result of the norm, with the bounds of its rounding errors."""
         return self.predict(NOTHING)
 
     @cached_property
     def differs(self) -> Selected:
-        """The values of y that differ from the exact result."""
+        """True for values of y that differ from the exact result by more than rounding."""
         return ~self.explains(self.right)
 
     @cached_property
@@ -259,7 +271,10 @@ class Case:
 
     @np.errstate(all="ignore")
     def predict(self, variant: Variant) -> Prediction:
-        """Return the result of a kernel that used a variant's numbers, with the bounds of its rounding."""
+        """Return the result of a kernel that used a variant's numbers, with the bounds of its rounding errors.
+
+        Numbers that are None in the variant are the norm's own. The gate multiplies all but `variant.result`.
+        """
         gamma, beta = (
             (own if theirs is None else theirs) * self.factor
             for own, theirs in ((self.gamma, variant.gamma), (self.beta, variant.beta))
@@ -298,9 +313,9 @@ class Case:
         values, terms : ndarray
             The result, and the sum of the sizes of its terms.
         shared : ndarray
-            The change of the result per relative error of the mean.
+            The change of the result for a relative error of 1 in the mean.
         usual : ndarray
-            The size of a usual value.
+            The size of a typical value, such as |gamma|.
         """
         lost = max(_LOST * (2.0 + math.log2(max(1, self.count))), math.sqrt(self.count))
         noise = self.arithmetic * (_ROUNDINGS * terms + lost * shared)
@@ -315,15 +330,15 @@ class Case:
 
     @cached_property
     def used(self) -> Used:
-        """The mean and the divisor of each group that y shows, given the case's gamma and beta."""
+        """The mean and the divisor of each group that fit y by least squares, with the given gamma and beta."""
         return self.recover(self.gamma, self.beta)
 
     @np.errstate(all="ignore")
     def recover(self, gamma: Floats, beta: Floats) -> Used:
         """Return the mean and the divisor of each group that fit y by least squares, given gamma and beta.
 
-        With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a. A norm without
-        mean has lines through 0, with means of 0, unless lines with means explain more values.
+        With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a. For a norm
+        without mean, the means are 0, unless fitted means bring more values of y within rounding.
         """
         given = gamma, beta
         gamma, beta = gamma * self.factor, beta * self.factor
@@ -349,12 +364,12 @@ class Case:
 
     @np.errstate(all="ignore")
     def explains(self, prediction: Prediction) -> Selected:
-        """Return where y is within the bounds of a prediction, equal to it, or NaN as it is."""
+        """Return where a prediction explains y: within its bounds, equal to it, or NaN where it is NaN."""
         near = np.abs(self.y - prediction.values) <= prediction.allowed
         both = np.isnan(self.y) & np.isnan(prediction.values)
         return np.asarray(near | both | (self.y == prediction.values))
 
     def hold(self, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Found:
-        """Return the finding of some faults, with the values of y that the first of their variants explains."""
+        """Return the finding of some faults, with True for values of y within rounding of the first variant."""
         prediction = self.predict(variants[0])
         return Found(faults, variants, prediction, self.explains(prediction))

@@ -93,7 +93,7 @@ class Claim(NamedTuple):
     Parameters
     ----------
     faults : tuple of Fault
-        One for each joint; the first explains most.
+        One for each wrong part of the norm; the first changes y most.
     plan : Plan
         The plan of the norm that y should be.
     causes : tuple of str
@@ -105,9 +105,9 @@ class Claim(NamedTuple):
     region : IndexRegion or None
         The part of y in which the claim holds; None for all of y.
     shown : tuple of str
-        Clauses that compare used numbers with the right ones; empty if the causes say it.
+        Clauses that compare used numbers with the right numbers; empty if the causes name them.
     rank : float
-        The lower, the likelier; equal for claims that the data cannot tell apart.
+        The lower, the likelier; equal for claims between which the data cannot decide.
     is_exact : bool
         Whether each value of y is the prediction rounded to nearest.
     """
@@ -153,20 +153,24 @@ class Claim(NamedTuple):
 
 
 def may_be_rounding(case: Case, found: Found) -> bool:
-    """Whether a row with fitted numbers changes values so little that sums in half precision explain them.
+    """Whether a finding's fitted numbers change values so little that rounding in half precision may have.
 
-    False for findings of a region and without fitted numbers, for longer dtypes, and with running statistics,
-    which take no sums.
+    False for findings of a region or without fitted numbers, unless y is of half precision, and with running
+    statistics, which are no sums of the kernel.
     """
-    takes_sums = is_half(case.dtype) and case.stored is None
-    if not takes_sums or found.region is not None or not any(one.numbers for one in found.variants):
+    has_sums = is_half(case.dtype) and "stored" not in case.parts
+    if not has_sums or found.region is not None or not any(one.numbers for one in found.variants):
         return False
     right, moved = case.right.values, np.abs(found.prediction.values - case.right.values)
     return bool(np.nanmax(moved - _NEAR_ROUNDINGS * get_eps(case.dtype) * (np.abs(right) + 1.0)) <= 0.0)
 
 
 def make_claim(case: Case, found: Found) -> Claim:
-    """Return the claim that a finding makes, with its words, evidence and rank."""
+    """Return the claim that y has the faults of a finding, with its words, evidence and rank.
+
+    For a wrong region without a fault of its own, the words name a cause of its values if x, gamma or beta
+    shows one.
+    """
     error = np.abs(case.y - found.prediction.values)
     counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask
     off = np.where(counted, error / found.prediction.unit, 0.0)
@@ -196,8 +200,8 @@ def make_claim(case: Case, found: Found) -> Claim:
 def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Claim, ...]:
     """Return the claims with at least 20 bits of evidence, the likeliest first, one for each cause.
 
-    Claims that fit much worse than the best have their rank raised by 1. If a norm was requested, claims of NaN
-    and infinity need no evidence.
+    Claims that fit much worse than the best have their rank raised by 1. If a norm was requested (`is_asked`),
+    claims of NaN and infinity need no evidence. Empty if no claim has enough.
     """
     seen = [row.fault.id for row in NOT_FINITE if is_asked]
     certain = [claim for claim in claims if claim.bits >= CERTAIN or claim.fault.id in seen]
@@ -212,7 +216,7 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
 
 
 def keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """Return the first claim of each cause, in order."""
+    """Return the first of the claims with equal `cause`, in order."""
     unique = {claim.cause: claim for claim in reversed(claims)}
     return tuple(sorted(unique.values(), key=claims.index))
 
@@ -221,7 +225,10 @@ def keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:
 
 
 def measure_bits(case: Case, found: Found, misfit: float) -> float:
-    """Return the evidence of y for a finding, in bits, given its misfit (see `Claim`)."""
+    """Return the evidence of y for a finding, in bits.
+
+    `misfit` is the root mean square of y − prediction, in units of the rounding bound.
+    """
     of_region = 0.0
     if len(found.faults) == 1 and found.faults[0].id.startswith("where-"):
         of_region = _weigh_region(case, found) - _TRIED
@@ -241,10 +248,11 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
 
 
 def _weigh_region(case: Case, found: Found) -> float:
-    """Return the evidence that only a region of y is wrong: its other slices, or other groups, are right.
+    """Return the evidence, in bits, that only a region of y is wrong: other groups, or other slices, are right.
 
-    Each group outside, or each slice, counts log2 of how far off the region is. Its values count once together:
-    it may have a factor of its own. Groups of equal values, which any norm makes 0, do not count.
+    Each group or slice outside counts log2 of the median error in the region, in rounding bounds, at most 24;
+    scattered wrong values count 4 for each right value. The bits that describe the region are subtracted.
+    Groups of equal values, which any norm makes 0, do not count.
     """
     region = found.region
     assert region is not None
@@ -258,7 +266,10 @@ def _weigh_region(case: Case, found: Found) -> float:
 
 
 def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
-    """Return how unlikely it is, in bits, that a row predicts the wrong values by chance."""
+    """Return how unlikely it is, in bits, that a finding's faults predict the wrong values of y by chance.
+
+    `wrong` is True for the values that count. Values that share a mean and a divisor count together.
+    """
     prediction, right = found.prediction, case.right
     moved = np.abs(prediction.values - right.values) / (prediction.allowed + right.allowed)
     moved = np.where(np.isnan(prediction.values), np.inf, moved)
@@ -277,7 +288,7 @@ def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
 
 
 def _repeats(y: Floats, wrong: Selected) -> Selected:
-    """Return where a wrong value occurs again: all but the first of equal wrong values of y."""
+    """Return `wrong` without the first of equal wrong values of y: True where a wrong value is repeated."""
     flat = np.flatnonzero(wrong)
     first = flat[np.unique(y.reshape(-1)[flat], return_index=True)[1]]
     repeated = wrong.copy()
@@ -286,7 +297,7 @@ def _repeats(y: Floats, wrong: Selected) -> Selected:
 
 
 def _find_statistics(case: Case, variant: Variant) -> tuple[int, ...] | None:
-    """Return the shape of a variant's statistics; None if it has no mean, divisor or square, or is a tensor."""
+    """Return the shape of a variant's statistics; None without mean, divisor and square, or with a result."""
     given = [values for values in (variant.mean, variant.divisor, variant.square) if values is not None]
     if variant.result is not None or not given:
         return None

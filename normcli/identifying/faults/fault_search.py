@@ -12,8 +12,14 @@ import numpy as np
 from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
+from normcli.identifying.faults.case_sampling import (
+    MOST_VALUES,
+    AskedNorm,
+    choose_index,
+    open_case,
+    open_wide_case,
+)
 from normcli.identifying.faults.joint_search import find_places, recover
-from normcli.identifying.faults.open_case import MOST_VALUES, AskedNorm, choose_index, open_case, open_wide_case
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.weight import CERTAIN
@@ -43,10 +49,9 @@ BOTH = UNKNOWN["both"].fault.id
 def claims_of_places(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
 ) -> tuple[Claim, ...]:
-    """Return the claims that rows of a large tensor stand elsewhere, or that a part of it is wrong.
+    """Return the claims that a large y has its rows in another order, or that only a part of y is wrong.
 
-    Empty without such a fault, for tensors that are too small or too large (see `open_wide_case`), and with a
-    mask or a slice of values.
+    Empty without such a fault, with a mask or a slice of values, and unless x has 2¹⁶ to 2²² values.
 
     Parameters
     ----------
@@ -70,9 +75,9 @@ def open_cases(
     saved: str | None = None,
     most: int = MOST_VALUES,
 ) -> Iterator[Case]:
-    """Yield a case of x and y for each norm that y may be the result of.
+    """Yield for each norm a case, the record of x and y beside the norm's exact result.
 
-    Norms whose faults cannot be looked for (`AskedNorm.is_open` is False) are left out, as are empty tensors.
+    Nothing for an empty x, or for norms whose faults cannot be looked for (`AskedNorm.is_open` is False).
 
     Parameters
     ----------
@@ -94,9 +99,10 @@ def open_cases(
 def recover_used(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
 ) -> tuple[Claim, ...]:
-    """Return claims with statistics, or gamma and beta, recovered from a y that no fault in a table explains.
+    """Return claims that y is right with another eps, else with statistics or gamma and beta recovered from it.
 
-    Empty if no other numbers explain y either.
+    It is meant for a y that is the result of no fault in a table. Empty if y is not within rounding of any of
+    these results, or if `subject.is_open` is False.
 
     Parameters
     ----------
@@ -111,15 +117,15 @@ def recover_used(
 
 
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
-    """Return the claims of the only norm that explains y with other statistics or parameters.
+    """Return the claims for the only norm whose result y is, with other statistics, gamma or beta.
 
-    Norms that need another mean and another divisor count only if no norm needs less, and then only norms with
-    a mean and with the fewest groups. Empty if no norm or several are left.
+    If every such norm needs another mean and another divisor in each group, only norms with a mean and with
+    the fewest groups count. Empty if no norm or several norms are left.
 
     Parameters
     ----------
     cases : sequence of Case
-        One y as the result of each norm that it may be.
+        x and y beside the exact result of each norm that y may be of.
     """
     found = []
     for case in cases:
@@ -156,15 +162,14 @@ class NearNorm(NamedTuple):
 def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
     """Return the norm whose exact result is nearest to y, if y has small errors everywhere; else None.
 
-    None if the root mean square error is above 2 % of y's standard deviation, if one line through all values
-    has less than twice that error, or if lines through each group have less than 1/1.25 of it, beside what the
-    two numbers of a line take up: the groups then have other statistics. None also if y has fewer than 64
-    values, or if most are right.
+    None if y has fewer than 64 values, if at least half of its values are right, or if the root mean square
+    error is above 2 % of y's standard deviation. None also if lines y = a · x + b fit about as well: one line
+    for all values with less than twice that error, or one for each group with less than 0.8 of it.
 
     Parameters
     ----------
     cases : iterable of Case
-        One y as the result of each norm that it may be. A later case has to be nearer by 2 % of the best error.
+        x and y beside the exact result of each norm. A later case has to be nearer by 2 % of the best error.
     """
     found: NearNorm | None = None
     for case in cases:
@@ -203,15 +208,14 @@ _LINE, _LINES = 2.0, 1.25
 
 
 def list_near_plans(cases: Sequence[Case]) -> list[Plan]:
-    """Return the plans, at most 4, whose exact results are near y, the nearest first.
+    """Return the plans, at most 4, whose exact results are near y, the nearest first; empty if none is.
 
-    A result is near if its median distance from y is at most a quarter of y's standard deviation. The plans
-    keep the eps of their cases.
+    A result is near if its median distance from y is at most a quarter of y's standard deviation.
 
     Parameters
     ----------
     cases : sequence of Case
-        One y as the result of each norm that it may be.
+        x and y beside the exact result of each norm that y may be of.
     """
     near = []
     for case in cases:
@@ -230,9 +234,9 @@ _LEAST_BITS = 3.0 * CERTAIN
 
 
 def shows_nothing(subject: AskedNorm, x: NDArray[Any]) -> bool:
-    """Whether x tells nothing of a norm that subtracts the mean: each group has one value throughout.
+    """Whether each group of x has equal values, of which a norm that subtracts the mean makes only 0.
 
-    False for norms whose groups have one member, or are not examined for faults.
+    False for an x or groups of one value, for running statistics, and if `subject.is_open` is False.
     """
     plan = subject.plan
     is_open = x.size > 1 and subject.is_open and plan.grid.group_size > 1
@@ -243,9 +247,9 @@ def shows_nothing(subject: AskedNorm, x: NDArray[Any]) -> bool:
 
 
 def counts_masked(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether statistics that count the masked values too explain every unmasked y within rounding.
+    """Whether every unmasked y is, within rounding, the result of the norm without the mask.
 
-    False without a mask.
+    The kernel's statistics then count the masked values too. False without a mask.
 
     Parameters
     ----------
@@ -268,9 +272,9 @@ def counts_masked(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: n
 def is_off_by_rounding(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], times: float = 1.0
 ) -> bool:
-    """Whether y agrees with the norm's exact result within rounding, at every sampled value.
+    """Whether y agrees with the norm's exact result within rounding, in the first 2¹⁶ values or so.
 
-    Results of float64 that a kernel calculated in float32 agree too. False for an empty x.
+    A y of float64 that a kernel calculated in float32 agrees too. False for an empty x.
 
     Parameters
     ----------
@@ -294,9 +298,9 @@ def is_off_by_rounding(
 def list_subjects(
     x: NDArray[Any], gamma: NDArray[Any] | None, beta: NDArray[Any] | None, layout: str | None, norm: str | None
 ) -> Iterator[AskedNorm]:
-    """Yield each norm with default options that divides by moments and takes the given gamma and beta.
+    """Yield each norm that divides by a variance or mean square and takes the given gamma and beta.
 
-    Of norms with equal groups, centre, divisor and parameter shape, only the first is yielded.
+    Options have their defaults. Of norms that do the same to x, only the first is yielded.
 
     Parameters
     ----------
@@ -325,10 +329,21 @@ def list_subjects(
 def _list_requests(
     shape: tuple[int, ...], layout: str | None, norm: str | None, given: Mapping[str, NDArray[Any]]
 ) -> Iterator[Request]:
-    """Yield requests for each norm that divides by moments, with every layout to try.
+    """Yield requests for each norm that divides by a variance or mean square, with every layout to try.
 
-    Norms of channel groups come with each number of groups; parameters of several axes also with the axes of x
-    that have their lengths, as for a gamma of each sample or head.
+    A norm of channel groups is requested with each number of groups that divides the channels. If gamma or beta
+    has several axes, norms are also requested with each choice of axes of x that has their lengths.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of x.
+    layout : str or None
+        One letter for each axis; if None, the channel may be the second axis or the last.
+    norm : str or None
+        The only norm to yield; None for all.
+    given : mapping of str to ndarray
+        The given ones of `gamma` and `beta`.
     """
     rank = len(shape)
     layouts = (None, lay_out(rank, rank - 1)) if layout is None and rank in _RANKS else (layout,)

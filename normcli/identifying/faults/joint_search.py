@@ -1,4 +1,4 @@
-"""The search for the faults of a norm's parts (statistics, parameters, surroundings) that explain y."""
+"""The search for the faults in a norm's parts (statistics, parameters, gate, residual) that led to y."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.identifying.faults.case_sampling import LIKELY, thin_out
 from normcli.identifying.faults.claim import (
     DDOFS,
     GATE_ORDERS,
@@ -22,7 +23,6 @@ from normcli.identifying.faults.claim import (
     may_be_rounding,
     rank_claims,
 )
-from normcli.identifying.faults.open_case import LIKELY, thin_out
 from normcli.identifying.faults.row_search import (
     keep_shortest,
     list_others,
@@ -47,21 +47,22 @@ if TYPE_CHECKING:
 
 
 def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim, ...]:
-    """Return the faults that explain y, the likeliest first; empty if y is right, or no fault explains it.
+    """Return the claims that y has a fault, the likeliest first; empty if y is right, or no fault leads to it.
 
-    A right y that was saved in another dtype (`Case.saved`) has that as its one fault.
+    For a right y that was saved in another dtype (`Case.saved`), the one claim says so.
 
     Parameters
     ----------
     cases : sequence of Case
-        One y as the result of each norm that it may be.
+        x and y beside the exact result of each norm that y may be of.
     in_parts : bool
-        Whether faults of a part of y are looked for too.
+        Whether faults in only a part of y are looked for too.
 
     Notes
     -----
-    First, each fault of the tables is tried by itself. If none explains y, pairs are tried: a fault of gamma
-    and beta, or of the surroundings of the norm, with a fault of statistics. If no pair does, parts of y are.
+    First, each fault of the tables is tried by itself. If y is within rounding of no result with a fault, pairs
+    are tried: a fault of gamma and beta with a fault of statistics, or another input or gate with another eps.
+    If no pair leads to y, faults in a part of y are tried.
     """
     with np.errstate(all="ignore"):
         right = next((case for case in cases if not case.differs.any()), None)
@@ -85,9 +86,9 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
 
 
 def choose_case_eps(case: Case) -> Case:
-    """Return the case with the usual eps that explains the most values, if at least half of a sample.
+    """Return the case with the usual eps with which most values of a sample are right, if at least half are.
 
-    Otherwise, and for norms without eps or moments, the case itself.
+    Otherwise, and for norms without eps or with `exact`, the case itself.
     """
     if not case.has_moments or case.plan.spec.eps is None:
         return case
@@ -112,13 +113,16 @@ _SHORTER = 2.0**-23
 
 @functools.lru_cache(maxsize=2)  # they are the same where parts of y are looked at
 def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """Return the cases of kernels that calculate in float32, where that does not explain y."""
+    """Return the cases with arithmetic in float32, but for those whose y is right within its rounding."""
     careless = (replace(case, precision="float32") for case in cases)
     return tuple(case for case in careless if case.differs.any())
 
 
 def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
-    """Return the claims of the first stage that explains y: one fault, two faults, or faults in a part of y."""
+    """Return the claims of the first stage that has any: one fault, two faults, or faults in a part of y.
+
+    Empty if no stage has any. Parts of y are tried only if `in_parts`.
+    """
     is_finite = any(np.isfinite(case.y).any() for case in cases)
     for stage in (try_rows, try_pairs) if is_finite else ():
         if found := _list_claims(cases, stage):
@@ -135,7 +139,7 @@ def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
 def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found]]) -> tuple[Claim, ...]:
     """Return the claims of one stage of the search, ranked within each case, in the order of the cases.
 
-    Findings that may be rounding (`may_be_rounding`) make no claim.
+    `stage` returns the findings for a case. Those that may be rounding (`may_be_rounding`) make no claim.
     """
     claims = (
         [make_claim(case, one) for one in stage(case) if not may_be_rounding(case, one)] for case in cases
@@ -145,10 +149,10 @@ def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found
 
 
 def recover(case: Case) -> tuple[Claim, ...]:
-    """Return claims with statistics, or gamma and beta, recovered from a y that no fault in a table explains.
+    """Return claims that y is right with another eps, else with statistics or gamma and beta recovered from it.
 
-    Another eps or place of eps is tried once more first, since it may change each value by less than rounding,
-    and still show in all values together.
+    For a y that is the result of no fault in a table. Another eps may move each value by less than rounding,
+    and still show in all values together: it is tried again. Empty if y is not within rounding of any of these.
     """
     with np.errstate(all="ignore"):
         found = (one for one in try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
@@ -164,7 +168,10 @@ def recover(case: Case) -> tuple[Claim, ...]:
 
 
 def _try_beta(case: Case) -> Iterator[Found]:
-    """Yield what explains y with another beta; constant groups show nothing else."""
+    """Yield the findings that all of y is right with another beta, for an x whose groups have equal values.
+
+    Nothing if no beta was given, or if y has no more values than beta.
+    """
     if case.has_beta and case.y.size > case.beta.size:
         found = [one for one in try_all(case, PARAMETERS) if one.share == 1.0]
         yield from (one for one in found if one.variants[0].gamma is None)
@@ -172,14 +179,18 @@ def _try_beta(case: Case) -> Iterator[Found]:
 
 
 def _find_parts_of_right(case: Case) -> Iterator[Found]:
-    """Yield the findings of `_find_parts` without faults of statistics, for one of many norms that y may be."""
+    """Yield the findings of `_find_parts`, with the norm's statistics right outside the region.
+
+    It is meant for one of several norms that y may be the result of.
+    """
     return _find_parts(case, ())
 
 
 def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]:
-    """Yield findings that explain y outside a region by the norm's result, right or with a fault.
+    """Yield findings with a region of y: outside, y is the norm's result, right or with a fault.
 
     Each also says what fills the region, or that it is wrong. The region may be a few scattered values.
+    `rows` are the rows of fault tables that are tried outside, beside those of `try_rest`.
     """
     tried = [*(one for one in try_all(case, rows) if one.share >= LIKELY), *try_rest(case)]
     right = Found((), (), case.right, ~case.differs)
@@ -194,11 +205,12 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
 
 
 def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
-    """Yield what explains y in a region; if nothing does and y is far off there, what is wrong with it.
+    """Yield the findings for a region of y: what fills it, or else that it is wrong.
 
-    If `one` has no faults, copies (0, x, NaN, infinity) and `rows` are tried inside the region. If none
-    explains all its values, and their median error is at least 16 rounding bounds, the findings are either
-    recovered numbers that explain all of y, gamma and beta among them, or that the region is wrong.
+    If `one` has no faults, 0, x, NaN, infinity and the faults of `rows` are tried inside the region. If none of
+    these is y there, and the median error there is at least 16 rounding bounds, the findings are either other
+    numbers (gamma among them) with which all of y is right, or that the region is wrong. Nothing if the error
+    is smaller.
 
     Parameters
     ----------
@@ -207,7 +219,7 @@ def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row
         The explanation of y outside the region: the norm's right result, or its result with a fault.
     region : IndexRegion
     rows : sequence of Row
-        Rows of fault tables, to try inside the region. If it is empty, no gamma or beta is recovered either.
+        Rows of fault tables to try inside the region. If it is empty, no numbers are recovered either.
     """
     rest = one._replace(explained=one.explained | region.mask, region=region)
     inside = [] if one.faults else [*_find_inside(case, region, rows)]
@@ -223,12 +235,14 @@ def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row
 
 
 def find_places(case: Case) -> tuple[Claim, ...]:
-    """Return claims that rows of y stand in another order, or that a part of y is wrong, and what fills it.
+    """Return claims that y has its rows in another order, or that a part of y is wrong, and what fills it.
+
+    Empty without such a fault.
 
     Parameters
     ----------
     case : Case
-        A case that holds values of every group, since these faults may show in few groups.
+        A case with values of every group, since these faults may show in few groups.
     """
     with np.errstate(all="ignore"):
         orders = try_all(case, [row for row in ORDER if not row.needs])
@@ -244,7 +258,10 @@ def find_places(case: Case) -> tuple[Claim, ...]:
 
 
 def _find_beside_copies(case: Case) -> Iterator[Found]:
-    """Yield the faults that explain y outside a region that is filled with 0, x, NaN or infinity."""
+    """Yield findings of two faults: a region filled with 0, x, NaN or infinity, and a fault of y outside it.
+
+    Regions of fewer than 8 values are left out.
+    """
     for row in OF_COPIES:
         for copy in row.vary(case):
             assert copy.result is not None  # of every row of copies
@@ -261,7 +278,7 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
 
 
 def _find_inside(case: Case, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
-    """Yield what explains every value of a region.
+    """Yield the findings with which y is right in all of a region: x, 0, NaN or infinity, or a fault of `rows`.
 
     In regions of fewer than 8 values, and for a y without a finite value, only NaN and infinity are tried.
     """
@@ -296,7 +313,10 @@ def _lies_far(case: Case, one: Found) -> bool:
 
 
 def _find_few(case: Case, one: Found) -> IndexRegion | None:
-    """Return the region of the unexplained values, wherever they are; None without any, or above 5 % of y."""
+    """Return the region of the values of y that are off a finding's prediction by more than rounding.
+
+    None if there are none, or more than 5 % of y; a single value is never too much.
+    """
     wrong = ~one.explained
     count = int(np.count_nonzero(wrong))
     if not 0 < count <= max(1.0, _FEW * wrong.size):

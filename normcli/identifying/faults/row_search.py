@@ -1,4 +1,7 @@
-"""Trials of the tables' rows on a case, alone or in pairs: which values of y each explains."""
+"""Trials of the rows of fault tables on a case, alone or in pairs.
+
+A finding (or a variant, a kernel's numbers) explains the values of y that are within rounding of its result.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.identifying.faults.case_sampling import LIKELY, goes_with_x, thin_out
 from normcli.identifying.faults.claim import (
     REST,
     STATISTICS,
     WITHIN_GROUPS,
 )
-from normcli.identifying.faults.open_case import LIKELY, goes_with_x, thin_out
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.dividing import OTHER_EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
@@ -31,9 +34,9 @@ if TYPE_CHECKING:
 
 
 def try_rows(case: Case) -> Iterable[Found]:
-    """Return the findings with one fault, perhaps beside another eps, that explain all of y.
+    """Return the findings with one fault, or one fault and another eps, that explain all of y.
 
-    Of equal faults, only the findings with the fewest fitted numbers are returned.
+    Of findings with equal faults, only those with the fewest fitted numbers are returned.
     """
     if case.has_moments and _has_lines(case, _MOSTLY):
         statistics = try_all(case, STATISTICS)
@@ -43,7 +46,7 @@ def try_rows(case: Case) -> Iterable[Found]:
 
 
 def keep_shortest(every: Iterable[Found]) -> list[Found]:
-    """Return the findings that have the fewest fitted numbers among those of the same faults."""
+    """Return the findings, but of findings with equal faults only those with the fewest fitted numbers."""
     found = [*every]
     fewest: dict[tuple[Fault, ...], int] = {}
     for one in found:
@@ -53,18 +56,21 @@ def keep_shortest(every: Iterable[Found]) -> list[Found]:
 
 @functools.lru_cache(maxsize=64)  # of each case, and again where parts of y are looked at
 def try_rest(case: Case) -> tuple[Found, ...]:
-    """Return the findings with a fault other than of statistics that explain at least 30 % of y."""
+    """Return the findings that explain at least 30 % of y, with one fault that is not of statistics."""
     return tuple(one for one in try_all(case, REST) if one.share >= LIKELY)
 
 
 _MOSTLY = 0.5
-"""Rows of statistics are tried if at least this part of y lies on a straight line in each group."""
+"""Faults of statistics are tried if at least this part of y lies on a line y = a · x + b of its group."""
 
 
 def try_all(
     case: Case, rows: Sequence[Row], may_explain: Callable[[Case, Variant], bool] | None = None
 ) -> Iterator[Found]:
-    """Yield what each variant of some rows explains, and with another variance also with another usual eps.
+    """Yield a finding for each variant (a kernel's numbers) that rows of fault tables make of a case.
+
+    A variant that explains less than 15 % of a sample is left out. One with another variance is tried with
+    another usual eps too, if the divisors that fit y show one.
 
     Parameters
     ----------
@@ -87,24 +93,30 @@ def try_all(
 
 
 def _choose(case: Case, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows of fault tables that may explain y; if y is no function of x, only faults of order."""
+    """Return the rows of fault tables that may explain y: if y does not depend on x, only those of order."""
     return rows if goes_with_x(case) else [row for row in rows if row in ORDER]
 
 
 def _varies_in_groups(case: Case, variant: Variant) -> bool:
-    """Whether y of a variant may be more than one line of x in a group."""
+    """Whether a variant's result may be other than a line a · x + b in each group.
+
+    True if it has a whole result, or a mean or divisor that is not one number for each group or for all.
+    """
     shapes = (case.find_divisor(variant).shape, () if variant.mean is None else variant.mean.shape)
     return variant.result is not None or any(shape not in ((), case.divisor.shape) for shape in shapes)
 
 
 def _is_near_line(case: Case, variant: Variant) -> bool:
-    """Whether a variant has about the divisors that y shows, or divisors that differ within groups."""
+    """Whether a variant's divisors are within 2 % of those that fit y, in at least half of the groups.
+
+    True also if the divisors are not one for each group.
+    """
     divisor = case.find_divisor(variant)
     return divisor.shape != case.divisor.shape or is_near(case.used.divisor, divisor)
 
 
 def _try(case: Case, faults: tuple[Fault, ...], variants: tuple[Variant, ...]) -> Iterator[Found]:
-    """Yield the finding of the first variant, unless a sample shows that it explains few values."""
+    """Yield the finding of some faults; nothing if the first variant explains less than 15 % of a sample."""
     few = thin_out(case)
     if few.is_likely(few.cut(variants[0])):
         yield case.hold(faults, variants)
@@ -115,7 +127,10 @@ _BESIDE_EPS = 0.1
 
 
 def _find_eps(case: Case, square: Floats) -> float | None:
-    """Return a usual eps, not the plan's, with which `square` has about the divisors of y; None without one."""
+    """Return a usual eps other than the plan's that is within 10 % of what y shows; None without one.
+
+    y shows the median of the eps that lead from `square`, a variance of each group, to the divisors that fit y.
+    """
     if case.plan.spec.eps is None:
         return None
     shown = float(np.median(case.unroot(case.used.divisor, square)))
@@ -124,9 +139,9 @@ def _find_eps(case: Case, square: Floats) -> float | None:
 
 
 def try_pairs(case: Case) -> Iterator[Found]:
-    """Yield what explains all of y with two faults: one in gamma and beta and one in the statistics.
+    """Yield the findings that explain all of y with two faults.
 
-    Or one around the norm, beside another eps.
+    These are a fault of gamma and beta with a fault of statistics, or another input or gate with another eps.
     """
     for fault, variant, moved in itertools.islice(_list_moved(case), _MOST_MOVED):
         for one in try_all(moved, STATISTICS, _is_near_line):
@@ -136,7 +151,7 @@ def try_pairs(case: Case) -> Iterator[Found]:
 
 
 def _try_eps_of_others(case: Case) -> Iterator[Found]:
-    """Yield what a fault around the norm (another input or gate) explains together with another eps."""
+    """Yield the findings of two faults: another input or gate of the norm, and another eps."""
     for fault, variant, other in list_others(case, AROUND):
         assert variant.noise is not None  # of every other case
         for of_eps in OTHER_EPS.vary(other):
@@ -147,7 +162,10 @@ def _try_eps_of_others(case: Case) -> Iterator[Found]:
 
 
 def list_others(case: Case, rows: Sequence[Row]) -> Iterator[tuple[Fault, Variant, Case]]:
-    """Yield each fault around the norm, its variant and its case, if y is a line in every group of the case."""
+    """Yield the faults of `rows` that are another input or gate: fault, variant, and the case with it.
+
+    Left out are cases in which y is not a line a · x + b in every group, within rounding.
+    """
     for row in _choose(case, rows):
         for variant in row.vary(case):
             if variant.other is not None and variant.other.has_moments and _has_lines(variant.other):
@@ -159,7 +177,10 @@ _MOST_MOVED = 24
 
 
 def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
-    """Yield each fault of gamma and beta, its variant and the case with them, if y is a line in every group."""
+    """Yield each fault of gamma and beta, its variant, and the case with the variant's gamma and beta.
+
+    Left out are cases in which y before gamma and beta is not a line a · x + b in every group, within rounding.
+    """
     for row in _choose(case, PARAMETERS):
         for variant in row.vary(case):
             gamma = case.gamma if variant.gamma is None else variant.gamma
@@ -170,11 +191,11 @@ def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
 
 
 _UNLIKE_LINES = 0.05
-"""The part of a group's variance that a line leaves unexplained if values do not lie on it, at least."""
+"""Values of a group do not lie near a line that leaves more than this part of their variance unexplained."""
 
 
 def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
-    """Whether, with this gamma and beta, sampled values of at least half the groups lie near lines.
+    """Whether (y − beta) / gamma lies near a line a · x + b in at least half of the groups of a sample.
 
     It is a cheap test for thousands of variants.
     """
@@ -188,13 +209,16 @@ def _may_have_lines(case: Case, gamma: Floats, beta: Floats) -> bool:
 
 @functools.lru_cache(maxsize=2)  # of one case, each other gamma and beta asks
 def _centre(case: Case) -> tuple[Floats, Floats]:
-    """Return sampled values of x less their groups' means, and the mean square of each group of these."""
+    """Return a sample's x − mean of its group, and the mean square of these differences in each group."""
     few = thin_out(case).case
     x = few.x - few.average(few.x)
     return x, few.average(x * x)
 
 
 def _has_lines(case: Case, least: float = 1.0) -> bool:
-    """Whether at least a part `least` of y lies on a straight line of x in each group."""
+    """Whether at least a part `least` of y lies within rounding of a fitted line a · x + b of its group.
+
+    It has to be so in a sample too, which is tried first.
+    """
     every = thin_out(case).case, case
     return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in every)

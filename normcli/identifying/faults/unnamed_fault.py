@@ -26,7 +26,7 @@ _ONE = UNKNOWN["gamma"].fault._replace(words="{place} is {used}, not {right}")
 """The fault of gamma or beta where a single number is another."""
 
 _LEAST_OF_LINE = 3
-"""Lines are fitted to more values than this, in each group or feature: any two values lie on a line."""
+"""Lines y = a · x + b are fitted to groups or features of more values than this: any two lie on a line."""
 
 
 _MOST = 0.5
@@ -34,9 +34,10 @@ _MOST = 0.5
 
 
 def find_unknown(case: Case) -> Iterator[Found]:
-    """Yield what explains y with the fewest recovered numbers: statistics of groups, or gamma and beta.
+    """Yield the findings of other numbers, recovered from y, with which all of y is right within rounding.
 
-    Gamma and beta come first if less than half of y is wrong. Nothing if neither explains all of y.
+    The numbers are statistics of groups, or gamma and beta, which come first if less than half of y is wrong.
+    Only findings with the fewest numbers are yielded; nothing if all of y is right with none.
     """
     found = [*_find_statistics(case)]
     parameters = _find_parameters(case)
@@ -47,7 +48,11 @@ def find_unknown(case: Case) -> Iterator[Found]:
 
 
 def _find_statistics(case: Case) -> Iterator[Found]:
-    """Yield at most one finding: the divisors, the means, or both, that y shows and that explain all of it."""
+    """Yield at most one finding: other divisors, means, or both in each group, if all of y is right with them.
+
+    Divisors are tried first, then means; the numbers are fitted by least squares. Nothing for groups of at most
+    3 values, or for norms that do not divide by a variance or mean square.
+    """
     if not case.has_moments or case.count <= _LEAST_OF_LINE:
         return
     used, wrong = case.used, int(case.differs.any(case.axes).sum())
@@ -64,10 +69,11 @@ def _find_statistics(case: Case) -> Iterator[Found]:
 
 
 def _find_parameters(case: Case) -> Found | None:
-    """Return the finding with gamma and beta recovered in the features that the given ones do not explain.
+    """Return the finding with another gamma, beta or both in each feature with wrong values of y.
 
-    For each feature, gamma alone, beta alone, and gamma with beta are tried; the first that explains it is
-    taken. None if a feature stays unexplained, no number changes, or there are too few values.
+    For each feature, gamma alone, beta alone, and gamma with beta are fitted; the first with which its values
+    are right is taken. None if a feature stays wrong, if no number changes, if neither gamma nor beta was
+    given, or with at most 3 values for each feature.
     """
     shape = np.broadcast_shapes(case.gamma.shape, case.beta.shape)
     axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
@@ -97,7 +103,8 @@ _PARAMETERS = "gamma", "beta"
 def _fit_parameters(case: Case, axes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
     """Yield the least-squares fits to each feature, by name: gamma alone, beta alone, gamma with beta.
 
-    Fits of gamma are yielded only if gamma was given, and the fit of beta alone only if beta was.
+    Fits of gamma are yielded only if gamma was given, and the fit of beta alone only if beta was. `axes` are
+    the axes of the view along which gamma and beta have length 1.
     """
     x, y, gamma, beta = case.standardized, case.y, case.gamma, case.beta
     if case.has_gamma:
@@ -128,7 +135,7 @@ def _name(case: Case, variant: Variant) -> tuple[Fault, dict[str, str]]:
 
 
 def _list_first(case: Case, variant: Variant) -> Iterator[tuple[str, str, str]]:
-    """Yield the first wrong gamma and the first wrong beta: name, used number, right number."""
+    """Yield the first wrong gamma and the first wrong beta as texts: `gamma[3]`, used number, right number."""
     digits = 3 if is_half(case.dtype) else 5
     for name, some in _find_moved(case, variant).items():
         shape = case.plan.grid.merge_shape(some.shape)
@@ -140,9 +147,9 @@ def _list_first(case: Case, variant: Variant) -> Iterator[tuple[str, str, str]]:
 
 
 def show_used(case: Case, found: Found) -> tuple[str, ...]:
-    """Return clauses that compare the first wrong number of a kind with the right one.
+    """Return clauses that compare the first wrong gamma, beta, divisor or mean with the right number.
 
-    Empty if the cause says it, or if no statistic is off by more than 2 %.
+    Empty if the fault's words say it already, or if no divisor and no mean is off by more than 2 %.
     """
     variant = found.variants[0]
     if found.faults[0].id == UNKNOWN["gamma"].fault.id:
@@ -169,10 +176,10 @@ _MOST_LISTED = 3
 
 
 def find_region(case: Case, wrong: Selected) -> IndexRegion | None:
-    """Return the region of indices whose values are at least 90 % wrong, with no wrong value outside.
+    """Return the region that holds all wrong values, and of whose values at least 90 % are wrong.
 
-    A region is an index or some indices of axes, or begins at another index for each index of an axis. None if
-    no or all values are wrong, or no such region fits.
+    A region is one index or some indices of axes; or it runs to the end of an axis, from an index that differs
+    along a second axis. None if no value or every value is wrong, or if no such region fits.
     """
     merged = wrong.reshape(case.plan.grid.merge_shape(wrong.shape))
     if not merged.any() or merged.all():
@@ -195,14 +202,20 @@ def find_region(case: Case, wrong: Selected) -> IndexRegion | None:
 
 
 def _count_bits(chosen: Selected) -> float:
-    """Return the bits that describe some indices of an axis: the two ends of a run, or a choice among all."""
+    """Return the bits of information in some indices of an axis: the ends of a run, or a choice among all.
+
+    `chosen` is True for the indices.
+    """
     length, count = len(chosen), int(np.count_nonzero(chosen))
     is_run = np.flatnonzero(chosen)[-1] - np.flatnonzero(chosen)[0] + 1 == count
     return math.log2(length * (length + 1) / 2) if is_run else choose_bits(length, count)
 
 
 def _tell_indices(name: str, chosen: Selected) -> str:
-    """Return some indices of an axis in words: `d ≥ 3`, `d=2 … 5`, `d=0, 2 … 8` or `d=1, 2, 5 and 4 more`."""
+    """Return the indices of an axis that are True in `chosen`, in words.
+
+    These are `d ≥ 3`, `d < 3`, `d=2 … 5`, `d=0, 2 … 8` or `d=1, 2, 5 and 4 more`.
+    """
     places, length = np.flatnonzero(chosen), len(chosen)
     first, last = int(places[0]), int(places[-1])
     steps = np.unique(np.diff(places))
@@ -217,7 +230,7 @@ def _tell_indices(name: str, chosen: Selected) -> str:
 
 
 def tell_places(count: int, first: Iterable[int]) -> str:
-    """Return the words for some values, given their number and the index of the first.
+    """Return the words for where some values are, given their number and the index of the first.
 
     Examples
     --------
@@ -232,6 +245,13 @@ def _find_ragged(case: Case, wrong: Selected, shape_of_view: tuple[int, ...]) ->
     """Return the region that runs to the end of an axis from an index that differs along a second axis.
 
     Wrong padding of a batch of sequences is of this kind. None if there is no such region.
+
+    Parameters
+    ----------
+    wrong : ndarray of bool
+        The wrong values, of the tensor's shape.
+    shape_of_view : tuple of int
+        The shape of the region's mask, in which a channel axis that is split into groups is two axes.
     """
     for along, axis in itertools.permutations(range(wrong.ndim), 2):
         others = tuple(other for other in range(wrong.ndim) if other not in (along, axis))
@@ -256,13 +276,14 @@ def _find_ragged(case: Case, wrong: Selected, shape_of_view: tuple[int, ...]) ->
 # -- what is not finite, or 0
 
 _ROUNDINGS = 2.0
-"""Units in the last place by which E[x²] − E[x]² may be wrong, beside the errors of its sums."""
+"""The error of E[x²] − E[x]² beside the errors of its sums, in units in the last place."""
 
 
 def find_source(case: Case, where: Selected) -> tuple[str, str] | None:
-    """Return a cause of NaN, infinity or 0 in some values and its remedy, as clauses; None if none is seen.
+    """Return a cause of NaN, infinity or y = beta in some values, and its remedy, as two clauses.
 
-    Causes are gamma, beta or x that is not finite, constant groups, and E[x²] − E[x]² below 0.
+    Causes are gamma, beta or x that is not finite, constant groups, and E[x²] − E[x]² below 0. None if no
+    cause holds for all the values.
 
     Parameters
     ----------
@@ -288,7 +309,7 @@ def find_source(case: Case, where: Selected) -> tuple[str, str] | None:
 
 
 def _may_cancel(case: Case) -> Selected:
-    """Return in which groups rounding may make E[x²] − E[x]² + eps negative."""
+    """Return True for groups in which rounding may make E[x²] − E[x]² + eps negative; False without mean."""
     last_place = get_eps(case.dtype) if is_half(case.dtype) else case.arithmetic
     most: Floats = last_place * (_ROUNDINGS + math.sqrt(case.count)) * case.average(case.x**2)
     return np.asarray(case.centres & (case.own_square + case.eps < most))

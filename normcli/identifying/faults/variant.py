@@ -1,4 +1,4 @@
-"""Numbers that a kernel may have used instead of the norm's, and the values of y that they explain."""
+"""Numbers that a kernel may have used instead of the norm's, and the values of y that follow from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ MOST_SHIFTS = 64
 
 
 def list_shifts(length: int) -> list[int]:
-    """Return the shifts to try for rolling an axis, negative for backwards, the shortest first.
+    """Return the numbers of places, at most 64, by which to try to roll an axis: negative for backwards.
+
+    The shortest are first.
 
     Examples
     --------
@@ -42,7 +44,10 @@ def list_shifts(length: int) -> list[int]:
 
 
 def is_near(theirs: Floats, ours: Floats) -> bool:
-    """Whether at least half of the groups have two statistics within 2 %, or both the same infinity."""
+    """Whether a kernel's statistic and the norm's differ by at most 2 % in at least half of the groups.
+
+    Equal infinities count as near, and NaN does not.
+    """
     with np.errstate(all="ignore"):
         near = (np.abs(theirs - ours) <= NEAR * np.abs(theirs)) & np.isfinite(theirs)
         near |= theirs == ours  # of sums that overflow, both may be infinite
@@ -50,7 +55,7 @@ def is_near(theirs: Floats, ours: Floats) -> bool:
 
 
 class Variant(NamedTuple):
-    """The numbers that a kernel with a fault used, and the words for them.
+    """The numbers that a kernel with a fault used in place of the norm's, and the words for them.
 
     Parameters
     ----------
@@ -61,19 +66,20 @@ class Variant(NamedTuple):
     gamma, beta : ndarray or None
         Scale and shift; None for the case's gamma or beta.
     result : ndarray or None
-        The whole tensor, if no mean, divisor, gamma and beta give it; else None.
+        The kernel's whole result, if it does not follow from mean, divisor, gamma and beta; else None.
     values : mapping
         The values for the braces in the words of the fault.
     numbers : int
         The count of numbers that were fitted to y.
     slope : ndarray or None
-        The derivative of a step behind the norm, if the norm's result is rounded before the step; else None.
+        The derivative of a step behind the norm, such as an activation, before which the norm's result is
+        rounded; None without such a step.
     noise : ndarray or None
         The bound on the error of the result before its last rounding; None for the bound of the case.
     is_fitted : bool
         Whether each group has a number of its own that was fitted to y.
     other : Case or None
-        The case, with another input or gate, whose exact result the variant is; None for the same case.
+        The case with another input or gate whose exact result the variant has; None for other variants.
     """
 
     mean: Floats | None = None
@@ -95,12 +101,12 @@ NOTHING = Variant()
 
 
 def divide(*divisors: Floats, **values: Any) -> list[Variant]:
-    """Return a variant for each divisor, all with the same values for the fault's words."""
+    """Return a variant for each divisor, all with `values` for the braces in the fault's words."""
     return [Variant(divisor=divisor, values=values) for divisor in divisors]
 
 
 def label(variants: Iterable[Variant], numbers: int = 0, **values: Any) -> Iterator[Variant]:
-    """Yield variants with more values for the fault's words, and with another count of fitted numbers."""
+    """Yield variants with more values for the braces in the fault's words, and `numbers` fitted numbers."""
     for variant in variants:
         yield variant._replace(values={**variant.values, **values}, numbers=numbers)
 
@@ -124,7 +130,7 @@ class Prediction(NamedTuple):
 
 
 class Used(NamedTuple):
-    """The mean and the divisor of each group, as y shows them."""
+    """The mean and the divisor of each group that fit y by least squares."""
 
     mean: Floats
     divisor: Floats
@@ -159,17 +165,18 @@ REGION_IDS = frozenset(("where-index", "where-region", "where-values"))
 
 
 class Found(NamedTuple):
-    """Faults with the variants that explain values of y.
+    """A finding: faults, a kernel's numbers for them (variants), and the values of y within rounding of these.
 
     Parameters
     ----------
     faults : tuple of Fault
         One for each faulty part of the norm; empty for the right result.
     variants : tuple of Variant
-        The numbers of each fault; the prediction is of the first.
+        The numbers for each fault.
     prediction : Prediction
+        The result with the numbers of the first variant.
     explained : ndarray of bool
-        The values of y that the prediction, or the content of the region, explains.
+        True for values of y that are within rounding of the prediction, or of what fills the region.
     region : IndexRegion or None
         The part of y that the finding is about; None for all of y.
     """
@@ -182,7 +189,7 @@ class Found(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The part of y's values that are explained, from 0 to 1."""
+        """The part of y's values that are explained (within rounding of the prediction), from 0 to 1."""
         return float(self.explained.mean())
 
     @property
@@ -197,15 +204,15 @@ class Found(NamedTuple):
 
     @property
     def is_of_region(self) -> bool:
-        """Whether the last fault is only that a region is wrong, without its content."""
+        """Whether the last fault only says that a region is wrong, not what fills it."""
         return self.faults[-1].id in REGION_IDS
 
     def moves(self, other: Found) -> bool:
-        """Whether any value differs from another finding's prediction by more than both bounds together."""
+        """Whether any value of two findings' predictions differs by more than both rounding bounds together."""
         apart = np.abs(self.prediction.values - other.prediction.values)
         return bool(np.any(apart > self.prediction.allowed + other.prediction.allowed))
 
 
 def cut_at(values: NDArray[Any], index: tuple[slice, ...]) -> NDArray[Any]:
-    """Return an array cut by a slice for each axis; axes of length 1, which broadcast, stay whole."""
+    """Return an array cut by one slice for each axis, except that axes of length 1 stay whole."""
     return values[tuple(one if n > 1 else slice(None) for one, n in zip(index, values.shape, strict=True))]

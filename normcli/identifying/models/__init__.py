@@ -1,12 +1,12 @@
-"""What may have made y: what divided a group, or a map without statistics, and how surely values show it.
+"""Models of y: divisors of groups, maps y = a · x + b without statistics, and their evidence.
 
-* `standards`: groups centred and divided in one way each
-* `error_bounds`: how far rounding may take values
-* `evidence`: which eps, ddof or p fits the divisors of all groups
-* `weight`: how many bits of evidence a fit is
+* `standards`: groups centred and divided, for each divisor
+* `error_bounds`: the largest errors of rounding
+* `evidence`: the eps, ddof and p that fit the divisors of all groups
+* `weight`: the evidence of a fit in bits
 * `window_model`: windows of neighbouring channels
 * `matrix_model`: singular values of matrices
-* `line_fit`: a and b of y = a · x + b, fitted and judged
-* `plain_map`: the map of fewest numbers, also where some values are wrong
-* `known_maps`: maps that people use: bytes to 1, ImageNet, stored statistics
+* `line_fit`: a and b of y = a · x + b, fitted and tested
+* `map_search`: the map with the fewest numbers, also if some values are wrong
+* `known_maps`: well-known maps: bytes to 1, ImageNet, running statistics
 """

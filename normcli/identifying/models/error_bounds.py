@@ -1,8 +1,8 @@
 """Bounds of a kernel's errors, and the factors that lead from standardized groups to y within these bounds.
 
-A kernel subtracts one mean from all values of a group and multiplies them by one factor. The mean's error
-shifts all values alike; only roundings of single values change their differences. If the values are so close
-together that the mean's error is as large as their differences, only the differences show the factor.
+A kernel subtracts one mean from all values of a group and multiplies the differences by one factor. The mean's
+error shifts all values alike; only roundings of single values change the differences between two values. If
+these are as small as the mean's error, they alone show the factor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from normcli.dtypes import find_type, get_eps, is_half
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Selected
     from normcli.identifying.models.standards import Standard
 
 
@@ -29,9 +29,9 @@ class Noise(NamedTuple):
     whole : ndarray, shape (groups, group_size)
         The bound on the whole error of each value.
     own : ndarray, shape (groups, group_size)
-        The bound on the part of the error that the group's values do not share.
+        The bound on the part of the error that is not the same in all values of the group.
     of_factor : ndarray, shape (groups, 1)
-        The relative error of the factor.
+        The bound on the factor's relative error that the mean's error causes.
     most : ndarray, shape (groups, 1)
         The largest factor by which errors are multiplied.
     """
@@ -42,9 +42,9 @@ class Noise(NamedTuple):
     most: Floats
 
     def limit(self, factors: Floats, values: Floats) -> Floats:
-        """Return the bounds on the errors of values that were multiplied by their groups' factors.
+        """Return the bounds on the errors of values after multiplication by their groups' factors.
 
-        They are at most 1/16 of 1 + |value|.
+        The bounds are at most 1/16 of 1 + |value|.
 
         Parameters
         ----------
@@ -61,26 +61,24 @@ MOST = 2.0**-4
 _LEAST = 2.0**-1000
 
 _FEW = 1 << 9
-"""Values that factors are sought for before all are."""
+"""About how many values are tested before all values are."""
 
 LARGEST_RSTD = 1e3
-"""The largest factor on the mean's error in a constant group, that of an eps of 1e-6.
-
-With a smaller eps, such a group may have any values.
-"""
+"""The largest factor on the mean's error in a constant group: 1 / √eps for an eps of 1e-6."""
 
 
 def measure_lost(standard: Standard, level: Level) -> Floats:
     """Return the bound on the error of each group's mean, as a part of the group's deviation, shape (groups,).
 
-    For constant groups it is the error itself. Groups of fewer values than the level's roundings lose less.
+    For constant groups it is the bound on the error itself. The roundings of the level count up to the group's
+    number of values.
     """
     return level._replace(roundings=min(level.roundings, float(standard.group_size))).measure(standard.offset)
 
 
 @functools.lru_cache(maxsize=2)  # of a sample, many affine steps are tried in turn
 def measure_noise(standard: Standard, level: Level) -> Noise:
-    """Return the bounds on the errors of standardized values at a level, without their last rounding."""
+    """Return the bounds on the errors of standardized values at a level of precision, before gamma and beta."""
     centred, size = float(standard.centred), np.abs(standard.values)
     offset, lost = standard.offset[:, None], measure_lost(standard, level)[:, None]
     place = min(level.roundings, 1.0) * get_eps(np.dtype(find_type(level.precision)))
@@ -93,7 +91,7 @@ def measure_noise(standard: Standard, level: Level) -> Noise:
 def bound_factors(
     standard: Standard, targets: Floats, slack: Floats, noise: Noise
 ) -> tuple[Floats, Floats] | None:
-    """Return the least and the largest factor that lead from each group to its targets, shape (groups,).
+    """Return the least and the largest positive factor from each group to its targets, each of shape (groups,).
 
     None if some group has no such factor.
 
@@ -110,7 +108,8 @@ def bound_factors(
 
     Notes
     -----
-    The values of a constant group are only the error of its mean, times 1 / √eps: its factor has no largest.
+    The values of a constant group are only the error of its mean, times 1 / √eps: the largest factor may be
+    infinite.
     """
     is_constant, most = standard.size == 0.0, noise.most[:, 0]
     with np.errstate(all="ignore"):
@@ -134,9 +133,18 @@ def bound_factors(
     return np.maximum(least, 0.0), largest
 
 
-def _are_bounds(least: Floats, largest: Floats, most: Floats) -> bool:
+def have_factors(standard: Standard, targets: Floats, slack: Floats, noise: Noise) -> Selected:
+    """Return, for each of several targets, whether every group has a factor that leads to it, shape (targets,).
+
+    `targets` and `slack` have a first axis of targets before the groups; `bound_factors` is stricter.
+    """
+    return _are_bounds(*bound_each(standard.values, targets, slack, noise.whole), noise.most[:, 0])
+
+
+def _are_bounds(least: Floats, largest: Floats, most: Floats) -> Selected:
     """Whether every group has a factor between its bounds, positive and at most `most`; False with NaN."""
-    return bool(np.all((least <= largest) & (least <= most) & (largest > 0.0)))
+    are_bounds: Selected = np.all((least <= largest) & (least <= most) & (largest > 0.0), axis=-1)
+    return are_bounds
 
 
 @np.errstate(all="ignore")
@@ -145,8 +153,17 @@ def bound_each(
 ) -> tuple[Floats, Floats]:
     """Return the least and the largest r of each row with |target − r · value| ≤ slack + r · noise throughout.
 
-    Both have the shape (rows,); the least is larger than the largest if there is no r, and NaN stands for rows
-    with a NaN target.
+    Both have the shape (rows,), or (…, rows). If there is no r, the least is larger than the largest; both are
+    NaN in rows with a NaN target.
+
+    Parameters
+    ----------
+    values, targets : ndarray, shape (rows, values)
+        Targets may have more axes before these.
+    slack : ndarray
+        The bounds of the targets' errors.
+    noise : ndarray or float
+        The bounds of the values' errors.
     """
     size, signed = np.abs(values), np.where(values < 0.0, -targets, targets)
     near, far, least, most = size - noise, size + noise, signed - slack, signed + slack
@@ -155,13 +172,17 @@ def bound_each(
     if not np.all(near > 0.0):
         none = np.where((near == 0.0) & (most < 0.0), np.inf, -np.inf)
         low = np.maximum(low, np.where(near < 0.0, most / near, none))
-    return low.max(axis=1), high.min(axis=1)
+    return low.max(axis=-1), high.min(axis=-1)
 
 
 def _bound_shapes(
     values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the bounds of factors from values less their group's average, which no common shift changes."""
+    """Return the least and the largest factor of each group, from values less their group's weighted average.
+
+    A shift of the whole group, as by an error of its mean, does not change them. Parameters are as in
+    `bound_factors`, with `own` and `of_factor` of `Noise`.
+    """
     weight = np.isfinite(slack) / np.maximum(slack, _LEAST)
     total = weight.sum(axis=1, keepdims=True)
     weight = np.where(total > 0.0, weight / np.where(total > 0.0, total, 1.0), 0.0)
@@ -180,7 +201,10 @@ def _bound_shapes(
 def _bound_closely(
     values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the bounds of factors with the largest error that rounding explains, 1/16 of 1 + |target|."""
+    """Return the least and the largest factor of each group, with errors of 1/16 of 1 + |target| in addition.
+
+    This is the largest error that counts as rounding. The bounds `own` and `of_factor` are ignored.
+    """
     del own, of_factor
     return bound_each(values, targets, slack + MOST * (1.0 + np.abs(targets)))
 
@@ -195,7 +219,7 @@ class Level(NamedTuple):
     ulp : float
         The error of each value, in units in the last place of the result's dtype.
     roundings : float
-        A further error, in machine epsilons of `precision`, relative to the size of the terms.
+        A further error, in machine epsilons of `precision`, relative to the sum of the sizes of the terms.
     """
 
     precision: str
@@ -203,11 +227,11 @@ class Level(NamedTuple):
     roundings: float
 
     def measure(self, terms: Floats | float) -> Floats:
-        """Return the bound on a calculation's error before the last rounding, given the size of its terms."""
+        """Return the bound on the error before the last rounding: roundings · machine epsilon · terms."""
         return np.multiply(self.roundings * get_eps(np.dtype(find_type(self.precision))), terms)
 
     def allow(self, values: Floats, dtype: np.dtype[Any], terms: Floats | float) -> Floats:
-        """Return the bound on the error of each value, rounded to a dtype, given the size of its terms."""
+        """Return the bound on the error of each value once rounded to a dtype, given the size of its terms."""
         return self.ulp * measure_unit(values, dtype) + self.measure(terms)
 
 
@@ -219,12 +243,12 @@ _OF_SHORTER = (4.0, 32.0)
 
 
 def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
-    """Return the levels for results of a dtype, from rounded once to the errors of careless but right kernels.
+    """Return the levels for results of a dtype, in the order in which they are tried.
 
-    Half precision has levels of arithmetic in float32 and, last, two of arithmetic in half precision, of few
-    roundings: the errors of sums in half precision grow with their length. Results of float64 may have been
-    calculated in float32, as by Keras and some operators of ONNX. The first level at which anything fits
-    counts.
+    Errors grow from one last rounding to those of careless but right kernels. Half precision has levels of
+    arithmetic in float32 and, last, two of arithmetic in half precision with few roundings, as errors of sums
+    in half precision grow with their length. float64 has, last, two levels of arithmetic in float32, as in
+    Keras and some operators of ONNX.
     """
     name, careless = dtype.name, [2.0**k for k in range(6)]
     if is_half(dtype):
@@ -236,6 +260,9 @@ def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
 
 
 def choose_careless(dtype: np.dtype[Any]) -> Level:
-    """Return the level with the largest errors among those with the precision of the first level."""
+    """Return the level with the largest errors that has the precision of the first level of a dtype.
+
+    This is the dtype itself, or float32 for half precision.
+    """
     first, *others = list_levels(dtype)
     return [level for level in others if level.precision == first.precision][-1]

@@ -1,8 +1,8 @@
 """Evidence of values for a norm: the factors that fit each group, and the eps that fits all groups.
 
-A group's values are turned into x̂ with eps = 0, so that eps and ddof leave one unknown: the factor r of
-y = r · x̂, which is 1 without them. Every value, with what rounding allows it, bounds r from both sides; if the
-bounds leave nothing, the group was not made so. The bounds of r are bounds of eps, which all groups must share.
+x̂ is a group standardized with eps = 0 and ddof = 0. Then y = r · x̂ with one unknown factor r, which only eps
+and ddof make other than 1. Every value of y, with the bound on its rounding error, bounds r from both sides; if
+no r is left, the norm did not make the group. Bounds of r are bounds of eps, which all groups must share.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 _OWN_ROUNDINGS = 2.0**-50
-"""The error of the bounds themselves, as a part of the variance or the deviation."""
+"""The error of computed bounds of a divisor, as a part of the variance or the deviation."""
 
 _MOST_DIGITS = 16
 """The most digits of a rounded number: with one digit more, every number fits."""
 
 
 class Model(NamedTuple):
-    """A model of the divisor of groups, with the range of eps that all groups allow.
+    """A divisor of groups with its options, and the range of eps that all groups of y allow.
 
     Parameters
     ----------
@@ -50,14 +50,14 @@ class Model(NamedTuple):
     low, high : float
         The least and the largest eps that fit.
     floor : float
-        The least divisor of a group without eps: if an eps of 0 fits, so does every floor up to this.
+        The least divisor of a group without eps: if an eps of 0 fits, so does any eps up to this as a floor.
     square : float
         For an ℓ2 length, the largest eps under the root that fits; else 0.
     bits : float
-        The evidence in bits; see `weight`.
+        The evidence in bits; see the module `weight`.
     fine : float
-        The bits by which y of half precision shows that statistics were not rounded to it; see `weight`.
-        Infinite for longer dtypes.
+        The evidence in bits that statistics were not rounded to half precision; infinite if y is of a longer
+        dtype.
     is_odd : bool
         Whether the eps is not a common one and not small beside the variances.
     """
@@ -75,7 +75,7 @@ class Model(NamedTuple):
     is_odd: bool = False
 
     def make_plan(self, axes: tuple[int, ...], x: NDArray[Any], eps: float) -> Plan:
-        """Return the plan that reduces axes of a tensor with this model's divisor and an eps, in float64."""
+        """Return the plan of a norm with this model's divisor over some axes of x, with an eps, in float64."""
         row = ROWS[self.divisor]
         plan = make_plan(Request(row.name, axes=axes, dtype="float64"), x.shape, x.dtype)
         return plan.change_spec(
@@ -84,22 +84,22 @@ class Model(NamedTuple):
 
     @property
     def is_likely(self) -> bool:
-        """Whether there are at least 20 bits of evidence, and the eps is not odd."""
+        """Whether there are at least 20 bits of evidence, and `is_odd` is False."""
         return self.bits >= CERTAIN and not self.is_odd
 
 
 def fit_models(standard: Standard, least: Floats, largest: Floats, roundings: float = 0.0) -> Iterator[Model]:
     """Yield the models (divisor, ddof, p, range of eps) that agree with the factors of all groups.
 
-    Nothing if every group is constant or has no largest factor. Where a likelier eps fits if the kernel's
-    variance is E[x²] − E[x]², off by `roundings` · E[x]², the range of eps is widened by that.
+    Nothing if no model agrees, or if every group is constant or has no largest factor. Where a likelier eps fits
+    if the kernel's variance is E[x²] − E[x]², off by `roundings` · E[x]², the range of eps is widened by that.
 
     Parameters
     ----------
     standard : Standard
-        The groups of x, with at least two values each, divided without eps.
+        The groups of x, with at least two values each, standardized without eps to x̂.
     least, largest : ndarray, shape (groups,)
-        The bounds of the factor with which each group of x̂ gives y.
+        The bounds of each group's factor r with y = r · x̂; `largest` is infinite if r has no upper bound.
     roundings : float
         The relative error of the kernel's averages; 0 for exact ones.
     """
@@ -146,7 +146,7 @@ def _fit_eps(
     high: Floats,
     cancelled: Floats | float = 0.0,
 ) -> Iterator[Model]:
-    """Yield the model with each place of eps, and the range of eps that all groups allow there, if any.
+    """Yield the model for each place of eps, with the range of eps that all groups allow; none if empty.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def _fit_eps(
     size : ndarray, shape (groups,)
         The divisor of each group without eps.
     low, high : ndarray, shape (groups,)
-        The bounds of the divisor that y shows.
+        The bounds of each group's divisor with eps, as y shows them.
     cancelled : ndarray, shape (groups,), or float
         The relative error of the kernel's variances, by which the range is widened if a likelier eps fits then.
     """
@@ -186,12 +186,17 @@ COMMON_EPS = (1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 0.0, 1e-9, 1e-4, 1e-2, 1e-10,
 """The usual eps, defaults of frameworks and 0, the likelier ones first."""
 
 
+def list_usual_eps(own: float | None) -> tuple[float | None, ...]:
+    """Return a norm's own eps and the other usual ones; None alone for a norm without eps."""
+    return (own,) if own is None else tuple(dict.fromkeys((own, *COMMON_EPS)))
+
+
 _LONGEST_ROUNDED = 4
-"""Floats of at most this many bytes do not show whether eps was rounded to float32, as ONNX attributes are."""
+"""Results of at most this many bytes do not show whether eps was rounded to float32, as in ONNX files."""
 
 
 def list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
-    """Return the usual eps, the likelier ones first; for float64 also each rounded to float32."""
+    """Return the usual eps, the likelier ones first; for dtypes above 4 bytes also each rounded to float32."""
     if dtype.itemsize <= _LONGEST_ROUNDED:
         return COMMON_EPS
     return tuple(dict.fromkeys((*COMMON_EPS, *(float(np.float32(eps)) for eps in COMMON_EPS))))
@@ -202,9 +207,9 @@ LENGTH_EPS = 1e-12
 
 
 def choose_eps(low: float, high: float, preferred: float | None = None) -> float:
-    """Return the simplest eps between bounds: `preferred`, a common one, or the one with the fewest digits.
+    """Return the simplest eps between bounds: `preferred`, a usual one, or the middle with the fewest digits.
 
-    If no number of up to 16 digits lies between them, `low`.
+    If no number of up to 16 digits lies between them, `low` is returned.
 
     Examples
     --------
@@ -217,9 +222,9 @@ def choose_eps(low: float, high: float, preferred: float | None = None) -> float
 
 
 def round_between(low: float, high: float) -> float | None:
-    """Return the middle between bounds, rounded to as few digits as leave it between them.
+    """Return the middle between two bounds, rounded to the fewest digits with which it stays between them.
 
-    If `high` is infinite, `low` takes the place of the middle. None if it takes more than 16 digits.
+    If `high` is infinite, `low` is rounded in place of the middle. None if 16 digits are not enough.
     """
     middle = low if math.isinf(high) else (low + high) / 2.0
     rounded = (float(f"{middle:.{digits}g}") for digits in range(1, _MOST_DIGITS + 1))
@@ -238,7 +243,7 @@ _MOST_VALUES = 1 << 15
 """No unusual p is solved for if groups have more values than this, since it would take long."""
 
 _GROUPS = 4
-"""The most groups from which p is solved; the result is compared with all groups."""
+"""The most groups from which p is solved for; the solution is compared with all groups."""
 
 _STEPS = 48
 """The number of halvings of the interval of log p, enough for float64."""
@@ -247,7 +252,7 @@ _STEPS = 48
 def _fit_lengths(
     standard: Standard, chosen: Selected, low: Floats, high: Floats, *, solves: bool
 ) -> Iterator[tuple[Model, Floats]]:
-    """Yield each model with an ℓp length between the bounds of the divisors, and the lengths of the groups.
+    """Yield pairs of a model with an ℓp length that fits, and the lengths of the chosen groups.
 
     Parameters
     ----------
@@ -258,7 +263,7 @@ def _fit_lengths(
     low, high : ndarray
         The bounds of the divisor of each chosen group.
     solves : bool
-        Whether p is solved for if no usual p fits.
+        Whether p is solved for if no usual p fits, and groups have at most 32,768 values.
     """
     found = False
     for p in USUAL_P:
@@ -279,7 +284,7 @@ def _fit_lengths(
 
 
 def _fit_floor(model: Model, length: Floats, low: Floats, high: Floats) -> list[Model]:
-    """Return the model with floors up to the least length, in a list; empty if a length is out of bounds."""
+    """Return a list with the model for eps as a floor of the divisor; empty if a length is out of bounds."""
     doubt = _OWN_ROUNDINGS * length
     if not (np.all(low - doubt <= length) and np.all(length <= high + doubt)):
         return []
@@ -289,10 +294,10 @@ def _fit_floor(model: Model, length: Floats, low: Floats, high: Floats) -> list[
 
 
 def solve_p(rows: NDArray[Any], low: Floats, high: Floats) -> float | None:
-    """Return the p with the fewest digits for which each group's ℓp length is between its bounds.
+    """Return the p with the fewest digits for which the ℓp length of each row is between its `low` and `high`.
 
-    Lengths fall as p grows, so that the bounds of a length are bounds of p. None without such a p, or with
-    fewer than two groups that are not 0.
+    Lengths fall as p grows, so that bounds of a length are bounds of p. None without such a p from 1/16 to 64,
+    or with fewer than two rows that are not 0.
 
     Examples
     --------
@@ -312,11 +317,11 @@ def solve_p(rows: NDArray[Any], low: Floats, high: Floats) -> float | None:
 
 
 _LEAST_GROUPS = 2
-"""The fewest groups from which p is solved: one group fits some p with any divisor."""
+"""The fewest groups from which p is solved for: with one group, some p fits any divisor."""
 
 
 def _bisect(parts: Floats, longest: Floats, shortest: Floats) -> tuple[float, float] | None:
-    """Return the least and the largest p for which each row has an ℓp length within its bounds; None if no p.
+    """Return the least and the largest p for which each row has an ℓp length within its bounds; else None.
 
     Parameters
     ----------
@@ -340,9 +345,9 @@ def _bisect(parts: Floats, longest: Floats, shortest: Floats) -> tuple[float, fl
 def count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
     """Return the count of the groups' statistics that y shows, less the count of fitted numbers.
 
-    Every group shows its divisor, and if centred its mean. The fitted gamma and beta take away as many as they
-    have numbers, and eps takes one. 0 for centred groups of two values, which show only their order; it may be
-    negative.
+    Every group shows its divisor and, if the norm has a centre, its mean. Each number of gamma and beta, and
+    eps, counts as fitted. The result may be negative; it is 0 for centred groups of two values, which show only
+    which is larger.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Well-known plain maps y = a · x + b: image constants, other scalers, division by a spectral norm.
 
-They are named as possibilities, since any other map with these a and b fits as well. So is the evaluation of a
-norm, with the running statistics that would give the map.
+They are named as possibilities, since any other map with these a and b fits as well. Evaluation of a norm is
+another possibility, with the running statistics that follow from a and b.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class Constants(NamedTuple):
-    """y = (x / unit − mean) / std, with a mean and a std for each channel or one for all.
+    """The map y = (x / unit − mean) / std, with a mean and a std for each channel or one for all.
 
     Parameters
     ----------
     words : str
         The name of the map, as a diagnosis prints it.
     mean, std : tuple of float
-        One number for each channel, or one for all.
+        A number for each channel, or a single number.
     unit : float
         The number by which x is divided first.
     source : str
@@ -83,7 +83,7 @@ CONSTANTS = (
         (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010), 1.0, "kuangliu/pytorch-cifar, main.py",
     ),
 )  # fmt: skip
-"""Constants of images, each with a place where they stand."""
+"""Constants by which images are normalized, each with a place where they are defined."""
 
 UNTRAINED_EPS = sorted({row.eps for row in CONVENTIONS if row.running and isinstance(row.eps, float)})
 """The default eps of frameworks' layers with running statistics, ascending."""
@@ -135,13 +135,13 @@ SCALERS = (
     KnownScaler("a division by the sum", _divide_by(np.sum), "fractions of a whole"),
     KnownScaler("a division by the largest value", _divide_by(np.max), "fractions of the largest"),
 )  # fmt: skip
-"""Scalers that are no norm of the table, fitted to the values themselves."""
+"""Scalers that are no norm of the table; their a and b are computed from the values."""
 
 WEIGHT = "weight normalization with g = a · ‖w‖ of each output"
-"""Of any factor of each output, since g is fitted; Salimans & Kingma 2016."""
+"""The words for y = a · x with any a for each output, since g may be any number; Salimans & Kingma 2016."""
 
 SPECTRAL = "sn, w divided by its spectral norm, the largest singular value"
-"""Of matrices; Miyato et al. 2018, torch.nn.utils.spectral_norm, which finds it by iteration."""
+"""The words for matrices; Miyato et al. 2018, torch.nn.utils.spectral_norm, which finds it by iteration."""
 
 _ITERATED = 2.0**12
 """The error of a singular value found by iteration, in machine epsilons."""
@@ -153,12 +153,12 @@ MOST_VALUES = 1 << 20
 
 
 def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) -> Iterator[str]:
-    """Yield the names of the image constants, and untrained layers, that explain y within rounding.
+    """Yield the words for image constants and untrained layers whose map leads to y within rounding.
 
     Parameters
     ----------
     found : PlainMap
-        The fitted map that explains y.
+        The map that was fitted to y, and holds within rounding.
     x, y : ndarray
         Input and output, or a sample of them, of one shape.
     dtype : numpy.dtype
@@ -171,18 +171,18 @@ def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) 
 
 
 def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_whole: bool) -> Iterator[str]:
-    """Yield the names of the well-known maps that explain y within rounding.
+    """Yield the words for the well-known maps that lead to y within rounding; nothing if none does.
 
     Parameters
     ----------
     found : PlainMap
-        The fitted map that explains y.
+        The map that was fitted to y, and holds within rounding.
     x, y : ndarray
         Input and output, or a sample of them, of one shape.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     is_whole : bool
-        Whether x and y are whole tensors: scalers are not fitted to a sample.
+        Whether x and y are whole tensors: scalers and spectral norms are not tried with a sample.
     """
     yield from name_constants(found, x, y, dtype)
     careless, iterated = (Level(dtype.name, 1.0, roundings) for roundings in (_ROUNDINGS, _ITERATED))
@@ -228,7 +228,7 @@ def _place(constants: Constants, shape: tuple[int, ...], axes: Sequence[int]) ->
 
 
 class Evaluation(NamedTuple):
-    """y = scale · (x − mean) / √square + shift.
+    """The evaluation of a norm with running statistics: y = scale · (x − mean) / √square + shift.
 
     Parameters
     ----------
@@ -246,18 +246,20 @@ class Evaluation(NamedTuple):
 
 
 def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluation | None:
-    """Return the running statistics with which evaluation is y = a · x + b, for the first possible affine step.
+    """Return the running statistics with which evaluation is a map y = a · x + b, for the first step possible.
 
     Parameters
     ----------
     found : PlainMap
     affines : iterable of AffineStep
-        The steps to try, the likelier ones first; those without gamma or beta are tried last.
+        The ways in which gamma and beta may enter, the likelier ones first; steps without gamma or beta are
+        tried last.
 
     Returns
     -------
     Evaluation or None
-        None if every step would need a variance that is not positive and finite, or has other shapes.
+        None if every step would need a variance that is not positive and finite, or does not fit the shape of
+        a and b.
     """
     shape = found.scale.shape
     for step in sorted(affines, key=lambda step: (step.scale is None) + (step.shift is None)):
@@ -275,9 +277,9 @@ def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluatio
 
 
 def find_untrained_eps(found: Evaluation) -> float | None:
-    """Return the usual eps with which running statistics are untrained: mean 0 and variance 1 everywhere.
+    """Return the default eps with which running statistics are untrained: mean 0 and variance 1 everywhere.
 
-    None if the running statistics are trained, or do not show the eps: y may then not be normalized at all.
+    None if the mean is not 0, or if variance + eps − 1 is not within 25 % of a default eps.
     """
     if np.any(np.abs(found.mean) > _NO_MEAN):
         return None

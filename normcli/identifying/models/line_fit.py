@@ -1,6 +1,6 @@
-"""Lines through values: their fit, and which values they explain.
+"""Lines y = a · x + b through values: their fit, and the values that lie on them within rounding.
 
-Least squares come near. Whether some line passes all values within their bounds is tested exactly.
+Least squares come near. `fit_within` tests exactly whether some line is within the bounds of all values.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _LEAST_SPREAD = 2.0**-50
 
 
 _REFINEMENTS = 3
-"""How often a line is fitted to its residuals again, until a and b are least squares."""
+"""The number of times that a line is fitted again to its residuals, until a and b are least squares."""
 
 
 class PlainMap(NamedTuple):
-    """y = a · x + b.
+    """A map y = a · x + b, with one pair of a and b or one for each index of some axes.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ class PlainMap(NamedTuple):
     digits : int
         The significant digits of a and b together; 0 if there are several pairs.
     wrong : int
-        The number of values of y that the map does not explain.
+        The number of values of y that are not a · x + b within rounding.
     first_wrong : tuple of int
-        The index of the first unexplained value; empty without one.
+        The index of the first such value; empty without one.
     """
 
     axes: Axes
@@ -73,13 +73,26 @@ class PlainMap(NamedTuple):
         return self.scale * x + self.shift
 
     def explains(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> bool:
-        """Whether, wherever x is finite, y is finite and within rounding of a · x + b."""
+        """Whether, wherever x is finite, y is finite and within rounding of a · x + b.
+
+        Parameters
+        ----------
+        x, y : ndarray
+            Input and output, of one shape.
+        dtype : numpy.dtype
+            The dtype to which y was rounded.
+        level : Level
+            The precision of the arithmetic.
+        """
         with np.errstate(all="ignore"):
             explained = (np.abs(y - self.apply(x)) <= self.allow(x, y, dtype, level)) & np.isfinite(y)
         return bool(np.all(explained | ~np.isfinite(x)))
 
     def find_wrong(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level, times: float) -> Selected:
-        """Return where x is finite and y is not within `times` the rounding bound of a · x + b."""
+        """Return True where x is finite and y is not within `times` the rounding bound of a · x + b.
+
+        Other parameters are as in `explains`.
+        """
         with np.errstate(all="ignore"):
             right = self.apply(x)
             explained = np.abs(y - right) <= times * self.allow(x, right, dtype, level)
@@ -87,11 +100,11 @@ class PlainMap(NamedTuple):
         return wrong
 
     def allow(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
-        """Return the bound on each value's rounding error, with y in a dtype and arithmetic of a level."""
+        """Return the bound on the rounding error of each y, for y of a dtype and the arithmetic of a level."""
         return level.allow(y, dtype, self.measure_terms(x, y))
 
     def measure_terms(self, x: Floats, y: Floats) -> Floats:
-        """Return |a · x| + |b| + |y| of each value, plus the average of that over the value's line."""
+        """Return |a · x| + |b| + |y| of each value, plus the average of this sum over the value's line."""
         others = tuple(axis for axis in range(x.ndim) if axis not in self.axes)
         terms = np.abs(self.scale * x) + np.abs(self.shift) + np.abs(y)
         terms = np.where(np.isfinite(terms), terms, 0.0)
@@ -105,7 +118,7 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, t
     Parameters
     ----------
     x, y : ndarray
-        The points, of one shape; those that are not finite do not count.
+        The points, of one shape; points that are not finite do not count.
     axes : tuple of int
         The axes with a line for each index.
     unit : ndarray or float
@@ -170,7 +183,10 @@ def fit_medians(x: Floats, y: Floats, axes: Axes, *, through_zero: bool) -> Plai
 
 
 def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
-    """Return lines within the rounding bound of every value; the fitted lines if there are none."""
+    """Return lines that are within the rounding bound of every finite value; `fitted` if there are none.
+
+    It is `fitted` too if a value is off its line by more than 8 bounds.
+    """
     finite, slack = np.isfinite(x) & np.isfinite(y), fitted.allow(x, y, dtype, level)
     if np.any(finite & (np.abs(y - fitted.apply(x)) > _HOPELESS * slack)):
         return fitted
@@ -179,11 +195,13 @@ def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], le
 
 
 _HOPELESS = 8.0
-"""If a least-squares line misses a value by more than this many bounds, no other line is looked for."""
+"""If a value is off its least-squares line by more than this many bounds, no other line is looked for."""
 
 
 def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers: int) -> float:
-    """Return the bits of y that fitted lines explain, less the bits of the fitted numbers.
+    """Return the bits of evidence in values of y on fitted lines, less the bits of the fitted numbers.
+
+    Each value counts log2(deviation of a · x / its bound), if that is above 0.
 
     Parameters
     ----------
@@ -213,7 +231,7 @@ _MOST_CUTS = 64
 def fit_within(
     x: Floats, y: Floats, slack: Floats, axes: tuple[int, ...], *, through_zero: bool
 ) -> PlainMap | None:
-    """Return lines with |y − a · x − b| ≤ slack at every value; None if some line does not exist.
+    """Return lines with |y − a · x − b| ≤ slack at every value; None if there is no such line for an index.
 
     Parameters
     ----------
@@ -238,7 +256,7 @@ def fit_within(
 
 
 def _lay_columns(axes: Axes, *values: Floats) -> tuple[list[int], list[Floats]]:
-    """Return the shape of numbers along some axes, and arrays with the values of each line in a column."""
+    """Return the shape of a and b along some axes, and each array with the values of a line in a column."""
     shape = [n if axis in axes else 1 for axis, n in enumerate(values[0].shape)]
     others = [axis for axis in range(len(shape)) if axis not in axes]
     columns = (np.moveaxis(one, others, range(len(others))) for one in values)
@@ -246,7 +264,7 @@ def _lay_columns(axes: Axes, *values: Floats) -> tuple[list[int], list[Floats]]:
 
 
 def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
-    """Return, for each column, the middle of the slopes that all its values allow, and shifts of 0.
+    """Return, for each column, the middle slope a with |y − a · x| ≤ slack throughout, and shifts of 0.
 
     None if a column has no such slope.
     """
@@ -259,9 +277,9 @@ def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | 
 
 
 class _Piece(NamedTuple):
-    """Straight lines, one for each column: height at a slope of 0, and steepness.
+    """Lines height + slope · a, one for each column of points, with the slope a of a fitted line as abscissa.
 
-    They bound from below the gap L(a) − U(a) of `_fit_both`, which has to be at most 0.
+    They are lower bounds of L(a) − U(a) in `_fit_both`, which has to be at most 0.
     """
 
     height: Floats
@@ -273,11 +291,12 @@ class _Piece(NamedTuple):
 
 
 def _fit_both(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
-    """Return, for each column, a slope and a shift that all its values allow; None if a column has none.
+    """Return, for each column, a slope and a shift with |y − a · x − b| ≤ slack; None if a column has none.
 
     With a slope a, the shift lies between L(a) = max(y − slack − a · x) and U(a) = min(y + slack − a · x).
     L − U is a convex function of a, of straight pieces, one for each pair of values. The next slope is where
-    the last falling piece meets the last rising one; if they meet above 0, there is no line.
+    the last falling piece meets the last rising one; if they meet above 0, there is no line. After 64 slopes,
+    None is returned too.
     """
     low, high, every = y - slack, y + slack, np.arange(x.shape[1])
 

@@ -1,4 +1,4 @@
-"""The search for spectral normalization: the axis of its matrix's rows, and the way σ was estimated."""
+"""The search for spectral normalization y = x / σ: the axis of the matrix's rows, and the estimate of σ."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ _ROUNDINGS = 16.0
 
 
 _NAMED = 10.0
-"""The bits of evidence that a given start vector adds, before the choice of a number of iterations."""
+"""The bits of evidence that a given start vector adds; the choice of a number of iterations costs some."""
 
 
 _BY_LUCK = 10.0
-"""If y shows this many more bits of σ than a careless kernel has, the number of iterations is exact."""
+"""If y shows σ to this many bits more than a kernel's errors leave, exact numbers of iterations count."""
 
 
 class Steps(NamedTuple):
-    """The numbers of power iterations whose σ gives y.
+    """The numbers of power iterations whose σ reproduces y.
 
     Parameters
     ----------
     start : str
-        The vector of the start: `u` or `v`.
+        The name of the start vector: `u` or `v`.
     fewest : int
         The smallest number of iterations.
     most : int or None
-        The largest number of iterations; None if every larger number gives y too.
+        The largest number of iterations; None if every larger number reproduces y too.
     is_largest : bool
-        Whether the largest singular value gives y too.
+        Whether the largest singular value itself reproduces y too.
     """
 
     start: str
@@ -62,12 +62,12 @@ class Steps(NamedTuple):
 
 
 class FittedMatrix(NamedTuple):
-    """A matrix whose spectral normalization is y within its slack.
+    """A way to take x as a matrix whose spectral normalization is y within rounding.
 
     Parameters
     ----------
     rows : tuple of int
-        The axis of the matrix's rows.
+        The axis of the matrix's rows, in a tuple.
     exact : ndarray of float64
         The exact result, x / σ.
     bits : float
@@ -87,8 +87,8 @@ def find_matrices(
 ) -> Iterator[FittedMatrix]:
     """Yield each way to take x as a matrix with which x / σ is y within its slack.
 
-    σ is the largest singular value, or with a start its estimate by power iterations. A matrix of rank 1 is
-    left out for the former, since its singular value is its length.
+    σ is the largest singular value, or with a start also its estimate by power iterations. For the largest
+    singular value, matrices of rank 1 are left out: it is their ℓ2 length.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def find_matrices(
 
 
 class _Iterated(NamedTuple):
-    """x as a matrix with rows along an axis, y, and the start of its power iterations."""
+    """The input x as a matrix with rows along an axis, the output y, and the start of power iterations."""
 
     x: Floats
     y: Floats
@@ -129,11 +129,12 @@ class _Iterated(NamedTuple):
     start: Start
 
     def find(self, slack: Floats, dtype: np.dtype[Any]) -> FittedMatrix | None:
-        """Return the matrix with all numbers of iterations that a kernel of y's dtype may have made.
+        """Return the matrix with the numbers of iterations that may have led to y; None if no number does.
 
-        A kernel's σ has rounding errors, which may be as large as the change by further iterations. Numbers
-        that give y exactly are preferred if no σ of such a kernel is in their interval, or only by a rare
-        accident. None if no number gives y.
+        A kernel's σ has rounding errors of up to 16 machine epsilons, which may be as large as the change by
+        further iterations. Numbers whose exact σ leads to y, within `slack`, count alone if y shows σ to at
+        least 10 bits more than these errors leave (beside the choice of a number), or if no number of the
+        kernel's dtype is near enough to σ. Otherwise all numbers within the errors count.
         """
         wide = slack + _ROUNDINGS * get_eps(dtype) * np.abs(self.y)
         loose, near = (_bound_factor(self.x, self.y, each) for each in (wide, slack))
@@ -146,6 +147,10 @@ class _Iterated(NamedTuple):
         return every._replace(exact=exact.exact)
 
     def _find_within(self, factors: _Factors, slack: Floats) -> FittedMatrix | None:
+        """Return the matrix with the numbers of iterations whose 1 / σ is in `factors` and leads to y; or None.
+
+        `slack` bounds the error of each y.
+        """
         matrix, last = _lay(self.x, self.axis), 0
         near = []
         for count, sigma in iterate(matrix, self.start):
@@ -163,9 +168,9 @@ class _Iterated(NamedTuple):
         return FittedMatrix((self.axis,), (largest or fewest)[1], bits, steps)
 
     def _fit(self, counts: Iterable[int], slack: Floats) -> Iterator[tuple[int, Floats]]:
-        """Yield each number of iterations in `counts` that gives y within `slack`, with its exact result.
+        """Yield each number of iterations in `counts` that leads to y within `slack`, with its exact result.
 
-        0 stands for the largest singular value.
+        The number 0 stands for the largest singular value.
         """
         for count in counts:
             exact = _divide(self.x, self.axis, self.start, count)
@@ -178,7 +183,10 @@ def _lay(x: Floats, axis: int) -> Floats:
 
 
 def _divide(x: Floats, axis: int, start: Start | None = None, steps: int = 0) -> Floats:
-    """Return x over the largest singular value of the matrix with rows along an axis, or over its estimate."""
+    """Return x / σ, where σ is the largest singular value of x as a matrix with rows along an axis.
+
+    With a start vector and `steps` above 0, σ is the estimate after this number of power iterations.
+    """
     request = Request(OF_MATRICES, rows=(axis,), dtype="float64")
     if start is not None and steps:
         u, v = (start.vector if start.name == name else None for name in ("u", "v"))
@@ -187,7 +195,7 @@ def _divide(x: Floats, axis: int, start: Start | None = None, steps: int = 0) ->
 
 
 class _Factors(NamedTuple):
-    """The bounds of a positive factor."""
+    """The bounds of the positive factor 1 / σ."""
 
     low: float
     high: float
@@ -197,9 +205,9 @@ class _Factors(NamedTuple):
         return self.low * (1.0 - _NEAR) <= factor <= self.high * (1.0 + _NEAR)
 
     def hold_any(self, dtype: np.dtype[Any]) -> bool:
-        """Whether a number of a kernel's arithmetic is between the bounds, as the factor or as its inverse.
+        """Whether a number of a kernel's arithmetic, or its inverse, is a factor between the bounds.
 
-        The arithmetic is in the dtype, or in float32 for half precision.
+        The arithmetic is in `dtype`, or in float32 for half precision.
         """
         own = np.dtype("float32") if is_half(dtype) else dtype
         ends = (self.low, self.high), (1.0 / self.high, 1.0 / self.low)
@@ -207,7 +215,7 @@ class _Factors(NamedTuple):
 
     @property
     def bits(self) -> float:
-        """The bits of the factor that the bounds show: −log2 of their relative width, at most 60."""
+        """The bits to which the bounds show the factor: −log2 of their relative width, at most 60."""
         return -math.log2(max((self.high - self.low) / self.high, 2.0**-_MOST_BITS))
 
 
@@ -218,7 +226,10 @@ def _round_up(value: float, dtype: np.dtype[Any]) -> float:
 
 
 def _bound_factor(x: Floats, y: Floats, slack: Floats) -> _Factors | None:
-    """Return the bounds of the positive factor with y = factor · x within slack; None without such a factor."""
+    """Return the bounds of the positive factor with |y − factor · x| ≤ slack; None without such a factor.
+
+    None also if x or y is not finite.
+    """
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return None
     low, high = (float(bound[0]) for bound in bound_each(*(z.reshape(1, -1) for z in (x, y, slack))))
@@ -261,9 +272,9 @@ def find_start(request: Request) -> Start | None:
 
 
 def iterate(matrix: Floats, start: Start) -> Iterator[tuple[int, float]]:
-    """Yield the number of power iterations and σ after them, in float64, until σ no longer changes.
+    """Yield each number of power iterations and σ after them, in float64, until σ no longer changes.
 
-    Nothing if the start vector has not the matrix's number of rows (u) or columns (v).
+    At most 100 are made. Nothing if the start vector u (or v) has not a number for each row (or column).
     """
     turns = (matrix.T, matrix) if start.name == "u" else (matrix, matrix.T)
     vector, last = np.array(start.vector), 0.0

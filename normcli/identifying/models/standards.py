@@ -1,4 +1,4 @@
-"""Standardized groups: x̂ with eps = 0, for each divisor."""
+"""Standardized groups: x̂ = (x − centre) / divisor with eps = 0, for each divisor."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ class Standard:
     rows : ndarray, shape (groups, group_size)
         The values of each group.
     values : ndarray, shape (groups, group_size)
-        x̂ with eps = 0 and ddof = 0; NaN where the row is NaN, which does not count.
+        The standardized values x̂, with eps = 0 and ddof = 0; NaN where the row is NaN.
     size : ndarray, shape (groups,)
         The divisor of each group.
     offset : ndarray, shape (groups,)
-        |centre| / size, which tells how many digits the subtraction cancels; |centre| for groups of equal
-        values, 0 if nothing is subtracted.
+        |centre| / size, whose log2 is the number of bits that the subtraction cancels; |centre| for groups of
+        equal values, 0 if nothing is subtracted.
     divisor : Divisor
         One of `STANDARDS`.
     measured : int or None
-        The number of values that the statistics of each group count, if the rows hold only some of them.
+        The number of values from which the statistics of each group were computed, if rows hold only some of
+        them; None if rows hold all.
     """
 
     rows: NDArray[Any]
@@ -58,13 +59,13 @@ class Standard:
 
     @cached_property
     def missing(self) -> Selected | None:
-        """True at NaN, which does not count; None if every value counts."""
+        """True where rows are NaN, which statistics leave out; None if there is no NaN."""
         missing: Selected = np.isnan(self.rows)
         return missing if missing.any() else None
 
     @cached_property
     def counts(self) -> Floats:
-        """The number of values of each group that count, shape (groups,)."""
+        """The number of values of each group that are not NaN, shape (groups,)."""
         counts: Floats = self.group_size - np.isnan(self.rows).sum(axis=1, dtype=np.float64)
         return counts
 
@@ -75,13 +76,13 @@ class Standard:
 
     @property
     def group_size(self) -> int:
-        """The number of values in a group, also of those that the rows leave out."""
+        """The number of values in a whole group, of which the rows may hold only some."""
         return self.measured or int(self.values.shape[1])
 
     def pick(self, places: NDArray[np.intp]) -> Standard:
-        """Return single values as groups of one, each with the statistics of its whole group.
+        """Return single values as groups of one value, each with the statistics of its whole group.
 
-        `places` are flat indices into the rows.
+        `places` are the values' indices in the flattened rows.
         """
         groups, (rows, values) = (
             places // self.values.shape[1],
@@ -102,7 +103,7 @@ class Standard:
 
 
 MOMENTS = tuple(divisor for divisor in DIVISORS if divisor.measurement is Measurement.MOMENTS)
-"""The divisors by moments: standard deviation and root mean square. The latter stands for lengths too."""
+"""The divisors by moments: standard deviation and root mean square, which stands for ℓp lengths too."""
 
 STANDARDS = (*MOMENTS, *(divisor for divisor in DIVISORS if divisor.is_by_order))
 """The divisors by which groups are standardized, each with the centre of the first norm that has it."""
@@ -124,7 +125,7 @@ def standardize(rows: NDArray[Any], divisor: Divisor, *, omits_nan: bool = True)
     rows : ndarray, shape (groups, group_size)
     divisor : Divisor
     omits_nan : bool
-        Whether NaN does not count; if not, a group with NaN is NaN.
+        Whether statistics leave NaN out; if not, a group with NaN becomes NaN.
     """
     row = ROWS[divisor]
     name, rule = cast("NormName", row.name), _choose_rule(rows) if omits_nan else None
@@ -144,8 +145,8 @@ def standardize(rows: NDArray[Any], divisor: Divisor, *, omits_nan: bool = True)
 def standardize_roughly(rows: NDArray[Any], divisor: Divisor) -> Standard:
     """Return groups standardized in plain float64 arithmetic, to a few roundings.
 
-    Divisors that go by the order of values are only about right: the largest |x − centre|. Groups of long
-    integers, and constant or overflowing groups, have all groups standardized exactly.
+    In place of divisors by the order of values (such as a range), the largest |x − centre| divides. If rows are
+    of long integers, or if any group is constant, not finite or overflows, all groups are standardized exactly.
     """
     row = ROWS[divisor]
     if is_long_integer(rows.dtype):

@@ -1,8 +1,8 @@
 """The evidence for a match, in bits: the numbers that a norm predicts, less the numbers fitted to y.
 
 Each group that was centred and divided shows two numbers, its mean and its divisor. A norm predicts both from
-the input; a map y = a · x + b would agree with them by chance. A predicted number counts as many bits as y
-shows of it; a fitted number (an unusual eps, p, a gamma) costs as many bits.
+the input; another map y = a · x + b would agree with them only by chance. A predicted number counts the bits
+to which y shows it; a fitted number (an unusual eps, p, a gamma) costs as many bits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 CERTAIN = 20.0
-"""The fewest bits of a certain match: a chance of one in a million, with about a thousand hypotheses tried."""
+"""The fewest bits of a certain match: a chance of one in a million, for each of about 1,000 hypotheses."""
 
 _COMMON = 4.0
 """The bits that the choice of a usual eps costs: there are about 2⁴."""
@@ -28,7 +28,7 @@ _MOST = 50.0
 """The most bits of one number: a float64 has 53."""
 
 _LEAST_OF_SCALE = 10.0
-"""The fewest bits of the divisors alone: evidence for the mean says nothing of what divides."""
+"""The fewest bits of the divisors alone, as evidence for the means says nothing of the divisor."""
 
 _HALF_BIT = 0.5
 
@@ -37,12 +37,12 @@ _SMALL_EPS = 0.2
 
 
 class Seen(NamedTuple):
-    """The factors of groups, as y shows them.
+    """The factors r of groups with y = r · x̂, as y shows them, and the groups' statistics.
 
     Parameters
     ----------
     least, largest : ndarray, shape (groups,)
-        The bounds of each group's factor; the largest are finite and positive.
+        The bounds of each group's factor; `largest` is finite and positive.
     size : ndarray, shape (groups,)
         The divisor of each group, without eps.
     offset : ndarray, shape (groups,)
@@ -66,9 +66,9 @@ class Seen(NamedTuple):
         return _add(bits, self.offset * self.size, self._width) if self.centred else 0.0
 
     def count_scale(self, fitted: int) -> float:
-        """Return the bits of the groups' divisors that y shows, without as many of the best as were fitted.
+        """Return the bits of the groups' divisors that y shows, without the `fitted` groups with the most bits.
 
-        0 if numbers were fitted and all divisors are equal.
+        0 if numbers were fitted and all divisors are equal. Without fitted numbers, equal divisors count once.
         """
         bits = self._count_each()
         if not fitted:
@@ -83,7 +83,10 @@ class Seen(NamedTuple):
         return float(((self.largest - self.least) / self.largest).max(initial=0.0))
 
     def _count_each(self) -> Floats:
-        """Return the bits with which y shows each group's factor: −log2 of the relative width of its bounds."""
+        """Return the bits to which y shows each group's factor: −log2 of the relative width of its bounds.
+
+        At most ½ for centred groups of two values, if one factor fits all groups.
+        """
         width = np.clip((self.largest - self.least) / self.largest, 2.0**-_MOST, 1.0)
         bits: Floats = -np.log2(width)
         pairs_alike = self.group_size == 2 and self.centred and self.least.max() <= self.largest.min()
@@ -91,12 +94,15 @@ class Seen(NamedTuple):
 
 
 def is_odd_eps(eps: float, unit: Floats) -> bool:
-    """Whether an unusual eps is larger than 0.2 of the median variance (or deviation, for an eps outside)."""
+    """Whether an eps is larger than 0.2 of the median of `unit`.
+
+    `unit` is the variance of each group, or the deviation if eps is added outside the root.
+    """
     return eps > _SMALL_EPS * float(np.median(unit))
 
 
 def weigh(seen: Seen, *, eps: float, is_fitted: bool, is_odd: bool, numbers: int = 0) -> float:
-    """Return the bits of evidence for a divisor.
+    """Return the bits of evidence for a norm's divisor and mean; 0 if the divisors alone have fewer than 10.
 
     Parameters
     ----------
@@ -106,7 +112,7 @@ def weigh(seen: Seen, *, eps: float, is_fitted: bool, is_odd: bool, numbers: int
     is_fitted : bool
         Whether the eps is not a usual one, and so was fitted.
     is_odd : bool
-        Whether the eps is too large for one: then only the means are evidence.
+        Whether the eps is too large to be one: then only the means are evidence.
     numbers : int
         The count of other fitted numbers, such as p.
 
@@ -128,7 +134,7 @@ def weigh(seen: Seen, *, eps: float, is_fitted: bool, is_odd: bool, numbers: int
 
 
 def count_fine(least: Floats, largest: Floats, size: Floats, eps: float) -> float:
-    """Return the bits by which y of half precision shows that statistics were not rounded to that precision.
+    """Return the evidence of y, in bits, that statistics were not rounded to half precision.
 
     Parameters
     ----------
@@ -158,7 +164,10 @@ _RANGE_OF_ROOT = 0.25
 
 
 def _add(bits: Floats, statistic: Floats, width: float) -> float:
-    """Return the sum of the groups' bits; the largest alone if their statistics are equal within `width`."""
+    """Return the sum of the groups' bits, or only the largest if `statistic` is about equal in all groups.
+
+    That is so if its largest difference is at most 2 · `width` of its largest value.
+    """
     return float(bits.max(initial=0.0)) if _agree(statistic, width) else float(bits.sum())
 
 
@@ -168,7 +177,7 @@ def _agree(statistic: Floats, width: float) -> bool:
 
 
 def choose_bits(length: int, count: int) -> float:
-    """Return the bits that describe a choice of `count` of `length` values: log2 of length · binomial."""
+    """Return the bits of information in a choice of `count` of `length` values: log2(length · binomial)."""
     return math.log2(length) + (
         math.lgamma(length + 1) - math.lgamma(count + 1) - math.lgamma(length - count + 1)
     ) / math.log(2.0)

@@ -43,13 +43,13 @@ _SCREENED = 1 << 9
 """About how many values a window's size is tried on before its constants."""
 
 _OWN_ROUNDINGS = 2.0**-48
-"""The relative error of the bounds themselves, as a part of the power."""
+"""The error of computed bounds of (x / y)^(1/exponent), as a part of them."""
 
 _MARGIN = 4.0
 """The factor on the bounds of values when a found window's result is compared with all of y."""
 
 _LEAST_VALUES = 3
-"""The fewest values that refute a line: fewer always lie on one."""
+"""The fewest values that can contradict a line: fewer always lie on one."""
 
 
 _FITTED = 3
@@ -59,7 +59,7 @@ _LEAST_WIDTH = 2.0**-1000
 
 
 class FittedWindow(NamedTuple):
-    """A window whose result is y within its slack.
+    """A window of local response normalization whose result is y within rounding.
 
     Parameters
     ----------
@@ -88,10 +88,10 @@ class Side(NamedTuple):
 
 
 def find_sides(x: Floats, y: Floats, slack: Floats) -> list[Side]:
-    """Return the windows that sampled lines along the second and the last axis leave possible.
+    """Return the windows along the second or the last axis that may have led to y, as sampled values show.
 
-    A window is possible if x / y may grow with the sum of squares. Empty for fewer than two axes, or if x or y
-    is not finite.
+    A window may have if x / y, within its bounds, grows with the sum of squares over the window. Empty for
+    fewer than two axes, or if x or y is not finite.
 
     Parameters
     ----------
@@ -113,10 +113,10 @@ def find_sides(x: Floats, y: Floats, slack: Floats) -> list[Side]:
 
 
 def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> Iterator[FittedWindow]:
-    """Yield each window, of the given sides, whose result is y within the slack.
+    """Yield each window with fitted constants, of the given sides, whose result is y within 4 times the slack.
 
-    (x / y)^(1/exponent) is k + a · Σx², with a = α / size, and each value gives an interval for a. Of several
-    k, those whose α has the fewest digits are yielded.
+    (x / y)^(1/exponent) is k + a · Σx², with a = α / size, and each value bounds a. Of several k with one
+    exponent, those whose α has the fewest digits are yielded.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def _count_digits(number: float) -> int:
 
 
 def _is_nearly_round(alpha: float) -> bool:
-    """Whether a number differs from one of two digits by less than 1e-5 of it, but is not equal to it.
+    """Whether α is within 1e-5 of a number of two digits, relative to α, but not equal to that number.
 
     Such an α makes up for the rounding of another constant.
     """
@@ -177,9 +177,9 @@ def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _sum_windows(squares: Floats, before: int, after: int) -> Floats:
-    """Return the sum of squares of each value's window along the first axis, of the shape of `squares`.
+    """Return the sum of `squares` over each value's window along the first axis, of their shape.
 
-    Each sum is added up by itself, since differences of running sums would cancel.
+    Each sum is added up by itself, since differences of running sums would lose digits.
     """
     length = len(squares)
     sums = np.zeros(squares.shape)
@@ -200,7 +200,7 @@ def calculate_window(x: Floats, axis: int, window: Window) -> Floats:
 
 
 class _Seen(NamedTuple):
-    """The divisors that x / y shows, for values where y is large enough.
+    """The divisors x / y of the values where y is larger than twice its bound.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class _Seen(NamedTuple):
     margin: Floats
 
     def take_few(self) -> _Seen:
-        """Return evenly spaced values, at most 256."""
+        """Return the record of at most 256 of the values, evenly spaced."""
         step = -(-self.ratio.size // _FEW_VALUES)
         return _Seen(self.ratio[::step], self.size[::step], self.margin[::step])
 
@@ -231,9 +231,16 @@ class _Seen(NamedTuple):
 
 
 def _look(x: Floats, y: Floats, slack: Floats, squares: Floats) -> _Seen | None:
-    """Return the divisors that values show, with their sums of squares; None if no exponent is possible.
+    """Return the divisors x / y, with the windows' sums of squares; None if no exponent is possible.
 
-    That is so if signs of x and y differ, or if a y that should be small is large.
+    None is returned if signs of x and y differ, or if |y| is above |x| + 2 · slack where x or the sum is 0.
+
+    Parameters
+    ----------
+    x, y, slack : ndarray
+        Input, output, and the bound on the error of each y, of one shape.
+    squares : ndarray
+        The sum of squares over the window of each value.
     """
     usable = (np.abs(y) > 2.0 * slack) & (x != 0.0) & (squares > 0.0)
     if np.any(np.abs(y[~usable]) > 2.0 * slack[~usable] + np.abs(x[~usable])):
@@ -243,7 +250,10 @@ def _look(x: Floats, y: Floats, slack: Floats, squares: Floats) -> _Seen | None:
 
 
 def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, float]]:
-    """Yield each k that fits, the least and the largest a, and the bits of evidence."""
+    """Yield each k for which some a fits, the least and the largest a, and the bits of evidence.
+
+    The line is (x / y)^(1/exponent) = k + a · sum of squares, with a above 0; k is 1, 2, 0 or fitted.
+    """
     ratio, size, margin = seen
     low, high = ((ratio / (1.0 + sign * margin)) ** (1.0 / exponent) for sign in (1.0, -1.0))
     middle = ratio ** (1.0 / exponent)
@@ -259,10 +269,10 @@ def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, fl
 
 
 def _count_bits(size: Floats, width: Floats) -> float:
-    """Return the bits of evidence in sums of squares, given the uncertainty of each sum.
+    """Return the bits of evidence in sums of squares, given the uncertainty (`width`) of each.
 
-    Each different sum counts log2(distance from the median / width); three of the largest are subtracted for
-    the fitted numbers.
+    Each different sum counts log2(distance from the median / width). Three times the largest of these bits is
+    subtracted, for the fitted a, k and exponent.
     """
     _, first = np.unique(size.astype(np.float32), return_index=True)
     bits = np.log2(np.maximum(np.abs(size - np.median(size)) / width, 1.0))[first]

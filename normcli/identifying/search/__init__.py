@@ -1,12 +1,12 @@
 """The search for norms that reproduce a tensor: groupings, centres and divisors, tried on few values first.
 
-* `groups`: the ways of grouping a shape, and hypotheses: a grouping, a centre, a divisor, and what they predict
+* `groups`: the ways of grouping a shape, and hypotheses: a grouping, a centre and a divisor, with their result
 * `affine_step`: the ways in which gamma and beta may have entered
 * `samples`: values of some groups, standardized
-* `screen`: whether y goes with x at all, and ways of grouping that lines through both refute
-* `match`: a hypothesis that holds, and which match comes first
-* `match_names`: the norms and frameworks that a hypothesis is
+* `screen`: tests on few values: whether y depends on x, and whether values of a group lie on a line
+* `match`: a hypothesis that reproduces y, and the order of matches
+* `match_names`: the norms and frameworks that group and divide as a hypothesis does
 * `affine_fit`: a gamma and beta fitted to values
-* `affine_estimate`: the hypotheses whose gamma and beta nobody gave
-* `search`: all hypotheses, windows and matrices among them
+* `affine_estimate`: hypotheses with a gamma and beta that were not given but fitted
+* `norm_search`: all hypotheses, windows and matrices among them
 """

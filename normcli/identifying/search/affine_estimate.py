@@ -1,8 +1,8 @@
-"""The search for a norm with unknown gamma and beta, which are fitted to the values.
+"""The search for a norm with unknown gamma and beta, which are fitted to the values of y.
 
-For y of half precision, a kernel with sums in float32 adds nothing to y but each value's own last roundings. A
+For y of half precision, a kernel with sums in float32 has no other error than each value's last roundings. A
 statistic that was rounded to half precision changes a whole group by one factor or shift, which gamma and beta
-cannot make up for, since all groups share them.
+cannot undo, since all groups share them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BESIDE = 0.05
 
 
 class Estimated(NamedTuple):
-    """A hypothesis with a fitted gamma and beta, and the dtype of the arithmetic of kernels that give y."""
+    """A hypothesis with a fitted gamma and beta, and the name of the kernel's dtype of arithmetic."""
 
     hypothesis: Hypothesis
     precision: str
@@ -62,20 +62,22 @@ class Estimated(NamedTuple):
 def estimate(
     x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid], most: float = math.inf
 ) -> Iterator[Estimated]:
-    """Yield the hypotheses that reproduce y with a fitted gamma and beta.
+    """Yield the hypotheses (grouping, divisor, range of eps) that reproduce y with a fitted gamma and beta.
 
-    There is one pair for all values, or one for each index of a channel axis or of the reduced axes. If y is of
-    half precision, the precision is float32 if last roundings alone explain y with some gamma and beta, else
-    that half precision. Nothing if y has NaN, or does not depend on x.
+    There is one pair of gamma and beta for all values, or one for each index of a channel axis or of the
+    reduced axes. For y of half precision, the precision is float32 if last roundings alone explain y with some
+    gamma and beta, else y's own. Nothing if y has NaN, or does not depend on x.
 
     Parameters
     ----------
-    x, y, dtype
-        As in `Target`.
+    x, y : ndarray of float64
+        Input and output, of one shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
     grids : sequence of Grid
         The ways of grouping to try.
     most : float
-        Hypotheses have fewer pairs of gamma and beta than this.
+        Only hypotheses with fewer pairs of gamma and beta than this are tried.
     """
     if np.isnan(y).any() or not _is_open(x, y):  # no gamma and beta make NaN of finite groups
         return
@@ -88,7 +90,7 @@ def estimate(
 
 
 def _is_open(x: Floats, y: Floats) -> bool:
-    """Whether y may be a function of x, or of x standardized along one axis, in a sample."""
+    """Whether y may depend on x, or on x standardized along one axis, value by value, as a sample shows."""
     places = choose_places(x.shape)
     x, y = x[places], y[places]
     moved = ((x - x.mean(axis, keepdims=True)) / x.std(axis, keepdims=True) for axis in range(x.ndim))
@@ -98,10 +100,11 @@ def _is_open(x: Floats, y: Floats) -> bool:
 def list_cases(
     x: Floats, y: Floats, grids: Sequence[Grid], most: float = math.inf
 ) -> Iterator[tuple[Hypothesis, list[tuple[int, ...]]]]:
-    """Yield each hypothesis without gamma and beta, and the sets of axes along which they may vary.
+    """Yield each hypothesis without gamma and beta, and the sets of axes along which these may vary.
 
-    Each grid is combined with each divisor by moments. Grids with infinite or NaN values in x are left out, as
-    are those without such a set of axes.
+    Each grid is combined with each divisor that is a root of variance or mean square. Nothing if x has infinity
+    or NaN; grids for which y does not show more numbers than gamma and beta have are left out. Parameters are
+    as in `estimate`.
     """
     for grid, divisor in itertools.product(grids, MOMENTS):  # any other differs by a scale and a shift
         every = [axes for axes in _choose_parameter_axes(grid, most) if any(list_betas(grid, axes, divisor))]
@@ -113,9 +116,9 @@ def list_cases(
 
 
 def list_betas(grid: Grid, axes: tuple[int, ...], divisor: Divisor) -> Iterator[bool]:
-    """Yield False for a fit without beta and True for one with beta, each if y shows more than is fitted.
+    """Yield False if gamma alone can be fitted, and True if gamma and beta can.
 
-    A norm with a centre is fitted with beta only.
+    They can be if y shows more numbers than are fitted along `axes`. A norm with a centre has only True.
     """
     for shifts in (True,) if is_centred(divisor) else (False, True):
         if count_numbers(grid, axes, divisor, shifts=shifts) > 0:
@@ -127,7 +130,18 @@ def _estimate_along(
 ) -> list[Estimated]:
     """Return the hypotheses that reproduce y with gamma and beta along some axes, without beta if possible.
 
-    Those with arithmetic in half precision are returned only if there is no other.
+    Hypotheses with arithmetic in half precision are returned only if there are no others; empty if none fits.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        The axes along which gamma and beta vary.
+    plain : Hypothesis
+        The hypothesis without gamma and beta.
+    x, y : ndarray
+        Input and output, of one shape.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
     """
     rough: list[Estimated] = []
     for shifts in list_betas(plain.sample.grid, axes, plain.sample.standard.divisor):
@@ -139,10 +153,10 @@ def _estimate_along(
 
 
 def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
-    """Yield the hypothesis with eps inside the root, and with eps outside, each if a usual eps fits.
+    """Yield a hypothesis with eps inside the root, and with eps outside, each if a usual eps fits.
 
-    A few values are tried first. The model has the range of the eps that fit, and gamma and beta are those of
-    the likeliest.
+    `plain` is the hypothesis without gamma, beta and eps. A few values are tried first. The yielded model has
+    the range of the usual eps that fit, and gamma and beta are fitted with the first of these.
     """
     most = _HOPEFUL * float(np.std(target.y, where=np.isfinite(target.y)))
     few, least = take_few(plain, target)
@@ -172,7 +186,10 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
 
 
 def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
-    """Whether, with some likely eps, the fit leaves no value off by more than `most`."""
+    """Whether gamma and beta fit with some likely eps: no finite y is off by more than `most`.
+
+    `plain` is the hypothesis without gamma and beta.
+    """
     least = float(np.square(plain.sample.standard.size.min(initial=math.inf)))
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
     counted = np.isfinite(target.y)
@@ -184,11 +201,11 @@ def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
 
 
 def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]:
-    """Yield the sets of axes along which gamma and beta may vary, with fewer than `most` pairs.
+    """Yield the sets of axes along which gamma and beta may vary, with fewer than `most` pairs of them.
 
-    These are no axis (if `most` is finite), the second axis, the last axis, and the reduced axes. The second
-    and the last are left out if no axis longer than 1 is kept: the one group then holds whole channels, each of
-    which some scale and shift fit anyway.
+    These are no axis (if `most` is finite), the second axis, the last axis, and the reduced axes, if there are
+    several and others are kept. The second and the last are left out if no axis longer than 1 is kept: some
+    scale and shift fit any channel of the one group.
     """
     rank = len(grid.shape)
     kept = {axis for axis, length in enumerate(grid.shape) if length > 1} - set(grid.axes)
@@ -201,7 +218,10 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
 
 
 def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[float]:
-    """Return the usual eps whose fit is within the target's margin times the bounds of all its values."""
+    """Return the usual eps with which gamma and beta can be fitted to y within `target.margin` bounds.
+
+    `mode` is the place of eps. Empty if there is none.
+    """
     usual = list_usual(target.dtype)
     moved = plain._replace(model=plain.model._replace(eps_mode=mode))
     fit = regress(moved, usual, target)
@@ -212,8 +232,9 @@ def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[floa
 def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
     """Return a hypothesis and a target for at most about 512 values, with the statistics of their whole groups.
 
-    The values are of some lines (one for each index of gamma and beta). Lines longer than 512 values are
-    sampled, and the target has a margin of 4 for the different fit. What fails here fails for all values.
+    A line has the values of one index of gamma and beta; the values are of some lines. Lines longer than 512
+    values are sampled, and the target has a margin of 4 for the different fit. A hypothesis that fails for the
+    few values fails for all.
     """
     standard = plain.sample.standard
     places = _lay_places(plain.sample.grid, target.axes)
@@ -238,9 +259,9 @@ _MARGIN = 4.0
 
 @functools.lru_cache(maxsize=8)  # of one grid, every divisor is tried in turn
 def _lay_places(grid: Grid, axes: tuple[int, ...]) -> NDArray[np.intp]:
-    """Return the flat indices, in the rows of groups, of the values of each line, shape (lines, values).
+    """Return the indices of the values of each line in the flattened rows of groups, shape (lines, values).
 
-    A line holds the values of one index of gamma and beta.
+    A line has the values of one index of gamma and beta, which vary along `axes` of the tensor.
     """
     shape = grid.group_count, grid.group_size
     places = put_back(grid, np.arange(math.prod(shape)).reshape(shape))

@@ -1,4 +1,4 @@
-"""A gamma and a beta fitted to values, by least squares or within the bounds of each, and their evidence."""
+"""A gamma and a beta fitted to y, by least squares or within the bounds of each value, and their evidence."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class Target(NamedTuple):
     margin: float = 1.0
 
     def fit(self, values: Floats) -> PlainMap:
-        """Return the gamma and beta of least squares that lead from values to y.
+        """Return the gamma and beta that lead from values to y by least squares.
 
-        Values have the shape of y, or one more first axis (of eps): then each index of it has its own lines.
+        Values have the shape of y, or a further first axis, each index of which is fitted by itself.
         """
         axes = self.axes
         if values.ndim > self.y.ndim:
@@ -125,10 +125,11 @@ def regress(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> F
 
 
 def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
-    """Return the evidence of a fit in bits: by how much a map without divisors fits worse.
+    """Return the evidence of a fit in bits: by how much lines without a divisor of each group fit worse.
 
-    Lines with the same axes are fitted to x, and to x less its group's mean; the better of both counts. Their
-    error, in bits of what rounding allows, is multiplied by the count of numbers that y shows.
+    Lines y = scale · v + shift along the target's axes are fitted for v = x and v = x − mean of its group; the
+    better counts. log2 of their largest error in a group, in rounding bounds, averaged over groups, is
+    multiplied by the count of numbers that y shows beyond those fitted.
     """
     grid, rows = sample.grid, sample.standard.rows
     maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))
@@ -137,9 +138,10 @@ def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
 
 
 def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
-    """Return log2 of the largest error of a group, in bounds of `fit`, averaged over groups.
+    """Return log2 of the largest error of a group, averaged over groups.
 
-    The errors are those of lines from `values` to y; errors within their bound count 0.
+    Lines along the target's axes are fitted from `values` to y; the errors are in units of `fit.allowed`, and
+    count 0 below 1. `grid` has the groups.
     """
     lines = target.fit(values)
     off = np.fmax.reduce(take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed), axis=1)
@@ -150,10 +152,10 @@ _HALF_UNIT = 0.5
 
 
 def fit_carefully(hypothesis: Hypothesis, eps: float, target: Target) -> AffineStep | None:
-    """Return a gamma and a beta with which last roundings of half precision explain every value.
+    """Return the step of a gamma and a beta with which last roundings of half precision explain every y.
 
-    The result alone is rounded; or x̂ too, and its product with gamma, which the step's `rounds_to` says. None
-    if neither explains y, or y is not finite.
+    Only the result is rounded, or x̂ and its product with gamma too: then the step's `rounds_to` is y's dtype.
+    None if neither explains y, or y is not finite.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ first."""
 
 
 class AffineStep(NamedTuple):
-    """One way of the affine step y = scale · x̂ + shift.
+    """One way of the affine step y = scale · x̂ + shift, in which gamma and beta enter.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class AffineStep(NamedTuple):
         return scaled if self.shift is None else scaled + self.shift
 
     def allow(self, values: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
-        """Return the bound on the error of each value of y, by the last rounding and by the shift's sum.
+        """Return the bound on the error of each value of y that its last rounding and the added shift make.
 
         Parameters
         ----------
@@ -86,10 +86,10 @@ class AffineStep(NamedTuple):
         return level.allow(values, dtype, 0.0 if self.shift is None else np.abs(self.shift))
 
     def undo(self, values: Floats, slack: Floats, before: Floats) -> tuple[Floats, Floats]:
-        """Return x̂ of y, and the bound on its error at each value.
+        """Return x̂ = (y − shift) / scale, and the bound on its error at each value.
 
         Where the scale is 0, x̂ is 0 and its bound infinite, as y shows nothing of x̂. x̂ is NaN where no x̂
-        gives y: with a scale of 0, or because it was rounded first.
+        leads to y: the scale is 0 and y not the shift, or no number of the dtype `rounds_to` is near enough.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class AffineStep(NamedTuple):
 
 
 def round_array(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return values in a dtype, each rounded once."""
+    """Return a new array with values rounded to a dtype, each once."""
     rounded = np.empty(values.shape, dtype)
     with np.errstate(all="ignore"):
         store(rounded, values)
@@ -124,9 +124,10 @@ def round_array(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _undo_rounding(values: Floats, slack: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
-    """Return the middle and half the width of the interval that rounds to numbers within the slack of values.
+    """Return the middle and half the width of the interval of numbers that may have been rounded to values.
 
-    The middle is NaN where no number of the dtype is within the slack.
+    The rounded numbers are those of a dtype within the slack of each value. The middle is NaN where there are
+    none; where the slack is infinite, it is the value, and half the width is infinite.
     """
     with np.errstate(all="ignore"):
         low, high = -_round_down(slack - values, dtype), _round_down(values + slack, dtype)
@@ -151,7 +152,7 @@ NO_AFFINE = AffineStep("none")
 def enumerate_affine_steps(
     shape: tuple[int, ...], gamma: NDArray[Any] | None, beta: NDArray[Any] | None
 ) -> Iterator[AffineStep]:
-    """Yield the ways in which given parameters may have entered: first the right one, last that without any.
+    """Yield the ways in which given parameters may have entered: the right one first, last the one without any.
 
     Raises
     ------
@@ -175,15 +176,20 @@ def enumerate_affine_steps(
 
 
 def choose_usual(steps: Sequence[AffineStep]) -> list[AffineStep]:
-    """Return the steps of the first step's way, along whichever axes, and the step without gamma and beta."""
+    """Return the steps with the way of the first, along any axes, and the step without gamma and beta."""
     return [step for step in steps if step.way in (steps[0].way, NO_AFFINE.way)]
 
 
 def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) -> list[Floats]:
     """Return a parameter at the tensor's rank, once for each set of axes that have its lengths; empty for None.
 
-    If no axes have them, a flat parameter may be of the last axes together; or each of its numbers is repeated
-    for a group of channels, along the second or the last axis, if there are more channels.
+    If no axes have them, a flat parameter may have the size of the last axes together; or each of its numbers
+    is repeated for a group of channels, along the second or the last axis.
+
+    Raises
+    ------
+    DataError
+        If its shape fits no axes of the tensor; `name` is its name in the message.
     """
     if parameter is None:
         return []
@@ -214,7 +220,7 @@ def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) ->
 
 
 def _find_places(lengths: tuple[int, ...], shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the sets of axes that have some lengths, in that order: neighbouring and late axes first.
+    """Return the sets of ascending axes of a shape that have some lengths, neighbouring and late axes first.
 
     Axes that are not neighbours belong to a gamma of each sample or head: (B, D) for a tensor (B, L, D).
     """

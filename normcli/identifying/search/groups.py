@@ -1,4 +1,4 @@
-"""The ways in which values of a shape may share statistics, the values of groups, and hypotheses on them."""
+"""Hypotheses on a norm: ways of grouping the values of a tensor, their divisor, and the affine step."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MOST_DIVISORS = 12
 def enumerate_grids(shape: tuple[int, ...]) -> Iterator[Grid]:
     """Yield the grid of every set of reduced axes, then every split of an axis into channel groups.
 
-    A split axis comes with several sets of other reduced axes. Grids are in canonical form, and their groups
+    With a split axis, several sets of other axes are reduced. Grids are in canonical form, and their groups
     have at least two values.
     """
     layout = Layout(len(shape), None)
@@ -64,9 +64,9 @@ def enumerate_grids(shape: tuple[int, ...]) -> Iterator[Grid]:
 
 
 def _choose_divisors(length: int) -> list[int]:
-    """Return the numbers of equal parts into which a length can be split, without 1.
+    """Return the divisors of a length, from 2 to the length itself, in increasing order.
 
-    At most 12: the smallest six and the largest six.
+    Of more than 12, the smallest six and the largest six are returned.
     """
     small = [n for n in range(2, math.isqrt(length) + 1) if length % n == 0]
     every = sorted({*small, *(length // n for n in small)})
@@ -78,14 +78,17 @@ def _choose_divisors(length: int) -> list[int]:
 
 @functools.lru_cache(maxsize=64)
 def choose_groups(count: int, most: int) -> NDArray[np.intp]:
-    """Return the indices of at most `most` of `count` groups, at least one, evenly spread and ascending."""
+    """Return the indices of `most` of `count` groups, evenly spread and ascending; of fewer groups, all.
+
+    At least one index is returned. The array is read-only.
+    """
     chosen = np.unique(np.linspace(0, count - 1, min(max(1, most), count)).astype(np.intp))
     chosen.setflags(write=False)
     return chosen
 
 
 def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None = None) -> NDArray[Any]:
-    """Return the values of some groups, shape (groups, group_size).
+    """Return the values of some groups as rows, shape (groups, group_size), a copy in memory.
 
     Parameters
     ----------
@@ -110,7 +113,7 @@ def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | Non
 
 
 def widen(values: NDArray[Any]) -> Floats:
-    """Return values in memory, as float64."""
+    """Return values as float64 in memory: read from a mapped file, and contiguous."""
     with np.errstate(all="ignore"):
         return np.ascontiguousarray(fetch(values), dtype=np.float64)
 
@@ -120,6 +123,7 @@ _SMALL = 64
 
 
 def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -> NDArray[Any]:
+    """Return the rows of `take_groups`; of a mapped tensor, only the chosen groups are read."""
     view = values.reshape(grid.split_shape(values.shape))
     if view.shape != grid.view_shape:
         view = np.broadcast_to(fetch(view), grid.view_shape)
@@ -136,19 +140,19 @@ def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -
 
 
 def locate_value(grid: Grid, chosen: NDArray[np.intp], row: int, column: int) -> tuple[int, ...]:
-    """Return the index in the tensor of the value at a row and column of the chosen groups' rows."""
+    """Return the index in the tensor of the value at a row and column of `take_groups(grid, …, chosen)`."""
     return tuple(int(i[0]) for i in grid.locate_values(chosen[[row]], np.array([column])))
 
 
 def put_back(grid: Grid, rows: NDArray[Any]) -> NDArray[Any]:
-    """Return the tensor whose groups, as `take_groups` returns them, are these rows (of all groups)."""
+    """Return the tensor whose groups are these rows: the inverse of `take_groups` for all groups."""
     order = _order_axes(grid)
     view = rows.reshape([grid.view_shape[axis] for axis in order])
     return view.transpose(np.argsort(order)).reshape(grid.shape)
 
 
 def _order_axes(grid: Grid) -> tuple[int, ...]:
-    """Return the axes of the view with the kept ones first."""
+    """Return the axes of the view, the kept ones before the reduced."""
     return (*grid.kept_view_axes, *grid.view_axes)
 
 
@@ -157,12 +161,14 @@ MOST_ORDERS = 24
 
 
 def find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the orders of the actual axes that give the shape, up to `MOST_ORDERS`, the given order first.
+    """Return the permutations of the actual tensor's axes that lead to a shape, at most 24.
+
+    If both shapes are equal, the first is the order as it is.
 
     Raises
     ------
     DataError
-        If no order does.
+        If no permutation leads to the shape.
     """
     if sorted(shape) != sorted(actual):
         raise DataError(f"the actual tensor has the shape {actual}, which is {shape} in no order of axes")
@@ -172,7 +178,7 @@ def find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> list[tuple[i
 
 
 def put_in_order(y: NDArray[Any], order: tuple[int, ...]) -> NDArray[Any]:
-    """Return a tensor with its axes in an order; the tensor itself if they are in that order already."""
+    """Return a tensor with its axes permuted by an order; the tensor itself if that changes nothing."""
     return y if order == tuple(range(y.ndim)) else y.transpose(order)
 
 
@@ -180,7 +186,7 @@ def put_in_order(y: NDArray[Any], order: tuple[int, ...]) -> NDArray[Any]:
 
 
 class Sample(NamedTuple):
-    """Groups that hypotheses are compared with.
+    """Groups of the input and of the actual tensor with which hypotheses are compared.
 
     Parameters
     ----------
@@ -192,8 +198,8 @@ class Sample(NamedTuple):
     actual : ndarray, shape (groups, group_size)
         The groups of the actual tensor.
     undefined : Sample or None
-        The chosen groups whose input has infinity, or NaN that counts; None without such groups. Results of
-        these groups are 0 or not finite for any factor, so that they do not show it.
+        The chosen groups whose input has infinity, or NaN that statistics do not leave out; None without any.
+        Results in these groups are 0 or not finite, whatever the divisor.
     """
 
     grid: Grid
@@ -203,16 +209,16 @@ class Sample(NamedTuple):
     undefined: Sample | None = None
 
     def locate(self, row: int, column: int) -> tuple[int, ...]:
-        """Return the index in the tensor of a sampled value."""
+        """Return the index in the tensor of a sampled value, given its row and column in `actual`."""
         return locate_value(self.grid, self.chosen, row, column)
 
     def place(self, affine: AffineStep) -> AffineStep:
-        """Return an affine step with its scale and shift taken at the sampled values."""
+        """Return an affine step with its scale and shift at the sampled values, shape (groups, group_size)."""
         return affine.map(lambda values: take_groups(self.grid, values, self.chosen))
 
 
 class Hypothesis(NamedTuple):
-    """A way of grouping, dividing and scaling.
+    """A way of grouping, dividing and scaling x that may have led to y.
 
     Parameters
     ----------
@@ -229,7 +235,10 @@ class Hypothesis(NamedTuple):
     model: Model
 
     def predict(self, eps: float) -> Floats:
-        """Return the exact result for the sampled values in float64, with x̂ rounded if the step rounds it."""
+        """Return the norm's exact result for the sampled values, rounded to float64.
+
+        If the affine step rounds x̂ before the scale, x̂ is rounded here too.
+        """
         placed, rows = self.sample.place(self.affine), self.sample.standard.rows
         plan = self.model.make_plan((1,), rows, eps)
         selection = None if self.sample.standard.missing is None else Selection(omits_nan=True)
@@ -246,13 +255,13 @@ class Hypothesis(NamedTuple):
             return self.sample.place(self.affine).apply(self.standardize(eps))
 
     def standardize(self, eps: float) -> Floats:
-        """Return x̂ of the sampled values in plain float64 arithmetic."""
+        """Return the sampled values before gamma and beta (x̂), in plain float64 arithmetic."""
         return self.sample.standard.values * self.measure_factors(eps)
 
     def rounds_length(self, eps: float, dtype: np.dtype[Any]) -> bool:
-        """Whether dividing by an ℓp length rounded to half precision gives every bit of y.
+        """Whether division by an ℓp length rounded to half precision reproduces every bit of sampled y.
 
-        False for other divisors and longer dtypes.
+        `dtype` is y's. False for other divisors and longer dtypes.
         """
         sample, model = self.sample, self.model
         if model.p is None or not is_half(dtype):
@@ -264,9 +273,9 @@ class Hypothesis(NamedTuple):
         return measure_equality(sample.actual, expected, dtype) == 1.0
 
     def measure_factors(self, eps: float) -> Floats:
-        """Return the factor that eps, ddof and p put on each group's standardized values, shape (groups, 1).
+        """Return the factor from standardized values to x̂ with an eps, and the model's ddof or p.
 
-        It is 0 for groups where it would be infinite or NaN.
+        Its shape is (groups, 1). It is 0 for groups where it would be infinite or NaN.
         """
         standard, model = self.sample.standard, self.model
         if model.p is None:
@@ -284,7 +293,7 @@ def measure_equality(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> 
 
 
 def find_equal(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> Selected:
-    """Return which values are equal once both are rounded to a dtype; NaN equals NaN."""
+    """Return True for values that are equal once both are rounded to a dtype; NaN equals NaN."""
     theirs, ours = (round_array(values, dtype) for values in (actual, expected))
     equal: Selected = (theirs == ours) | (np.isnan(actual) & np.isnan(expected))
     return equal

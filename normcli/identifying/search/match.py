@@ -1,4 +1,4 @@
-"""Matches: norms that reproduce a tensor, with their evidence and their order."""
+"""Matches: norms that reproduce a tensor, with their evidence, and the order in which they are listed."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Scope(NamedTuple):
     channels : frozenset of int
         The axes that may be the channel.
     order : tuple of int
-        The permutation of the actual tensor's axes that gives those of the input.
+        The permutation that puts the actual tensor's axes in the order of the input's.
     dtype : numpy.dtype
-        The dtype in whose last place distances are counted.
+        The dtype to which y was rounded; distances are counted in its last place.
     start : Start or None
         The vector from which power iterations may have started; None without one.
     is_laid_out : bool
-        Whether a layout names the channel axis; if so, a framework's choice of another axis is no default.
+        Whether a layout names the channel axis. If so, the default axes of frameworks count only if they agree.
     """
 
     norm: str | None
@@ -54,14 +54,14 @@ class Scope(NamedTuple):
 
 
 _MOST_LOST = 2.0**-8
-"""A match is doubtful if the mean of a group may be off by more than this part of a deviation."""
+"""A match is doubtful if the mean of a group may be off by more than this part of the group's deviation."""
 
 
 _MOST_ULP = 2.0**40
 """A match with a value more than this many ulp from the exact result is not explained by rounding."""
 
 _FEW_EXACT = 0.1
-"""If means have lost digits, a match is doubtful with a smaller share of exact values than this."""
+"""If means may be off that much, a match is doubtful with a smaller share of exact values than this."""
 
 
 class Furthest(NamedTuple):
@@ -81,7 +81,7 @@ class Furthest(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A hypothesis that reproduces the tensor.
+    """A norm with options that reproduces the actual tensor y.
 
     Parameters
     ----------
@@ -100,12 +100,12 @@ class Match(NamedTuple):
     max_abs : float
         The largest |y − exact result|.
     equal : float
-        The share of values that have the bits of the exact result, rounded as the hypothesis says.
+        The share of values that are equal to the exact result, rounded as the hypothesis says.
     compared : int
         The number of compared values.
     furthest : Furthest
     order : tuple of int
-        The permutation of the actual tensor's axes that gives those of the input.
+        The permutation that puts the actual tensor's axes in the order of the input's.
     groups : int or None
         The number of channel groups; None for norms without.
     group_order : str or None
@@ -126,24 +126,24 @@ class Match(NamedTuple):
     rows : tuple of int or None
         The axes that are the rows of the matrix of `sn`; None for other norms.
     steps : Steps or None
-        The power iterations of `sn` from a given start that give y; None without a start.
+        The power iterations of `sn` from a given start that reproduce y; None without a start.
     by_default : bool
         Whether the axes are the norm's or a framework's own choice.
     bits : float
-        The evidence in bits; see `weight`.
+        The evidence in bits that y is not a match by chance; see the module `models.weight`.
     is_odd : bool
-        Whether no kernel uses this eps and it is not small beside the variances: then the match is doubtful.
+        Whether the eps is unusual and not small beside the variances: then the match is doubtful.
     has_default_eps : bool
         Whether the eps is the default of the norm or of a framework in `like`, or does not show.
     users : int
-        The number of frameworks whose defaults alone give the match.
+        The number of frameworks that compute the match with their default options.
     lost : float
         The largest error that a group's mean may have, as a part of the group's deviation.
     fine : float
-        The bits by which y of half precision shows that statistics were not rounded to it; see `weight`.
-        Infinite for longer dtypes.
+        The evidence in bits that statistics were not rounded to half precision; infinite if y is of a longer
+        dtype.
     rounds_length : bool
-        Whether every value has the bits of a division by a length that was rounded to half precision.
+        Whether division by a length that was rounded to half precision reproduces every bit.
     hypothesis : Hypothesis or None
         The hypothesis; None for a window, a matrix, or a norm with a gate.
     gate : tuple of str or None
@@ -227,17 +227,23 @@ class Match(NamedTuple):
 
     @property
     def is_certain(self) -> bool:
-        """Whether the evidence is enough, and neither an odd eps nor rounding may be the true reason."""
+        """Whether there are 20 bits of evidence, and neither `is_odd`, `is_rough` nor `takes_up_rounding`."""
         return self.bits >= CERTAIN and not (self.is_odd or self.is_rough or self.takes_up_rounding)
 
     @property
     def takes_up_rounding(self) -> bool:
-        """Whether a fitted eps may be a default one seen through statistics rounded to half precision."""
+        """Whether the fitted eps may be a default eps with statistics that were rounded to half precision.
+
+        True for an eps above 0 that is no default, with less than 20 bits in `fine`.
+        """
         return not self.has_default_eps and self.eps_range[0] > 0.0 and self.fine < CERTAIN
 
     @property
     def is_rough(self) -> bool:
-        """Whether only a kernel with sums in half precision, or sums that cancel, may give these values."""
+        """Whether only a kernel with sums in half precision, or with large errors in means or lengths, makes y.
+
+        The errors count if less than 10 % of the values are exact. False with `rounds_length`.
+        """
         if self.rounds_length:
             return False
         is_alone = self.hypothesis is not None and len(self.hypothesis.sample.chosen) == 1
@@ -252,12 +258,12 @@ class Match(NamedTuple):
 
     @property
     def sums_in_half(self) -> bool:
-        """Whether the precision is a half precision: no kernel with sums in float32 gives these values."""
+        """Whether the precision is a half precision: no kernel with sums in float32 reproduces the values."""
         return is_half(np.dtype(find_type(self.precision.split(",")[0])))
 
     @property
     def takes_eps(self) -> bool:
-        """Whether the norm has an eps, or y has room for one."""
+        """Whether the norm has an eps, or an eps above 0 fits y."""
         return NORMS[self.norm].eps is not None or any(self.eps_range)
 
     @property
@@ -267,7 +273,7 @@ class Match(NamedTuple):
 
 
 def rank_matches(matches: Iterable[Match]) -> list[Match]:
-    """Return matches, the best first: usual eps, then more exact values, then the commoner norm."""
+    """Return matches, the best first: a usual eps counts first, then exact values, then default options."""
     matches = list(matches)
     most = max((match.equal for match in matches), default=1.0)
 
@@ -297,11 +303,14 @@ BY_LUCK = 0.1
 
 
 _FEW = 4.0
-"""If a match gives every bit, matches that miss more values than this rank below it."""
+"""If a match reproduces every bit, matches with more wrong values than this rank below it."""
 
 
 def _round_distance(distance: float) -> float:
-    """Return the exponent of a distance to base 4, so that similar distances rank alike; −∞ for 0."""
+    """Return the exponent of a distance to base 4, by which similar distances rank alike.
+
+    −∞ for 0, and ∞ for infinity and NaN.
+    """
     if distance == 0.0:
         return -math.inf
     return math.frexp(distance)[1] // 2 if math.isfinite(distance) else math.inf

@@ -39,9 +39,9 @@ _ANY_DTYPE = np.dtype(np.float64)
 
 
 def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> Iterator[Match]:
-    """Yield a match for every norm that, by its own default or a framework's, has the groups of a hypothesis.
+    """Yield a match for every norm that has the groups of a hypothesis by default, its own or a framework's.
 
-    If there is no such norm, one match of a norm whose axes are chosen.
+    Without such a norm, at least one match is of a norm that has these groups if its axes are given.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ _BY_LUCK = 0.005
 
 
 def _choose_eps(hypothesis: Hypothesis, dtype: np.dtype[Any]) -> float:
-    """Return the simplest eps that fits; if usual ones give clearly more exact bits, the simplest of these."""
+    """Return the simplest eps that fits; or a usual eps that fits, if it has over 0.5 % more exact values."""
     model = hypothesis.model
     simplest = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
     usual = [eps for eps in COMMON_EPS if model.low <= eps <= model.high and eps != simplest]
@@ -115,7 +115,7 @@ def _choose_eps(hypothesis: Hypothesis, dtype: np.dtype[Any]) -> float:
 
 
 _LONGEST_JUDGED = 4
-"""Bits are compared for dtypes of at most this many bytes, whose values float64 arithmetic determines."""
+"""Exact values are counted for dtypes of at most this many bytes, for which float64 arithmetic is enough."""
 
 
 class _Trace(NamedTuple):
@@ -162,8 +162,8 @@ def _name_hypothesis(
 ) -> list[tuple[Norm, tuple[str, ...], int, bool]]:
     """Return the norms that group and divide as a hypothesis does, as tuples; at least one.
 
-    A tuple holds the norm, the frameworks that compute it so, the number of these that do by default, and
-    whether the axes are a default.
+    A tuple has the norm, the names of the frameworks that compute it so, how many of these do by default, and
+    whether the axes are the norm's or a framework's default. `trace` has the signs of a kernel's arithmetic.
     """
     grid, model = hypothesis.sample.grid, hypothesis.model
     rows = [norm for norm in NORMS.values() if _divides_so(norm, model)]
@@ -188,7 +188,7 @@ def _name_hypothesis(
 
 
 def _is_default_eps(eps: float, norm: Norm, model: Model, like: tuple[str, ...]) -> bool:
-    """Whether an eps is the default of a norm or of one of some frameworks, is 0, or is a floor."""
+    """Whether an eps is the default of a norm or of a framework in `like`, is 0, or is a floor."""
     if model.eps_mode is EpsMode.FLOOR or eps == 0.0 or (norm.eps, norm.eps_mode) == (eps, model.eps_mode):
         return True
     rules = [find_convention(framework, norm.name).eps for framework in like]
@@ -204,9 +204,9 @@ def _divides_so(norm: Norm, model: Model) -> bool:
 
 
 def _has_own_eps(norm: Norm, model: Model) -> bool:
-    """Whether a model's place of eps is inside the root or the norm's default.
+    """Whether a norm adds eps inside the root or where the model adds it.
 
-    For a norm without eps, whether y agrees with an eps of 0; True for an ℓp length.
+    For a norm without eps, whether an eps of 0 fits y; True for an ℓp length.
     """
     if model.p is not None:
         return True
@@ -216,9 +216,9 @@ def _has_own_eps(norm: Norm, model: Model) -> bool:
 
 
 def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
-    """Whether a norm has a hypothesis' groups, and shapes of gamma and beta, by default.
+    """Whether a norm has a hypothesis' groups by default, and takes its gamma and beta.
 
-    `channel` is the channel axis. The number of channel groups, and of trailing axes, is free.
+    `channel` is the channel axis. Any number of channel groups, and of trailing axes, counts as a default.
     """
     grid = hypothesis.sample.grid
     request = Request(norm.name, layout=lay_out(len(grid.shape), channel))
@@ -233,7 +233,7 @@ def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
 
 
 def _is_of_weights(norm: Norm, hypothesis: Hypothesis) -> bool:
-    """Whether a norm is for weights (gamma has the kept axes), with a hypothesis' groups and parameters."""
+    """Whether a norm is for weights (gamma has the kept axes), and has a hypothesis' groups and parameters."""
     if norm.parameters is not ParameterRule.KEPT:
         return False
     grid = hypothesis.sample.grid
@@ -242,20 +242,20 @@ def _is_of_weights(norm: Norm, hypothesis: Hypothesis) -> bool:
 
 
 def _is_trailing(grid: Grid) -> bool:
-    """Whether the reduced axes are the last ones, however many, apart from axes of length 1."""
+    """Whether the reduced axes are the last ones, any number of them; axes of length 1 do not count."""
     wide = [axis for axis, length in enumerate(grid.shape) if length > 1]
     return grid.split is None and list(grid.axes) == [axis for axis in wide if axis >= grid.axes[0]]
 
 
 def _may_choose(convention: Convention, grid: Grid) -> bool:
-    """Whether the caller of a framework may choose these axes."""
+    """Whether a framework lets its caller choose the axes of a grid."""
     if convention.chooses is AxesChoice.TRAILING:
         return _is_trailing(grid)
     return convention.chooses is AxesChoice.ALL_BUT_ONE and grid.split is None and len(grid.kept) == 1
 
 
 def _takes(owner: Norm | Convention, plan: Plan, affine: AffineStep) -> bool:
-    """Whether gamma and beta, if given, are parameters and of the shape that a norm or framework takes."""
+    """Whether a norm or framework takes an affine step's gamma and beta in their shapes; True without both."""
     if affine.scale is None and affine.shift is None:
         return True
     has_none = ParameterRule.NONE in (owner.parameters, plan.parameters.rule)
@@ -266,7 +266,7 @@ def _takes(owner: Norm | Convention, plan: Plan, affine: AffineStep) -> bool:
 
 
 def try_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] = _ANY_DTYPE) -> Plan | None:
-    """Return the plan of a request; None if the norm or the framework refuses the shape."""
+    """Return the plan of a request; None if `make_plan` refuses it, as a shape that the norm cannot have."""
     try:
         return make_plan(request, shape, dtype)
     except NormError:
@@ -274,7 +274,7 @@ def try_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] = _A
 
 
 def lay_out(rank: int, channel: int) -> str:
-    """Return a layout of some rank, with C at the axis `channel`."""
+    """Return a layout, one letter for each axis, with C at the axis `channel`."""
     letters = list("NABDEFGHIJKLMOPQRSTUVWXYZ"[:rank])
     letters[channel] = "C"
     return "".join(letters)
@@ -283,7 +283,7 @@ def lay_out(rank: int, channel: int) -> str:
 def _find_like(
     norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], trace: _Trace
 ) -> tuple[tuple[str, ...], int]:
-    """Return the frameworks that compute a norm as a hypothesis says, and how many of them do by default."""
+    """Return the frameworks that compute a norm as a hypothesis does, and how many of these do by default."""
     affine, model, grid = hypothesis.affine, hypothesis.model, hypothesis.sample.grid
     if grid.split is not None and not norm.needs_groups:  # they have no such option
         return (), 0
@@ -315,9 +315,9 @@ def _find_like(
 def _plan_as(
     norm: Norm, convention: Convention, hypothesis: Hypothesis, dtype: np.dtype[Any]
 ) -> tuple[Plan | None, bool]:
-    """Return a framework's plan for a hypothesis, and whether its groups are the framework's default.
+    """Return a framework's plan with the groups of a hypothesis, and whether they are its default.
 
-    The plan is None if the framework has no such groups.
+    The plan is None if the framework cannot have such groups.
     """
     grid, model = hypothesis.sample.grid, hypothesis.model
     request = Request(
@@ -336,7 +336,7 @@ def _plan_as(
 
 
 def _agrees(plan: Plan, model: Model) -> bool:
-    """Whether a plan's p, ddof, eps and place of eps are among those that the model allows."""
+    """Whether a plan's p and ddof are the model's, and its eps, in its place, is one that fits y."""
     spec, eps = plan.spec, plan.spec.eps or 0.0
     if (spec.p, spec.ddof) != (model.p, model.ddof):
         return False

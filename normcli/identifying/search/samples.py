@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps, is_half, is_long_integer
-from normcli.identifying.models.error_bounds import Level, bound_factors, list_levels, measure_noise
+from normcli.identifying.models.error_bounds import (
+    Level,
+    bound_factors,
+    have_factors,
+    list_levels,
+    measure_noise,
+)
 from normcli.identifying.models.evidence import fit_models
 from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize, standardize_roughly
 from normcli.identifying.models.weight import count_fine
@@ -48,8 +55,8 @@ KEPT_VALUES = 1 << 20
 LARGEST_GROUP = 1 << 22
 """Hypotheses with larger groups are left out."""
 
-FEW_VALUES = 1 << 12
-"""The most values, about, that a hypothesis is tried on first."""
+FEWEST_VALUES, FEW_VALUES = 1 << 9, 1 << 12
+"""The most values, about, that a hypothesis is tried on first, and then."""
 
 
 _LEAST_RANK = 3
@@ -57,13 +64,16 @@ _LEAST_RANK = 3
 
 
 class Samples:
-    """An input and an actual tensor of its shape: samples of their groups, and comparisons of these.
+    """An input x and an actual tensor y of its shape: samples of their groups, and comparisons of these.
+
+    A standardized group, x̂, is centred and divided by its deviation (or length); y is a factor of x̂ for each
+    group, followed by an affine step.
 
     Parameters
     ----------
     x, y : ndarray
-        Input and actual tensor, with one order of axes. If both have NaN in the same places, NaN does not
-        count.
+        Input and actual tensor, with one order of axes. If both have NaN in the same places only, statistics
+        leave NaN out.
     affines : sequence of AffineStep
         The ways in which gamma and beta may have entered.
     scope : Scope
@@ -90,29 +100,30 @@ class Samples:
         own = None if scope.norm is None else NORMS[scope.norm].divisor
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
 
-    def take_samples(self, grid: Grid, most: int) -> Iterator[Sample]:
-        """Yield, for each divisor, some groups of about `most` values in all, standardized to a few roundings.
+    def take_samples(self, grid: Grid, most: int, divisors: Sequence[Divisor]) -> Iterator[Sample]:
+        """Yield a sample for each divisor: some groups, of about `most` values in all.
 
-        Nothing if no group is finite.
+        Groups are standardized in plain float64 arithmetic. Nothing if no chosen group is finite.
         """
         chosen = choose_groups(grid.group_count, most // grid.group_size)
-        return self._take_each(grid, chosen, self.standards, self._standardize_roughly)
+        return self._take_each(grid, chosen, divisors, self._standardize_roughly)
 
     def take_some(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
-        """Return some groups, of about `most` values in all; None if no group is finite."""
+        """Return a sample of some groups, of about `most` values in all; None if no chosen group is finite."""
         chosen = choose_groups(grid.group_count, most // grid.group_size)
         return self.take(grid, chosen, divisor)
 
     def take(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Sample | None:
-        """Return the groups with the indices `chosen`, standardized by a divisor; None if none is finite."""
+        """Return the sample of the groups with the indices `chosen` for a divisor; None if none is finite."""
         return next(self._take_each(grid, chosen, (divisor,), self._standardize), None)
 
     def _take_each(
         self, grid: Grid, chosen: NDArray[np.intp], divisors: Sequence[Divisor], standardize: Standardize
     ) -> Iterator[Sample]:
-        """Yield the groups with the indices `chosen`, standardized by each divisor; nothing if none is finite.
+        """Yield a sample for each divisor, of the groups with the indices `chosen`; nothing if none is finite.
 
-        Groups that are not finite are given as the sample's `undefined`.
+        Groups that are not finite are in the sample's `undefined`. `standardize` takes the grid, indices of
+        groups, their values and a divisor, and is called for finite and other groups.
         """
         rows, actual = take_groups(grid, self.x, chosen), widen(take_groups(grid, self.y, chosen))
         usable = self._find_usable(rows)
@@ -125,7 +136,7 @@ class Samples:
             yield first._replace(undefined=others[0] if others else None)
 
     def _find_usable(self, rows: NDArray[Any]) -> Selected:
-        """Return which groups are finite; if NaN does not count, which have two numbers and no infinity."""
+        """Return True for rows that are finite; if NaN is left out, for rows of two numbers and no infinity."""
         finite = np.isfinite(rows)
         usable: Selected = finite.all(axis=1)
         if not usable.all() and self._omits_nan:
@@ -135,7 +146,19 @@ class Samples:
     def _standardize(
         self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
     ) -> Standard:
-        """Return standardized groups, from the cache if they are in it; small ones are put into it."""
+        """Return standardized groups, from the cache if they are in it.
+
+        Otherwise they are put into the cache, as long as there is room (2²⁰ values).
+
+        Parameters
+        ----------
+        grid : Grid
+        chosen : ndarray of int
+            The indices of the groups.
+        rows : ndarray, shape (groups, group_size)
+            The values of the groups.
+        divisor : Divisor
+        """
         omits_nan = not np.isnan(rows).any() or self._omits_nan
         key = grid, chosen.tobytes(), divisor, omits_nan
         if key in self._kept:
@@ -149,14 +172,17 @@ class Samples:
     def _standardize_roughly(
         self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
     ) -> Standard:
-        """Return groups standardized in plain float64 arithmetic; exactly if they have NaN."""
+        """Return groups standardized in plain float64 arithmetic, or exactly if they have NaN.
+
+        Parameters are as in `_standardize`.
+        """
         if np.isnan(rows).any():
             return self._standardize(grid, chosen, rows, divisor)
         return standardize_roughly(rows if is_long_integer(rows.dtype) else widen(rows), divisor)
 
     @cached_property
     def _omits_nan(self) -> bool:
-        """Whether NaN does not count: both tensors have it in the same places."""
+        """Whether statistics leave NaN out: x and y have it in the same places, or not at all."""
         pieces = zip(iterate_pieces(self.x), iterate_pieces(self.y), strict=True)
         return all(np.array_equal(np.isnan(x), np.isnan(y)) for x, y in pieces)
 
@@ -165,10 +191,10 @@ class Samples:
         return MOST_VALUES // max(1, math.prod(self.x.shape[1:]))
 
     def choose_block(self) -> tuple[slice, ...]:
-        """Return the slices of the first values, about `MOST_VALUES`.
+        """Return an index, of one or two slices, that selects about the first 2¹⁷ values of the tensor.
 
-        The block is some indices of the first axis. If a single index holds more values, the block is a part of
-        it along the second axis, or empty for fewer than three axes.
+        It selects some indices of the first axis. If a single index has more values, it selects a part of that
+        along the second axis, or nothing if there are fewer than three axes.
         """
         shape, rows = self.x.shape, self.count_samples()
         if rows or len(shape) < _LEAST_RANK:
@@ -177,7 +203,7 @@ class Samples:
 
     @cached_property
     def steps(self) -> list[AffineStep]:
-        """The affine steps; for y of half precision, also each with a gamma applied to a rounded x̂."""
+        """The affine steps; for y of half precision, those with a scale also with x̂ rounded before it."""
         every = []
         for step in self.affines:
             every.append(step)
@@ -186,23 +212,28 @@ class Samples:
         return every
 
     def describe(self, hypothesis: Hypothesis, level: Level) -> Iterator[Match]:
-        """Yield a match for each norm in scope that groups and divides as a hypothesis does."""
+        """Yield a match for each norm in scope that groups and divides as a hypothesis does.
+
+        `level` is the level of precision at which the hypothesis fits.
+        """
         matches = describe_hypothesis(hypothesis, self.scope, level)
         return (match for match in matches if self.scope.norm in (None, match.norm))
 
     def count_fine(self, standard: Standard, bounds: tuple[Floats, Floats] | None) -> float:
-        """Return the bits by which y shows that statistics were not rounded to half precision (`weight`).
+        """Return the evidence, in bits, that statistics were not rounded to half precision.
 
-        Infinite if y is of a longer dtype; 0 if `bounds`, the least and largest factor of each group, is None.
+        `bounds` are the least and the largest factor of each group; if None, it is 0. For y of a longer dtype,
+        it is infinite.
         """
         if not is_half(self.scope.dtype):
             return math.inf
         return 0.0 if bounds is None else count_fine(*bounds, standard.size, get_eps(self.scope.dtype))
 
     def find_wrong(self, undefined: Sample, affine: AffineStep) -> Selected:
-        """Return which values of groups with infinity or NaN contradict an affine step, whatever the divisor.
+        """Return True for values of groups with infinity or NaN that contradict an affine step.
 
-        Wrong are finite values where the norm's result is not finite, and others than its finite values.
+        Whatever the divisor, a value of y contradicts it if it is finite where the norm's result is not, or
+        differs from a finite result by more than rounding.
         """
         actual, level = undefined.actual, self.levels[-1]
         expected = undefined.place(affine).apply(undefined.standard.values)
@@ -213,12 +244,15 @@ class Samples:
         return wrong
 
     def allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
-        """Return the bound on the error of the affine step alone, at each sampled value."""
+        """Return the bound on the error of an affine step alone, at each sampled value.
+
+        `placed` has its scale and shift at the sampled values, as `Sample.place` returns it.
+        """
         actual = np.where(np.isfinite(sample.actual), sample.actual, 0.0)
         return placed.allow(actual, self.scope.dtype, level)
 
     def tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
-        """Return the bound on the whole error of each sampled value at a level, with the model's lowest eps."""
+        """Return the bound on the error of each sampled y, with the precision of a level and the lowest eps."""
         sample, eps = hypothesis.sample, hypothesis.model.low
         placed, noise = sample.place(hypothesis.affine), measure_noise(sample.standard, level)
         with np.errstate(all="ignore"):
@@ -226,20 +260,31 @@ class Samples:
             scaled = before if placed.scale is None else before * np.abs(placed.scale)
         return self.allow(sample, placed, level) + scaled
 
-    def bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
-        """Return the least and the largest factor with which each group of x̂ gives y.
+    def keep_possible(self, sample: Sample, steps: Sequence[AffineStep], level: Level) -> list[AffineStep]:
+        """Return the affine steps with which every finite group of a sample has a factor of its own."""
+        undone = zip(*(self._undo(sample, step, level) for step in steps), strict=True)
+        targets, slack = (np.stack(np.broadcast_arrays(*parts)) for parts in undone)
+        with np.errstate(all="ignore"):
+            possible = have_factors(sample.standard, targets, slack, measure_noise(sample.standard, level))
+        return list(itertools.compress(steps, possible))
 
-        Both have the shape (groups,). None if some group has no such factor, or an undefined group is wrong.
+    def bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
+        """Return the least and the largest factor of x̂ in each group with which the affine step leads to y.
+
+        Both have the shape (groups,). None if some group has no such factor, or if y contradicts the step in a
+        group with infinity or NaN.
         """
         if sample.undefined is not None and self.find_wrong(sample.undefined, affine).any():
             return None
-        standard, (targets, slack) = sample.standard, self._undo(sample, affine, level)
-        if (missing := standard.missing) is not None:
-            targets, slack = np.where(missing, 0.0, targets), np.where(missing, np.inf, slack)
-        return bound_factors(standard, targets, slack, measure_noise(standard, level))
+        return bound_factors(
+            sample.standard, *self._undo(sample, affine, level), measure_noise(sample.standard, level)
+        )
 
     def _undo(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats]:
-        """Return x̂ of y, with the affine step undone, and the bounds on its errors; small ones are cached."""
+        """Return y with an affine step undone, and the bound on the error of each value.
+
+        For samples of at most 2¹² values, both are cached.
+        """
         is_kept = sample.actual.size <= FEW_VALUES
         if is_kept and sample.actual is not self._actual:
             self._actual, self._undone = sample.actual, {}
@@ -248,32 +293,34 @@ class Samples:
             return self._undone[key][1]
         placed = sample.place(affine)
         undone = placed.undo(sample.actual, self.allow(sample, placed, level), np.zeros(1))
+        if (missing := sample.standard.missing) is not None:
+            undone = np.where(missing, 0.0, undone[0]), np.where(missing, np.inf, undone[1])
         if is_kept:
             self._undone[key] = affine, undone
         return undone
 
-    def fit(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Hypothesis]:
-        """Yield the hypotheses whose eps, ddof or p agree with the factors of all groups of a sample."""
-        bounds = self.bound(sample, affine, level)
-        if bounds is None:
-            return
-        fine = self.count_fine(sample.standard, bounds)
-        roundings = 0.0 if level == self.levels[0] else float(level.measure(1.0))
-        for model in fit_models(sample.standard, *bounds, roundings):
-            yield Hypothesis(sample, affine, model._replace(fine=fine))
+    def fit(
+        self, sample: Sample, affine: AffineStep, level: Level, bounds: tuple[Floats, Floats] | None
+    ) -> Iterator[Hypothesis]:
+        """Yield the hypotheses whose eps, ddof or p agree with all groups, given the result of `bound`."""
+        if bounds is not None:
+            fine = self.count_fine(sample.standard, bounds)
+            roundings = 0.0 if level == self.levels[0] else float(level.measure(1.0))
+            for model in fit_models(sample.standard, *bounds, roundings):
+                yield Hypothesis(sample, affine, model._replace(fine=fine))
 
     def match(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
         """Yield the matches of the hypotheses that `fit` yields, if their evidence is enough."""
-        for hypothesis in self.fit(sample, affine, level):
+        for hypothesis in self.fit(sample, affine, level, self.bound(sample, affine, level)):
             if hypothesis.model.is_likely:
                 yield from self.describe(hypothesis, level)
 
     def allow_window(self, y: Floats, level: Level) -> Floats:
-        """Return the bound on the error of each value of y, if y was divided by windows."""
+        """Return the bound on the error of each value of y, for local response normalization."""
         return level.allow(y, self.scope.dtype, np.abs(y))
 
     def choose_loosest(self, match: Match) -> Level:
-        """Return the level with the largest errors among the levels of a match's precision."""
+        """Return the last level of a match's precision, with the largest errors."""
         precision = match.precision.split(",", maxsplit=1)[0]
         return [level for level in self.levels if level.precision == precision][-1]
 
@@ -281,7 +328,7 @@ class Samples:
 def list_grids(shape: tuple[int, ...]) -> list[Grid]:
     """Return the ways of grouping to try for a shape.
 
-    Groups have at most `LARGEST_GROUP` values; the first axis of large tensors is not split.
+    Groups have at most 2²² values. The first axis of a tensor of more than 2¹⁷ values is never split.
     """
     large = math.prod(shape) > MOST_VALUES  # there, the first axis is the batch and no channel
     return [

@@ -50,16 +50,16 @@ def measure_offset(x: Floats) -> float:
 
 
 def lie_on_lines(x: Floats, y: Floats, steps: Sequence[tuple[AffineStep, Floats]], before: Floats) -> Selected:
-    """Return, for each affine step, whether undoing it leaves y a straight line of x, within bounds.
+    """Return, for each affine step, whether y with the step undone lies on a line a · x + b, within bounds.
 
-    Then values of one group may have been centred and divided, whatever by, before the step.
+    If it does not, no centring and dividing of the group by any numbers, followed by the step, leads to y.
 
     Parameters
     ----------
     x, y : ndarray, shape (values,)
         Values of one group.
     steps : sequence of (AffineStep, ndarray)
-        Each step, with scale and shift of these values, and the bound on its own error at each value.
+        Each step, with scale and shift at these values, and the bound on its own error at each value.
     before : ndarray, shape (values,)
         The bound on the error of each x̂ of size 1.
     """
@@ -79,7 +79,16 @@ def lie_on_lines(x: Floats, y: Floats, steps: Sequence[tuple[AffineStep, Floats]
 
 
 def _undo(y: Floats, step: AffineStep, slack: Floats, before: Floats) -> tuple[Floats, Floats]:
-    """Return x̂ of y with one step undone, and the bound on each error of it."""
+    """Return y with an affine step undone, which is x̂, and the bound on the error of each value.
+
+    Parameters
+    ----------
+    y : ndarray, shape (values,)
+    step : AffineStep
+        The step, with scale and shift at these values.
+    slack, before : ndarray, shape (values,)
+        The bound on the step's own error, and on the error of an x̂ of size 1.
+    """
     targets, _ = step.undo(y, slack, before)
     return step.undo(y, slack, before * (1.0 + np.abs(targets)))
 
@@ -104,9 +113,10 @@ class Screen:
         self._refuted: dict[int, frozenset[int]] = {}
 
     def find_possible(self, grid: Grid, steps: Sequence[AffineStep]) -> list[AffineStep]:
-        """Return the affine steps that sampled values of a group leave possible, whatever divides it.
+        """Return the affine steps that sampled values leave possible for a grid, whatever divides its groups.
 
-        Sampled are lines along each reduced axis, the middle group, and of large groups the first.
+        Sampled are lines along each reduced axis, the middle group, and of groups above 2¹⁷ values the first.
+        Empty if no step is left.
         """
         split = None if grid.split is None else grid.split.axis
         for axis in grid.axes:
@@ -120,7 +130,7 @@ class Screen:
         return list(steps)
 
     def _refute_along(self, axis: int) -> frozenset[int]:
-        """Return the ids of the steps that values along an axis rule out, for every group along that axis."""
+        """Return the `id()` of each step that sampled values along an axis rule out, for groups along it."""
         if axis not in self._refuted:
             length, left = self._x.shape[axis], self._steps
             if length > ON_ANY_LINE:
@@ -133,7 +143,7 @@ class Screen:
 
     @cached_property
     def _typical_offset(self) -> float:
-        """The offset of x (see `measure_offset`), from values all over the tensor."""
+        """|median| / median absolute deviation of x, of values all over the tensor."""
         flat = np.linspace(0, self._x.size - 1, min(_SCREENED, self._x.size)).astype(np.intp)
         return measure_offset(widen(self._x[np.unravel_index(flat, self._x.shape)]))
 
@@ -144,17 +154,18 @@ class Screen:
         margin: float = 1.0,
         offset: float = 0.0,
     ) -> list[AffineStep]:
-        """Return the steps that some values of one group leave possible.
+        """Return the steps that, undone, leave some values of one group on a line a · x + b, within bounds.
 
         Parameters
         ----------
         steps : sequence of AffineStep
+            The affine steps to test.
         index : tuple of ndarray of int
             The index of the values in the tensor, an array for each axis.
         margin : float
             The factor on all bounds.
         offset : float
-            The least |mean| / deviation to count on.
+            The least |mean| / deviation of the group that bounds of errors allow for.
         """
         if not steps:
             return []
@@ -169,7 +180,7 @@ class Screen:
 
 
 def _spread_places(grid: Grid, most: int) -> NDArray[np.intp]:
-    """Return the places of at most `most` values in a group, spread evenly."""
+    """Return the numbers of at most `most` values within a group, spread evenly."""
     return np.linspace(0, grid.group_size - 1, min(most, grid.group_size)).astype(np.intp)
 
 
@@ -189,9 +200,10 @@ _BY_CHANCE = 4.0
 
 
 def choose_places(shape: Sequence[int], first: Sequence[int] = ()) -> tuple[slice, ...]:
-    """Return evenly spaced slices, one for each axis, that hold about 2,048 values.
+    """Return a slice with a step for each axis, which together select about 2,048 evenly spaced values.
 
-    Axes longer than 8 keep at least 8 indices, so that there may be more values; small shapes are taken whole.
+    At least 8 indices of each axis (all of a shorter one) are selected, so that there may be more values. A
+    shape of fewer than 4,096 values is selected whole.
 
     Parameters
     ----------
@@ -207,7 +219,7 @@ def choose_places(shape: Sequence[int], first: Sequence[int] = ()) -> tuple[slic
 
 
 def go_together(given: Iterable[Floats], y: Floats) -> bool:
-    """Whether y may be a function of one of some tensors, in the values along any axis or in all values.
+    """Whether y may depend on one of some tensors value by value, along any axis or in all values.
 
     Parameters
     ----------

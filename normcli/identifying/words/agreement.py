@@ -1,7 +1,7 @@
 """Findings on a tensor that agrees with the norm: where its kernel rounds, and whether another eps is nearer.
 
 `diagnose_casts`: a kernel of half precision rounds once, before gamma, or after each step; only its bits show
-which. `diagnose_closer_convention`: another eps or ddof gives far more exact values.
+which. `diagnose_closer_convention`: with another eps or ddof, far more values are exact.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 _MOST_ROUNDED = 1 << 18
-"""The most values whose bits are compared; of larger tensors, whole groups of about this many values."""
+"""The most values whose bits are compared; of larger tensors, whole groups of about as many values in all."""
 
 _NEARLY_ALL = 0.9
 """The least share of exact values with which an order of roundings is named."""
 
 _DEVIATIONS = 4.0
-"""A share of exact values is clearly larger if it is so by more than this many standard deviations."""
+"""A share of exact values is clearly larger if it is larger by more than this many standard deviations."""
 
 
 def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Given) -> Diagnosis | None:
-    """Return the diagnosis of an order of roundings that gives clearly more exact bits than the plan's.
+    """Return the diagnosis of an order of roundings that makes clearly more values exact than the plan's does.
 
-    None without such an order, for longer dtypes than half precision, and with a mask, running statistics or a
-    gate behind the norm.
+    None without such an order, for longer dtypes than half precision, without gamma and beta, and with a mask,
+    running statistics or a gate behind the norm.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def _has_parameters_alone(given: Given) -> bool:
 def _list_orders(step: AffineStep, dtype: np.dtype[Any]) -> Iterator[tuple[str, tuple[AffineStep, ...]]]:
     """Yield each order of roundings, in words and as affine steps to apply one after the other.
 
-    First the result alone is rounded, then x̂ too, and with gamma and beta also their product.
+    The orders are: only the result is rounded; x̂ too; with gamma and beta, also the product of x̂ and gamma.
     """
     yield "the result alone is rounded", (step,)
     yield "x̂ is rounded first", (step._replace(rounds_to=dtype),)
@@ -116,7 +116,7 @@ def _list_orders(step: AffineStep, dtype: np.dtype[Any]) -> Iterator[tuple[str, 
 
 
 def _make_step(plan: Plan, given: Given) -> AffineStep:
-    """Return the affine step of the given parameters, at the tensor's rank; those not given are None."""
+    """Return the affine step of gamma and beta, in the shapes of the plan's rank; None for one not given."""
     offset = "" if not plan.spec.gamma_offset else f"{plan.spec.gamma_offset} + "
     names = (f"{offset}gamma", given.gamma), ("beta", given.beta)
     way = ", ".join(name for name, values in names if values is not None) or "none"
@@ -130,7 +130,7 @@ _SAMPLED, _SAMPLED_OF_LARGE = 1 << 14, 1 << 12
 """About how many values are compared, in whole groups; fewer of large tensors, which may lie in files."""
 
 _LESS_EXACT = 0.5
-"""The request gives at most this part of the exact values that another convention gives."""
+"""With the request, at most this part of the values that are exact with another convention are exact."""
 
 _MORE_EXACT = 0.2
 """Another convention's share of exact values is larger than the request's by at least this."""
@@ -146,9 +146,10 @@ eps."""
 def diagnose_closer_convention(
     plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Given
 ) -> Diagnosis | None:
-    """Return the diagnosis of another eps or ddof that gives far more exact values than the plan's.
+    """Return the diagnosis of another eps or ddof with which far more values are exact than with the plan's.
 
-    None without one, for norms that do not divide by moments, and with a mask, a gate or running statistics.
+    None without one, for norms that do not divide by a variance or mean square, and with a mask, running
+    statistics or a gate behind the norm.
 
     Parameters
     ----------
@@ -197,13 +198,26 @@ def diagnose_closer_convention(
 
 
 def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep) -> list[Match]:
-    """Return matches of models that explain y with fewer roundings than the request; empty if it explains y."""
+    """Return certain matches of another eps or ddof that fit y with fewer roundings than the plan's.
+
+    Empty if the plan's eps and ddof fit with as few, or up to 2 levels later, and if no others fit.
+
+    Parameters
+    ----------
+    plan : Plan
+    samples : Samples
+        The input and the actual tensor.
+    sample : Sample
+        The groups to compare.
+    step : AffineStep
+        The given gamma and beta.
+    """
     first = math.inf
     found: list[Match] = []
     for number, level in enumerate(samples.levels):
         if level.precision != samples.levels[0].precision:
             break
-        fitted = samples.fit(sample, step, level)
+        fitted = samples.fit(sample, step, level, samples.bound(sample, step, level))
         fitting = list(itertools.takewhile(lambda one: one.model.p is None, fitted))  # lengths come last
         if any(_holds(hypothesis.model, plan) for hypothesis in fitting):
             return []
@@ -224,7 +238,7 @@ def _holds(model: Model, plan: Plan) -> bool:
 
 
 def _choose(matches: list[Match], plan: Plan) -> Match:
-    """Return the best of some matches: of about equally exact ones, that with the fewest other options."""
+    """Return the best match; of about equally exact ones, one with the plan's place of eps and ddof if any."""
     first, *others = rank_matches(matches)
     alike = [first, *(match for match in others if match.equal >= first.equal - BY_LUCK)]
     spec = plan.spec

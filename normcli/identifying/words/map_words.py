@@ -1,4 +1,4 @@
-"""The map y = a · x + b in words: a and b, and the norms, running statistics or σ that would give it."""
+"""The map y = a · x + b in words: a and b, and the norms, running statistics or σ with which it is made."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 _MOST_NUMBERS = 4
-"""The most numbers that are listed; of more, the least and the largest are named."""
+"""The most numbers that are listed; of more numbers, only the least and the largest are named."""
 
 _MOST_NAMES = 4
 
@@ -104,13 +104,13 @@ def _is_zero(values: Floats) -> bool:
 
 
 def name_norms(matches: Iterable[Match]) -> list[str]:
-    """Return the titles of matches' norms, each once, at most 4; matches with an odd eps are left out."""
+    """Return the titles of matches' norms, each once, at most 4; matches with `is_odd` are left out."""
     names = dict.fromkeys(find_norm(match.norm)[0].title for match in matches if not match.is_odd)
     return [*names][:_MOST_NAMES]
 
 
 def format_evaluation(evaluation: Evaluation) -> str:
-    """Return the words for the running statistics, gamma and beta that would give y = a · x + b."""
+    """Return the words for the running statistics, gamma and beta with which evaluation is y = a · x + b."""
     mean, square = _format_numbers(evaluation.mean), _format_numbers(evaluation.square)
     step = evaluation.affine
     neutral = [name for name, v in (("gamma is 1", step.scale), ("beta is 0", step.shift)) if v is None]
@@ -120,7 +120,7 @@ def format_evaluation(evaluation: Evaluation) -> str:
 
 
 def list_hidden_by_map(asked: Question, plain: PlainMap) -> list[str]:
-    """Return the names of norms that, with unknown gamma and beta, may look like this y = a · x + b.
+    """Return the names of norms that, with unknown gamma and beta, may be the map y = a · x + b.
 
     Empty if gamma or beta was given, or if the map has one pair for all values.
     """
@@ -144,12 +144,14 @@ _ROUNDINGS = 64.0
 
 
 def tell_sigma(plan: Plan, found: Identification) -> Diagnosis | None:
-    """Return the diagnosis of a y = factor · x that should be x / σ; None for other plans and tensors.
+    """Return the diagnosis of y = factor · x that should be x / σ, by spectral normalization.
+
+    None for other norms, for several matrices, and if y is no positive factor of x.
 
     Parameters
     ----------
     plan : Plan
-        The plan of any norm; None is returned unless it has a single matrix.
+        The plan of any norm.
     found : Identification
     """
     plain, spec, name = found.plain, plan.spec, plan.norm.name
@@ -183,7 +185,9 @@ def tell_sigma(plan: Plan, found: Identification) -> Diagnosis | None:
 
 
 def compare_sigma(sigma: float, largest: float, tolerance: float) -> tuple[str, tuple[str, ...]]:
-    """Return σ in words relative to the largest singular value, and a sentence on power iterations, if any.
+    """Return σ in words relative to the largest singular value, and a clause on power iterations in a tuple.
+
+    The tuple is empty if both are equal within `tolerance`, relative to the largest singular value.
 
     Examples
     --------

@@ -34,16 +34,16 @@ _MOST_NAMES = 3
 """The most frameworks, or algorithms, that one line names."""
 
 _CONSTANT = 1e-3
-"""The largest relative difference of the values of a fitted gamma that counts as one number."""
+"""A fitted gamma counts as one number up to this relative difference between its values."""
 
 
 def format_axes(axes: Sequence[int], layout: Layout) -> str:
-    """Return the names of axes: `d`, or `h w`."""
+    """Return the names of axes, separated by spaces, such as `h w`; `no axis` for none."""
     return " ".join(map(layout.name, axes)) or "no axis"
 
 
 def format_title(match: Match, layout: Layout) -> str:
-    """Return the norm and its axes: `layer normalization over d`."""
+    """Return the title of a match's norm and its axes, such as `layer normalization over d`."""
     title = find_norm(match.norm)[0].title
     if match.rows is not None:
         return f"{title} of rows {format_axes(match.rows, layout)}"
@@ -57,7 +57,7 @@ def format_match(match: Match, asked: Question, layout: Layout) -> str:
 
 
 def list_clauses(match: Match, asked: Question, layout: Layout) -> Iterator[str]:
-    """Yield what sets a match apart from the norm's definition, the most telling first."""
+    """Yield the options of a match as clauses such as `eps 1e-05`: groups, window, p, eps, then others."""
     if match.groups is not None:
         interleaved = "" if match.group_order == GroupOrder.CONTIGUOUS else f"{match.group_order} "
         yield format_count(match.groups, f"{interleaved}group")
@@ -82,18 +82,18 @@ def list_clauses(match: Match, asked: Question, layout: Layout) -> Iterator[str]
 
 
 def list_unused(way: str, asked: Question) -> list[str]:
-    """Return the names of gamma and beta, if given, that a way of the affine step does not use."""
+    """Return the names `gamma` and `beta` of given parameters that a way of the affine step does not use."""
     return [name for name in ("gamma", "beta") if getattr(asked, name) is not None and name not in WAYS[way]]
 
 
 def format_fitted(match: Match) -> str:
-    """Return the words for a fitted gamma and beta; for one gamma everywhere and no beta, with its value."""
+    """Return the words for a fitted gamma and beta, with gamma's value if it is one number and beta is 0."""
     factor = find_factor(match)
     return "a fitted gamma and beta" if factor is None else f"a gamma of {factor:.5g} everywhere"
 
 
 def find_factor(match: Match) -> float | None:
-    """Return the fitted gamma if it is one number and beta is 0, both to 0.1 % of it; else None."""
+    """Return a match's gamma if it is one number and beta is 0, both to 0.1 % of gamma; else None."""
     step = None if match.hypothesis is None else match.hypothesis.affine
     if step is None or step.scale is None:
         return None
@@ -103,7 +103,7 @@ def find_factor(match: Match) -> float | None:
 
 
 def format_steps(steps: Steps) -> str:
-    """Return the words for the power iterations that estimated σ, as a range if y does not tell more."""
+    """Return the words for the power iterations that estimated σ, as a range if several numbers fit y."""
     if steps.is_largest:
         return f"by the largest singular value or {steps.fewest} and more power iterations from {steps.start}"
     if steps.most is None:
@@ -132,7 +132,10 @@ def round_down(value: float) -> float:
 
 
 def name_frameworks(match: Match, most: int) -> str:
-    """Return the frameworks of a match in words, at most `most` of them."""
+    """Return the names of a match's frameworks, joined by commas and cut after `most` of them.
+
+    Frameworks without a default eps have `with this eps` behind the name.
+    """
     given = {name: find_convention(name, match.norm).eps is EpsRule.GIVEN for name in match.like}
     return shorten_list([f"{name} with this eps" if own else name for name, own in given.items()], most)
 
@@ -161,7 +164,10 @@ def format_share(share: float) -> str:
 
 
 def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[str]:
-    """Yield clauses on the share of exact values, and on the algorithms, if any, that give y's bits."""
+    """Yield clauses on the share of exact values, and on the algorithms in `told` that reproduce y's bits.
+
+    Nothing for a fitted gamma without such algorithms, as exactness depends on the fit.
+    """
     if told:
         best, *others = told
         share = f"{format_share(best.equal)} of the bits"
@@ -192,7 +198,10 @@ def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[
 
 
 def list_fitted(best: Match, matches: Iterable[Match]) -> Iterator[str]:
-    """Yield clauses on the options that a fitted gamma hides, given all matches of the tensor."""
+    """Yield clauses on the options that do not show with a fitted gamma; nothing if gamma was not fitted.
+
+    `matches` are all matches of the tensor.
+    """
     if best.affine != ESTIMATED:
         return
     if NORMS[best.norm].centre is Centre.MEAN:
@@ -203,7 +212,10 @@ def list_fitted(best: Match, matches: Iterable[Match]) -> Iterator[str]:
 
 
 def choose_others(best: Match, others: Iterable[Match]) -> list[Match]:
-    """Return the alternatives to the best match: no less usual, and with different words each."""
+    """Return the other matches whose words differ from the best match's and each other's, in order.
+
+    Matches with a less usual eps or axes than the best are left out.
+    """
     chosen = {_make_key(best): best}
     for match in others:
         if match.is_usual >= best.is_usual and match.by_default >= best.by_default:
@@ -212,7 +224,7 @@ def choose_others(best: Match, others: Iterable[Match]) -> list[Match]:
 
 
 def _make_key(match: Match) -> tuple[Any, ...]:
-    """Return a key of a match's words; the place of eps is left out if an eps of 0 fits too."""
+    """Return a key by which matches have the same words; it has no place of eps if an eps of 0 fits too."""
     place = None if match.eps_range[0] == 0.0 else match.eps_mode
     return (place, *(getattr(match, name) for name in _TELLING))
 
@@ -223,9 +235,9 @@ def format_place(index: Iterable[int | np.intp]) -> str:
 
 
 def list_of_factor(matches: Iterable[Match], size: int) -> Iterator[str]:
-    """Yield a clause if an ℓ2 length with an unusual eps is a root mean square with a usual one, over √n.
+    """Yield a clause that an ℓ2 length with an unusual eps is a root mean square with a usual eps, times √n.
 
-    x / √(Σx² + eps) is x / √(ms + eps/n), divided by √n.
+    x / √(Σx² + eps) is x / √(ms + eps/n), divided by √n. Nothing if there is no such match.
 
     Parameters
     ----------

@@ -53,12 +53,7 @@ SUGGEST = "normcli identify … --suggest"
 
 
 def diagnose(found: Identification) -> Diagnosis:
-    """Return the diagnosis of an identification.
-
-    Parameters
-    ----------
-    found : Identification
-    """
+    """Return the diagnosis of an identification: cause, evidence, alternatives and next steps in words."""
     layout = make_layout(found.question.layout, found.question.x.ndim)
     told = _diagnose_kind(found, layout)
     if found.claims:
@@ -83,7 +78,7 @@ def find_arithmetic(found: Identification, match: Match) -> Fault | None:
     Parameters
     ----------
     found : Identification
-        An identification with reproductions, if an algorithm gives y's bits.
+        An identification, with reproductions if an algorithm reproduces y's bits.
     match : Match
         One of its matches, whose largest distance decides about cancellation.
     """
@@ -103,7 +98,10 @@ _FAR = 16.0
 
 
 def split_reason(reason: str) -> tuple[str, tuple[str, ...]]:
-    """Return a reason without its explanation, and the explanation in a tuple, empty without one."""
+    """Return a reason up to its explanation, and the explanation in a tuple, empty without one.
+
+    The explanation follows `: ` or `, as where `.
+    """
     first, _, rest = reason.replace(", as where", ":").partition(": ")
     return first, tuple(filter(None, [rest]))
 
@@ -113,7 +111,10 @@ _EXCEPT = OF_REGIONS["values"].fault.words
 
 
 def tell_claim(claim: Claim) -> tuple[str, tuple[str, ...]]:
-    """Return the cause of a claim, cut to the room behind a norm's name, and the evidence with what was cut."""
+    """Return the cause of a claim, of at most 15 words with the norm's name before it, and the evidence.
+
+    If the cause is too long, its other clauses become evidence.
+    """
     room = MOST_WORDS - (_BEFORE_PLACE if claim.cause.startswith(_EXCEPT) else _BEFORE)
     if count_words(claim.cause) <= room:
         return claim.cause, claim.evidence
@@ -129,6 +130,7 @@ _BEFORE, _BEFORE_PLACE = 4, 2
 
 
 def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
+    """Return the diagnosis of the first answer there is: a reason, match, claim, map, doubt, or nothing."""
     claims, size = found.claims, found.question.x.size
     if found.reason is not None:
         reason, evidence = split_reason(found.reason)
@@ -159,7 +161,7 @@ def _diagnose_kind(found: Identification, layout: Layout) -> Diagnosis:
 
 
 def diagnose_near(near: NearNorm, layout: Layout) -> Diagnosis:
-    """Return the diagnosis of a y that is near a norm's result, with errors that nothing explains."""
+    """Return the diagnosis of a y that is near a norm's exact result, with errors that nothing explains."""
     plan, groups, share = near.plan, near.plan.request.groups, 100.0 * near.off / near.spread
     title = f"{plan.norm.title} over {format_axes(plan.grid.axes, layout)}"
     clauses = () if groups is None else (format_count(groups, "group"),)
@@ -176,7 +178,10 @@ def diagnose_near(near: NearNorm, layout: Layout) -> Diagnosis:
 
 
 def _add_arithmetic(told: Diagnosis, found: Identification) -> Diagnosis:
-    """Return a match's diagnosis, made a fault's if sums take y more than 16 ulp from the exact result."""
+    """Return the diagnosis of a fault of the best match's sums, if y is off by more than 16 ulp; else `told`.
+
+    `told` is the diagnosis without this fault, and becomes evidence.
+    """
     best = found.matches[0]
     wrong = find_arithmetic(found, best)
     if wrong is None or not best.max_ulp > _FAR:
@@ -209,7 +214,7 @@ def _diagnose_match(found: Identification, layout: Layout) -> Diagnosis:
 
 
 def _diagnose_doubtful(found: Identification, layout: Layout) -> Diagnosis:
-    """Return the diagnosis of a norm that fits with too little evidence, an odd eps, or only nearly."""
+    """Return the diagnosis of a norm that fits only nearly, with little evidence, or with an unusual eps."""
     first, asked = found.doubtful[0], found.question
     dtype, clauses = choose_counting_dtype(asked.y.dtype), [*list_clauses(first, asked, layout)]
     title = format_title(first, layout)

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 _ABOUT = 1e-6
-"""The largest relative difference of two equal eps, one of which may be rounded to float32."""
+"""Two eps count as equal up to this relative difference, as one may be rounded to float32."""
 
 _NEAR = 0.01
-"""The largest relative difference of two equal p, ddof or constants of a window, which are fitted."""
+"""Two p, ddof or constants of a window count as equal up to this relative difference, as they are fitted."""
 
 _WINDOW = ("size", "alpha", "exponent", "k")
 
@@ -62,7 +62,9 @@ class OtherChoice(NamedTuple):
 
 
 def list_other_choices(plan: Plan, match: Match, asked: Question) -> list[OtherChoice] | None:
-    """Return the options in which a match differs from a plan; None if no request of its norm gives the match.
+    """Return the options in which a match differs from a plan; empty if in none.
+
+    None if no options of the plan's norm lead to the match.
 
     Parameters
     ----------
@@ -85,9 +87,19 @@ def list_other_choices(plan: Plan, match: Match, asked: Question) -> list[OtherC
 
 
 def find_remedy(plan: Plan, match: Match, asked: Question, differences: Sequence[OtherChoice]) -> str | None:
-    """Return the command whose result is the match, with one option, a framework's name, or several options.
+    """Return the command whose result is a match: with one option, a framework's name, or several options.
 
-    None if a difference has no option.
+    None if no framework's name is enough and a difference has no option.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan of the request.
+    match : Match
+    asked : Question
+        The question, with the given gamma and beta.
+    differences : sequence of OtherChoice
+        The differences of the match from the plan.
     """
     name, groups = plan.norm.name, plan.request.groups
     options = [difference.option for difference in differences]
@@ -114,7 +126,7 @@ def find_own_command(match: Match, asked: Question) -> str | None:
 
 
 def _place_parameters(plan: Plan, match: Match, asked: Question) -> str:
-    """Return the option, after a space, for the axes of gamma and beta; empty if a request implies them."""
+    """Return the option, after a space, for the axes of gamma and beta; an empty text if it is not needed."""
     wanted = plan.request._replace(axes=match.axes) if plan.grid.axes != match.axes else plan.request
     moved = try_request(wanted, asked)
     step = None if match.hypothesis is None else match.hypothesis.affine
@@ -133,9 +145,9 @@ def try_request(request: Request, asked: Question) -> Plan | None:
 
 
 def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[OtherChoice] | None:
-    """Return the difference of the groups, in a list that is empty if they are equal.
+    """Return the difference between a match's groups and a plan's, in a list that is empty if they are equal.
 
-    None if no option of the norm gives the match's groups.
+    None if no option of the plan's norm leads to the match's groups.
     """
     layout = plan.grid.layout
     if match.window is not None or match.rows is not None:
@@ -181,7 +193,7 @@ def _name_axes(word: str, there: Sequence[int], here: Sequence[int], layout: Lay
 
 
 def _compare_numbers(plan: Plan, match: Match) -> Iterator[OtherChoice]:
-    """Yield the differences of eps, p, ddof, the window's constants and the power iterations."""
+    """Yield the differences of a match from a plan in eps, p, ddof, a window's constants, power iterations."""
     spec, window = plan.spec, match.window
     if match.takes_eps and spec.eps is not None:
         yield from _compare_eps(spec.eps, spec.eps_mode, match)
@@ -205,6 +217,7 @@ def _compare_numbers(plan: Plan, match: Match) -> Iterator[OtherChoice]:
 
 
 def _compare_eps(eps: float, mode: EpsMode | None, match: Match) -> Iterator[OtherChoice]:
+    """Yield the difference of a match from a requested eps and its place; nothing if both fit the match."""
     low, high = match.eps_range
     is_off = not low * (1.0 - _ABOUT) <= eps <= high * (1.0 + _ABOUT)
     moved = match.eps_mode != mode and match.eps_mode is not None and low > 0.0
@@ -224,7 +237,7 @@ def _compare_eps(eps: float, mode: EpsMode | None, match: Match) -> Iterator[Oth
 
 
 def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[OtherChoice]:
-    """Yield the differences in the way that gamma and beta entered, and in the order of y's axes."""
+    """Yield the differences of a match from a plan in gamma and beta, and in the order of y's axes."""
     adds_one, way = plan.spec.gamma_offset == 1, match.affine
     unused = list_unused(way, asked)
     if way == ESTIMATED:

@@ -12,10 +12,10 @@ from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rounding
+from normcli.identifying.gated_norm import find_exact_eps
 from normcli.identifying.identify import identify
 from normcli.identifying.question import MOST_WORDS, Diagnosis, Kind, Question, add_clauses, count_words
 from normcli.identifying.search.affine_step import ESTIMATED
-from normcli.identifying.usual_norm import find_exact_eps
 from normcli.identifying.words.agreement import diagnose_casts, diagnose_closer_convention
 from normcli.identifying.words.map_words import tell_sigma
 from normcli.identifying.words.match_words import choose_others, list_exactness
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from normcli.checking.check import Checked
     from normcli.checking.tally import Comparison
-    from normcli.identifying.faults.open_case import AskedNorm
+    from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.question import Identification
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
@@ -54,7 +54,9 @@ def diagnose_actual(
     actual: NDArray[Any],
     checked: Checked,
 ) -> Diagnosis | None:
-    """Return the diagnosis of a tensor that differs, or whose bits show another kernel; None without findings.
+    """Return the diagnosis of a tensor that differs from the norm, or whose bits show another kernel; or None.
+
+    None if the tensor agrees and nothing is found.
 
     Parameters
     ----------
@@ -86,11 +88,15 @@ def diagnose_actual(
 
 
 _ROUNDED_HALVES = 4.0
-"""The error by rounding x, gamma, beta and y to half precision, in machine epsilons times the largest |y|."""
+"""The error by rounding x, gamma, beta and y to half precision, in machine epsilons, as a part of the largest
+|y|."""
 
 
 def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any]) -> bool:
-    """Whether y is the norm with running statistics, up to roundings to half precision; False without these."""
+    """Whether y is the norm's result up to roundings to half precision; False without running statistics.
+
+    `values` and `actual` are the input and y; `half` is the half precision.
+    """
     if subject.inputs.given is None:
         return False
     found = check(subject.plan, values, {NORMALIZED: actual}, subject.inputs).comparisons[NORMALIZED]
@@ -100,6 +106,7 @@ def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], ac
 def _diagnose(
     subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], checked: Checked
 ) -> Diagnosis | None:
+    """Return the diagnosis of `diagnose_actual`, for an actual tensor in the dtype in which it is judged."""
     plan, inputs, _ = subject
     gate = inputs.gate
     if gate is None:
@@ -137,7 +144,10 @@ def _diagnose(
 
 
 def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, option: str | None) -> Diagnosis:
-    """Return the diagnosis of a masked or sliced tensor, given what the whole tensor was identified as."""
+    """Return the diagnosis of a tensor with a mask or slice, given the identification without these.
+
+    `given` are running statistics or None, `option` the option with the smallest tolerance or None.
+    """
     if any(match.affine != ESTIMATED for match in found.matches):
         return diagnose_request(plan, found, given, option)
     if plan.request.over is None:
@@ -153,7 +163,10 @@ def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, o
 def _diagnose_gated(
     subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], option: str | None
 ) -> Diagnosis:
-    """Return the diagnosis of a gated tensor that no fault explains: roundings between the steps may."""
+    """Return the diagnosis of a gated tensor that no fault explains: it may differ only by rounding.
+
+    `option` is the option with the smallest tolerance at which the tensor passes, or None.
+    """
     name, dtype = subject.plan.norm.name, choose_counting_dtype(actual.dtype)
     if is_off_by_rounding(subject, values, actual, dtype):
         steps = ("the norm, the activation and the product may each be rounded",) if is_half(dtype) else ()
@@ -172,8 +185,8 @@ _MORE_ROUNDINGS = 4.0
 def suggest_option(found: Comparison) -> str | None:
     """Return the option with the smallest tolerance at which an array passes, such as `--atol 0.0013`.
 
-    It is `--max-ulp` if that is the tolerance in use, else the one of `--rtol` and `--atol` that grows less.
-    None if the array passes already, or no such tolerance is finite.
+    It is `--max-ulp` if distances are judged in ulp, else `--rtol` or `--atol`, whichever grows by less. None
+    if the array passes already, or if no finite tolerance is enough.
     """
     smallest, limits = found.smallest, found.tolerance
     if smallest is None or found.ok:
@@ -189,7 +202,7 @@ def suggest_option(found: Comparison) -> str | None:
 
 
 def _tolerate(name: str, option: str | None) -> str | None:
-    """Return the command with an option by which a tensor passes; None without an option."""
+    """Return the command that checks a norm with an option of tolerance; None without an option."""
     return None if option is None else f"normcli check {name} … {option}"
 
 
@@ -255,7 +268,7 @@ _TOLD = 8
 
 
 def _choose(requests: Sequence[tuple[Match, list[OtherChoice]]]) -> tuple[Match, list[OtherChoice]]:
-    """Return the match with the fewest differences; if it misses 8 values, one that gives every value."""
+    """Return the match with the fewest differences; if it has 8 inexact values, an exact one is preferred."""
     first = min(requests, key=lambda pair: len(pair[1]))
     missed = (1.0 - first[0].equal) * first[0].compared
     exact = [pair for pair in requests if pair[0].equal == 1.0 and missed >= _TOLD]
@@ -266,7 +279,7 @@ _FAULTS = {
     "--axes": "stats-other-axes", "--eps": "stats-eps-other", "--eps-mode": "stats-eps-outside",
     "--ddof": "stats-ddof",
 }  # fmt: skip
-"""The ids of the faults that are another request, by its option."""
+"""The ids of the faults that another request cures, by its option on the command line."""
 
 
 def _contrast(
@@ -277,7 +290,22 @@ def _contrast(
     given: Given | None,
     option: str | None,
 ) -> tuple[str, tuple[str, ...], str | None]:
-    """Return cause, evidence and remedy (or None) of a match that differs from the request."""
+    """Return the cause, evidence and remedy (or None) of a match that differs from the request.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan of the request.
+    found : Identification
+    match : Match
+        One of its matches.
+    differences : sequence of OtherChoice
+        The options in which the match differs from the plan; may be empty.
+    given : Given or None
+        Running statistics that the request has.
+    option : str or None
+        The option with the smallest tolerance at which the tensor passes.
+    """
     name = plan.norm.name
     remedy = find_remedy(plan, match, found.question, differences) if differences else None
     told = list(differences)
@@ -302,7 +330,10 @@ def _contrast(
 
 
 def _join_differences(name: str, told: Sequence[OtherChoice], framework: str) -> tuple[str, tuple[str, ...]]:
-    """Return the cause, with the requested choices if there is room, and the differences left out."""
+    """Return the cause, in at most 15 words, and all differences as clauses if the cause has no room for them.
+
+    The cause has the requested choices and the framework, if there is room. `framework` may be empty.
+    """
     contrasts = f"{name} differs: {'; '.join(one.contrast for one in told)}"
     words = f"{name} differs: {', '.join(one.words for one in told)}"
     like = f" (as {framework})" if framework else ""

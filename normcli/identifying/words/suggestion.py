@@ -1,4 +1,4 @@
-"""Next steps: the input that tells candidates apart best, and whether x and y were exchanged."""
+"""Next steps: the input for which candidates differ most, and whether x and y were exchanged."""
 
 from __future__ import annotations
 
@@ -52,11 +52,12 @@ DRAWS = (
     ("uniform", 1000.0, 1001.0),
     ("uniform", 0.0, 60000.0),
 )
-"""The values of suggested tensors: near 0 eps shows, far from 0 sums cancel, large ones overflow."""
+"""Distributions of suggested tensors, with bounds: near 0 eps shows, far from 0 sums cancel, large values
+overflow."""
 
 
 class Suggestion(NamedTuple):
-    """A tensor that tells candidates apart.
+    """An input for which candidates (norms with options and algorithms) have different results.
 
     Parameters
     ----------
@@ -155,9 +156,9 @@ def suggest(found: Identification) -> Suggestion | None:
 
 
 def _list_candidates(found: Identification) -> Iterator[_Candidate]:
-    """Yield the reproductions, or if there are none the matches, at most `MOST_CANDIDATES`.
+    """Yield candidates of the first 6 reproductions, or if there are none, of the first 6 matches.
 
-    Each comes with its own eps, and with the smallest and the largest usual eps that fit.
+    Each is yielded with its own eps, and with the smallest and the largest usual eps that fit.
     """
     question = found.question
     for told in found.reproductions[:MOST_CANDIDATES]:
@@ -168,6 +169,10 @@ def _list_candidates(found: Identification) -> Iterator[_Candidate]:
 
 
 def _spread_eps(question: Question, match: Match, computation: Computation | None) -> Iterator[_Candidate]:
+    """Yield the candidates of a match, with its eps and the smallest and largest usual eps that fit.
+
+    Nothing for norms with windows or matrices. `computation` is the algorithm, or None for the exact result.
+    """
     if match.window is not None or match.rows is not None:
         return
     request = Request(
@@ -185,7 +190,7 @@ def _spread_eps(question: Question, match: Match, computation: Computation | Non
 
 
 def _choose_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape with at least two indices along every axis, and its first axis cut to about 2¹⁶ values."""
+    """Return a shape with at least 2 for each length, and its first length cut for about 2¹⁶ values in all."""
     longer = tuple(max(2, length) for length in shape)
     rest = math.prod(longer[1:])
     return (min(longer[0], max(2, MOST_VALUES // max(1, rest))), *longer[1:])
@@ -196,9 +201,10 @@ MOST_EXCHANGED = 1 << 20
 
 
 def hint_exchange(question: Question, told: Diagnosis) -> Diagnosis:
-    """Return a diagnosis, with the next step to ask whether x and y were exchanged if x is a norm of y.
+    """Return a diagnosis whose next step asks whether x and y were exchanged, if x is a norm of y.
 
-    The diagnosis is unchanged if it finds a norm or a fault, or if x is no norm of y with default options.
+    `told` is returned as it is if it has found a norm or a fault, if x is no norm of y with default options,
+    and for tensors above 2²⁰ values.
     """
     x, y = question.x, question.y
     if told.verdict not in (Kind.AFFINE, Kind.NONE) or x.shape != y.shape or x.size > MOST_EXCHANGED:

@@ -93,7 +93,7 @@ class Factor(NamedTuple):
 
 
 class Activation(enum.StrEnum):
-    """The function that a gate is passed through before it multiplies; the first is the usual one."""
+    """The function act through which a gate z goes before it multiplies; SILU is the default."""
 
     SILU = "silu"
     SIGMOID = "sigmoid"
@@ -104,7 +104,10 @@ class Activation(enum.StrEnum):
     NONE = "none"
 
     def evaluate(self, z: Floats, bits: int) -> Factor:
-        """Return act(z) of finite doubles in pairs, with a bound; `bits` is the precision of later results."""
+        """Return act(z) of finite doubles in pairs, with a bound of the relative error.
+
+        `bits` is the precision of the results that are multiplied by act(z).
+        """
         match self:
             case Activation.NONE:
                 return split_doubles(z)
@@ -146,7 +149,7 @@ class Activation(enum.StrEnum):
         return slope._replace(error=np.where(z == 0.0, 0.0, slope.error))
 
     def _bend(self, z: Floats) -> tuple[Pair, Pair]:
-        """Return t(z) and t′(z) of the σ(t) that an activation is made of; gelu-tanh takes z of up to ±10⁴."""
+        """Return t(z) and t′(z), where σ(t) is in the activation; for gelu-tanh, z is cut to ±10⁴."""
         one = _widen(np.ones_like(z))
         if self is not Activation.GELU_TANH:
             scale = 2.0 if self is Activation.TANH else 1.0
@@ -242,7 +245,7 @@ def split_doubles(z: Floats) -> Factor:
 
 
 def _add(a: Pair, b: Pair, error: Any) -> Factor:
-    """Return the sum of two pairs of such relative errors, which may cancel, with a bound of its error."""
+    """Return a + b, which may cancel, with a bound of its error; a and b have relative errors of `error`."""
     total = pair_add(a, b)
     sizes = (np.abs(a.hi) + np.abs(b.hi)) * (error + _PAIR_ERROR)
     return Factor(*take_exponents(total), np.where(total.hi == 0.0, np.inf, sizes / np.abs(total.hi)))

@@ -168,7 +168,7 @@ def normalize_groups(
 
 
 def name_statistics(plan: Plan) -> tuple[str, ...]:
-    """Return the names of the kernel's four numbers of a group; empty for those that are no statistics."""
+    """Return the names of the kernel's four numbers of a group; an empty one for what is no statistic."""
     row = plan.norm.divisor
     names = ("mean", row.square, row.spread, "rstd")
     return tuple([name if name in row.statistics else "" for name in names])
@@ -183,7 +183,7 @@ def apply_to_rows(
     *,
     exact: bool,
 ) -> Integers:
-    """Normalize rows by the solution of their groups; return the numbers of the rows that the kernel leaves.
+    """Normalize rows by the solution of their groups, and write the results to `rows.out`.
 
     Parameters
     ----------
@@ -196,6 +196,11 @@ def apply_to_rows(
         True for each value, of all rows in C order, whose result is used; None if all are.
     exact : bool
         Whether results have more than 24 bits.
+
+    Returns
+    -------
+    ndarray of int
+        The numbers of the rows that the kernel has not decided: they have to be normalized in another way.
     """
     each = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
     rule = Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, exact)
@@ -216,13 +221,13 @@ def _call(
     counts: Floats | None = None,
     selected: Selected | None = None,
 ) -> Integers:
-    """Call the kernel, calculate in pairs the values that it has missed, and return the groups left.
+    """Call the kernel, calculate in pairs single values that it does not decide, and return the groups left.
 
     Parameters
     ----------
     kernel, rule, groups
     statistics : tuple of (ndarray or None)
-        The arrays that the kernel writes what it measures of each group to.
+        The arrays that the kernel writes its measurements of groups to, one number for each group.
     known : ndarray or None
         Three doubles of each mean, then two of each divisor; None if the kernel measures the groups.
     error : float or ndarray
@@ -260,7 +265,10 @@ def _call(
 
 
 def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leaves:
-    """Return the records of leaves, of shape (outer, inner); `extreme` is True where the kernel leaves one.
+    """Return the records of leaves, of shape (outer, inner).
+
+    Their `extreme` is True for leaves that the kernel does not decide, which have to be measured in another
+    way.
 
     Parameters
     ----------
@@ -308,6 +316,7 @@ def measure_rows(
 
 def _expose(values: NDArray[Any]) -> NDArray[Any]:
     """Return a view whose buffer format is one letter: bfloat16 as uint16, and no byte order that is named."""
-    if is_bfloat16(values.dtype):
-        return values.view(np.uint16)
-    return values if values.dtype.byteorder == "=" else values.view(values.dtype.newbyteorder("="))
+    dtype = values.dtype
+    if dtype.kind == "f" and dtype.byteorder == "=":
+        return values
+    return values.view(np.uint16 if is_bfloat16(dtype) else dtype.newbyteorder("="))

@@ -55,7 +55,7 @@ class Gated(NamedTuple):
 
     @property
     def columns(self) -> tuple[tuple[Floats, float], tuple[Floats | None, float]]:
-        """The gate z and `times` (or None) as float64, each with the number that stands in for None."""
+        """The gate z and `times` (or None) as float64, each with the number to use for None: 0 and 1."""
         return (widen(self.values), 0.0), (None if self.times is None else widen(self.times), 1.0)
 
     def activate(self) -> Floats:

@@ -51,7 +51,7 @@ class Elements(NamedTuple):
     gamma, beta : ndarray or None
         None for 1 and 0.
     low : ndarray or None
-        What is added to x where an integer has more bits than a double; None for 0.
+        The number added to x where an integer has more bits than a double; None for 0.
     error : float or ndarray
         An upper bound of the relative error of the divisor.
     gate : Gated or None
@@ -73,7 +73,7 @@ class Elements(NamedTuple):
 
 
 class Results(NamedTuple):
-    """Results as float64, to be rounded to a dtype, and where they are undecided; None if they are nowhere."""
+    """Results as float64, to be rounded to a dtype, and where they are undecided; None if all are decided."""
 
     values: Floats
     undecided: Selected | None

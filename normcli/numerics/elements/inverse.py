@@ -64,7 +64,7 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
 
 
 def _invert_any(elements: Elements, precision: Precision) -> tuple[Floats, Selected]:
-    """Return results of any magnitude, rounded for a precision, and where that is decided."""
+    """Return results of any magnitude, rounded for a precision, and an array that is True where decided."""
     total, error, exponent = multiply_back(elements)
     total, own = take_exponents(total)
     decided = is_decided(total, own + exponent, np.ldexp(error, -own), precision)
@@ -72,7 +72,7 @@ def _invert_any(elements: Elements, precision: Precision) -> tuple[Floats, Selec
 
 
 def _invert_usual(elements: Elements) -> tuple[Floats, Selected] | None:
-    """Return x · divisor + mean rounded to doubles, and where that is decided.
+    """Return x · divisor + mean rounded to doubles, and an array that is True where that is decided.
 
     None if more than one value in 64 is undecided, or there are gamma, beta or longer integers. A value whose
     product is 0, not finite, or near the ends of float64's range is never decided.

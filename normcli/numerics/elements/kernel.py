@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 CHUNK = 1 << 15
-"""Values that one call works on: of fewer, the calls take too long."""
+"""The most values that one call works on: with fewer, calls take longer than the arithmetic."""
 
 
 class Parameters(NamedTuple):
@@ -96,7 +96,7 @@ def apply_affine(values: NDArray[Any], out: NDArray[Any], parameters: Parameters
 
 
 def _apply(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp] | None:
-    """Write results, and return the flat places of those that are not decided; None if there are none."""
+    """Write results, and return the flat indices of those that are not decided; None if there are none."""
     raw = elements.x
     if not raw.size:
         return None
@@ -112,7 +112,7 @@ def _apply(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp] | None:
 
 
 def _calculate_all(elements: Elements, out: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.intp] | None:
-    """Calculate values at some flat places, and return those that are not decided; None if there are none."""
+    """Calculate values at some flat indices, and return those that are not decided; None if there are none."""
     undecided = [
         calculate_again(elements, out, places[start : start + _TOGETHER])
         for start in range(0, len(places), _TOGETHER)
@@ -126,9 +126,17 @@ def calculate_again(
     out: NDArray[Any],
     places: NDArray[np.intp],
 ) -> NDArray[np.intp] | None:
-    """Calculate values at some flat places in pairs, and write them to `out`.
+    """Calculate values at some flat indices in pairs, and write them to `out`.
 
-    Return the places of those that are not decided; None if there are none.
+    Return the indices of those that are not decided; None if there are none.
+
+    Parameters
+    ----------
+    elements : Elements
+    out : ndarray
+        An array of the shape of `elements.x`.
+    places : ndarray of int
+        Flat indices into it.
     """
     shape = elements.x.shape
     index = np.unravel_index(places, shape)
@@ -147,7 +155,7 @@ _LONG_LINE = 256
 """In lines of this length and more, NumPy's buffer is made small: it copies broadcast operands otherwise."""
 
 _TOGETHER = 1 << 12
-"""Values that are calculated again in one call: some thirty float64 arrays of so many."""
+"""Values that are calculated again in one call: some thirty float64 arrays of that many are made."""
 
 
 def _apply_by_chunks(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp]:
@@ -226,7 +234,7 @@ _LAST_BIT = 2.0**-52
 
 
 def _leave_unusual(elements: Elements) -> Elements:
-    """Return elements with NaN in place of divisors and gammas that usual values cannot have."""
+    """Return elements with NaN in place of divisors and gammas for which doubles have no bound of the error."""
     mean, divisor, gamma = elements.mean, elements.divisor, elements.gamma
     if divisor is not None:
         usable = (divisor.hi >= _LEAST_FACTOR) & (divisor.hi <= _LARGEST_FACTOR)
@@ -241,10 +249,10 @@ def _leave_unusual(elements: Elements) -> Elements:
 
 
 def apply_usual(elements: Elements, out: NDArray[Any]) -> Selected | None:
-    """Write results, rounded once; return an array that is True where one is undecided or NaN, or None.
+    """Write results to `out`, rounded once; return an array that is True where one is undecided or NaN.
 
     Results of float64 are calculated in pairs, of shorter floats in doubles, with bounds of their errors. None
-    means that every result is decided and not NaN.
+    is returned if every result is decided and not NaN.
     """
     x, low = widen_exactly(elements.x)
     elements = elements._replace(x=x, low=low)
@@ -307,7 +315,7 @@ def _divide_doubles(elements: Elements) -> tuple[Pair, Any]:
 
 
 def _find_off(elements: Elements) -> Any:
-    """Return an upper bound of the errors of results that come from the mean's error."""
+    """Return an upper bound of the part of results' errors that the error of the mean causes."""
     _, mean, divisor, gamma, _, low, *_ = elements
     if mean is None:
         return 0.0
@@ -318,7 +326,7 @@ def _find_off(elements: Elements) -> Any:
 
 
 def _leave_far(values: Floats, quotients: Floats) -> Floats:
-    """Return quotients, with NaN for those too small or too large, except a 0 that comes of a value of 0."""
+    """Return quotients with NaN for those beyond 2^±600, except where a value and its quotient are 0."""
     sizes = np.abs(quotients)
     if np.max(sizes, initial=0.0) <= _LARGEST and not (sizes < _LEAST).any():
         return quotients

@@ -32,7 +32,7 @@ import numpy as np
 
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.deciding import GRADIENT_POWER, PAIR
-from normcli.numerics.gradients.sums import is_moderate, needs_decimals, take_exactly
+from normcli.numerics.gradients.sums import is_moderate, needs_decimals
 from normcli.numerics.pairs import (
     Pair,
     invert_pair,
@@ -45,12 +45,14 @@ from normcli.numerics.pairs import (
 )
 from normcli.numerics.powers import take_root
 from normcli.numerics.statistics.divisor import add_eps, find_freedom
+from normcli.numerics.sums.scaled_integers import ScaledIntegers
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
-    from normcli.numerics.gradients.sums import GradientSums, RoundedNumbers
+    from normcli.numerics.gradients.sums import GradientSums
+    from normcli.numerics.sums.scaled_integers import RoundedNumbers
 
 _LEAST, _LARGEST = 2.0**-400, 2.0**400
 """Groups with a coefficient that is not between these, nor 0, are calculated exactly."""
@@ -59,7 +61,7 @@ LEAST_VALUE, LARGEST_VALUE = 2.0**-250, 2.0**250
 """Values and gradients not between these, nor 0, are calculated exactly: products of others stay in range."""
 
 _ROOM = 1.25
-"""What bounds are multiplied by, for the roundings of their sums."""
+"""The factor by which bounds are multiplied, for the roundings of their sums."""
 
 _NEAR = 2.0**-40
 """A root this near to a floor is compared with it exactly."""
@@ -132,11 +134,10 @@ def find_p(plan: Plan) -> float:
 
 
 def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
-    """Return the coefficients of groups from their exact sums."""
+    """Return the coefficients of groups (A, B, 1/D and their bounds) from their exact sums."""
     zero = np.zeros(sums.count.shape)
-    totals, powers, gradients, products = map(
-        take_exactly, (sums.totals, sums.powers, sums.gradients, sums.products)
-    )
+    every = sums.totals, sums.powers, sums.gradients, sums.products
+    totals, powers, gradients, products = (fixed.integers() for fixed in every)
     times = np.ones_like(sums.count)
     centre, centre_error, mean, mean_error = Pair(zero, zero), zero, Pair(zero.copy(), zero), zero
     extreme = np.zeros(zero.shape, np.bool_)
@@ -144,8 +145,9 @@ def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
         times, quotients = sums.count, (totals.divide(sums.count), gradients.divide(sums.count))
         (centre, centre_error), (mean, mean_error) = map(_bound, quotients)
         extreme = quotients[0].lost | quotients[1].lost
-        powers = powers.subtract_product(sums.count, totals, totals)
-        products = products.subtract_product(sums.count, totals, gradients)
+        count = ScaledIntegers(sums.count.astype(object), 0)
+        powers = powers.multiply(count).subtract(totals.multiply(totals))
+        products = products.multiply(count).subtract(totals.multiply(gradients))
     power, product, parts = powers.round(), products.round(), products.divide(times)
     extreme = extreme | power.lost | product.lost | parts.lost
     found, share = _solve(plan, sums, power.value, product.value, times.astype(np.float64)), parts.value
@@ -183,7 +185,17 @@ def solve_given(plan: Plan, var: Floats, centre: Floats) -> Coefficients:
 
 
 def _mark(coefficients: Coefficients, divisor: Pair, unclear: Selected, unknown: Selected) -> Coefficients:
-    """Mark groups with unclear or very large or small numbers as extreme; write NaN for 1/D of unknown ones."""
+    """Mark groups with unclear or very large or small numbers as extreme; return the coefficients.
+
+    They are changed in place: 1/D of unknown groups becomes NaN.
+
+    Parameters
+    ----------
+    coefficients : Coefficients
+    divisor : Pair
+    unclear, unknown : ndarray of bool
+        True for groups whose numbers pairs do not decide, and for groups whose gradients are NaN.
+    """
     for known in (coefficients.centre, coefficients.mean, coefficients.steepness, divisor, coefficients.share):
         unclear = unclear | (~is_within(known.hi, _LEAST, _LARGEST) & np.isfinite(known.hi))
     inverse = coefficients.inverse
@@ -193,7 +205,7 @@ def _mark(coefficients: Coefficients, divisor: Pair, unclear: Selected, unknown:
 
 
 def is_within(values: Floats, least: float, largest: float) -> Selected:
-    """Return which magnitudes lie between two numbers, or are 0."""
+    """Return an array that is True where the magnitude of a value lies between two numbers, or is 0."""
     sizes = np.abs(values)
     return np.asarray(((sizes > least) & (sizes < largest)) | (sizes == 0.0))
 
@@ -204,7 +216,7 @@ def _bound(quotient: RoundedNumbers) -> tuple[Pair, Floats]:
 
 
 class _DivisorAndSteepness(NamedTuple):
-    """The divisor D, B, and an array that is True where both have to be calculated exactly."""
+    """The divisor D and B of groups, and an array that is True where both have to be calculated exactly."""
 
     divisor: Pair
     steepness: Pair
@@ -212,7 +224,17 @@ class _DivisorAndSteepness(NamedTuple):
 
 
 def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Floats) -> _DivisorAndSteepness:
-    """Return divisor and steepness; `power` and `product` are Σ|x − μ|ᵖ and Σg · (x − μ), times `times`."""
+    """Return divisor and steepness of groups.
+
+    Parameters
+    ----------
+    plan : Plan
+    sums : GradientSums
+    power, product : Pair
+        Σ|x − μ|ᵖ and Σ g · (x − μ), times `times`.
+    times : ndarray
+        The number of values of each group for a norm with a mean; else 1.
+    """
     if sums.p != 2.0:
         return _solve_length(plan, sums, power, product)
     freedom = np.broadcast_to(np.asarray(find_freedom(plan, sums.count), np.float64), times.shape)
@@ -227,7 +249,7 @@ def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Fl
 
 
 def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) -> _DivisorAndSteepness:
-    """Return divisor and steepness of ℓp lengths other than ℓ2."""
+    """Return divisor and steepness of ℓp lengths other than ℓ2; arguments are as in `_solve`."""
     zero, decimals = np.zeros_like(power.hi), needs_decimals(sums.p)
     rough = np.zeros(power.hi.shape, np.bool_)
     length, ties = (power, zero + 1.0)
@@ -251,7 +273,7 @@ def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) ->
 
 
 def _find_flat(plan: Plan, root: Pair) -> tuple[Selected, Selected]:
-    """Return where the divisor does not depend on the values, and where pairs do not tell."""
+    """Return where the divisor does not depend on the values, and where pairs do not decide that."""
     flat, eps = root.hi == 0.0, plan.spec.eps
     if not eps or plan.spec.eps_mode not in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR):
         return flat, np.zeros(flat.shape, np.bool_)
@@ -264,7 +286,7 @@ def _put_where(chosen: Selected, value: float, values: Pair) -> Pair:
 
 
 def _replace_nothing(plan: Plan, divisor: Pair, steepness: Pair, unclear: Selected) -> _DivisorAndSteepness:
-    """Return divisor and steepness, replaced by the plan's zero rule where the divisor is 0."""
+    """Return D and B (steepness), replaced by what the plan's zero rule says where D is 0."""
     nothing = divisor.hi == 0.0
     return _DivisorAndSteepness(
         _put_where(nothing, _find_divisor_of_nothing(plan), divisor),

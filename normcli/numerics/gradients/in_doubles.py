@@ -134,8 +134,19 @@ def solve_in_doubles(plan: Plan, x: Floats, g: Floats, off: Any = 0.0) -> Double
 def shorten(known: Coefficients, x: Floats, shift: Floats | None, g: Floats, off: Any = 0.0) -> DoubleGroups:
     """Return groups in doubles, from coefficients that are known in pairs.
 
-    `g` is the derivative with respect to x̂. `shift`, which is subtracted from x, and `off`, an upper bound of
-    the errors of g, are of shape (rows, 1). `total` and `share` of the result are not to be used.
+    `total` and `share` of the result hold no sums.
+
+    Parameters
+    ----------
+    known : Coefficients
+        The coefficients of each row's group, shape (rows,).
+    x : ndarray, shape (rows, n)
+    shift : ndarray, shape (rows, 1), or None
+        The number subtracted from x; None for 0.
+    g : ndarray, shape (rows, n)
+        The derivative of the loss with respect to x̂.
+    off : float or ndarray, shape (rows, 1)
+        An upper bound of the errors of g.
     """
     known = known.map(lambda a: a[:, None])
     deviations = x if shift is None else x - shift
@@ -165,9 +176,16 @@ def shorten(known: Coefficients, x: Floats, shift: Floats | None, g: Floats, off
 def differentiate_in_doubles(
     groups: DoubleGroups, gamma: Floats | None, dtype: np.dtype[Any], gate: KnownDoubles | None = None
 ) -> tuple[NDArray[Any], Selected]:
-    """Return dx in a dtype, rounded once, and an array that is True where that is not decided.
+    """Return dx in a dtype, rounded once, and an array that is True where the rounding is not decided.
 
-    `gamma` is of shape (rows, 1), or None for 1; `gate` multiplies dx.
+    Parameters
+    ----------
+    groups : DoubleGroups
+    gamma : ndarray, shape (rows, 1), or None
+        The gamma of each row; None for 1.
+    dtype : dtype
+    gate : KnownDoubles or None
+        Factors that dx is multiplied by before it is rounded.
     """
     factor = groups.inverse if gamma is None else groups.inverse * gamma
     slope, scale = np.abs(groups.steepness), SECOND_ORDER * np.abs(factor)

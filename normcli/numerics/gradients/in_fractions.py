@@ -20,7 +20,6 @@ from normcli.numerics.powers import raise_exactly
 from normcli.numerics.rational import ROOT_BITS, add_eps, find_root, scale
 from normcli.numerics.rounding import store
 from normcli.numerics.statistics.divisor import find_freedom
-from normcli.numerics.sums.fixed_point import Fixed
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class ExactCoefficients(NamedTuple):
     product_error: Fraction = Fraction(0)
 
     def weigh(self, deviation: Fraction) -> Fraction:
-        """Return w of a value, given as its deviation from the shift."""
+        """Return w, which B is multiplied by in dx, of a value given as x less the shift."""
         if self.p == 2.0:
             return deviation - self.centre
         sign = Fraction((deviation > 0) - (deviation < 0))
@@ -142,7 +141,7 @@ _LOST_BITS = 6
 
 
 class GatedSums(NamedTuple):
-    """A and Σ g · (x − μ) of a group whose dy a gate multiplies, and upper bounds of their errors."""
+    """A and Σ g · (x − μ) of a group, where a gate multiplies dy, and upper bounds of their errors."""
 
     mean: Fraction
     product: Fraction
@@ -171,11 +170,11 @@ def solve_exactly(
     group : int
         The place of the group in the sums.
     powers : Fraction or None
-        Σ|x|ᵖ to `bits` bits, if p needs decimals; None if the sum is infinite, or for other p.
+        Σ|x|ᵖ to `bits` bits, for a p other than 0, 1, 2 and ±∞; None if it is infinite, or for these p.
     bits : int
         The bits that roots and powers are taken to.
     gated : GatedSums or None
-        The sums with gradients, used in place of those in `sums` where a gate multiplies dy; or None.
+        Sums with gradients that take the place of those in `sums` if a gate multiplies dy; None without one.
     """
     if gated is not None and (gated.mean_error or gated.product_error):
         worst = solve_exactly(plan, sums, group, powers, bits, GatedSums(Fraction(0), gated.product_error))
@@ -185,7 +184,7 @@ def solve_exactly(
             mean_error=gated.mean_error, product_error=gated.product_error, steepness_error=steep
         )
     total, power, gradient, product = (
-        take_sum(fixed, group) for fixed in (sums.totals, sums.powers, sums.gradients, sums.products)
+        fixed.recall(group) for fixed in (sums.totals, sums.powers, sums.gradients, sums.products)
     )
     count, zero = int(sums.count[group]), Fraction(0)
     if plan.norm.centre is not Centre.MEAN:
@@ -241,7 +240,10 @@ def _solve_nothing(plan: Plan, known: ExactCoefficients) -> ExactCoefficients:
 
 
 def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | None:
-    """Return D · R, as in `coefficients`; None where the divisor does not depend on the values."""
+    """Return D · R of a group with a variance or mean square, with roots to `bits` bits.
+
+    D and R are those of the module `coefficients`. None where the divisor does not depend on the values.
+    """
     eps, mode = Fraction(plan.spec.eps or 0.0), plan.spec.eps_mode
     if (
         not square
@@ -260,7 +262,21 @@ def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | Non
 def _solve_length(
     plan: Plan, sums: GradientSums, group: int, power: Fraction | None, product: Fraction, bits: int
 ) -> ExactCoefficients:
-    """Return the coefficients of a group of an ℓp length other than ℓ2."""
+    """Return the coefficients of a group of an ℓp length other than ℓ2.
+
+    Parameters
+    ----------
+    plan : Plan
+    sums : GradientSums
+    group : int
+        The place of the group in the sums.
+    power : Fraction or None
+        Σ|x|ᵖ; None if it is infinite. It is not used for p = ±∞.
+    product : Fraction
+        Σ g · x.
+    bits : int
+        The bits that roots and powers are taken to.
+    """
     zero, peak, ties, eps = Fraction(0), None, 1, Fraction(plan.spec.eps or 0.0)
     length = power or zero
     if math.isinf(sums.p):
@@ -285,12 +301,6 @@ def sum_powers(sizes: Sequence[Fraction], p: float, bits: int = ROOT_BITS) -> Fr
     if p < 0.0 and not all(sizes):
         return None
     return sum((raise_exactly(size, p, bits) for size in sizes if size), Fraction(0))
-
-
-def take_sum(fixed: Fixed, group: int) -> Fraction:
-    """Return the exact sum of one group."""
-    (integer,), exponent = Fixed(fixed.digits[:, group : group + 1], fixed.low).integers()
-    return scale(Fraction(integer), exponent)
 
 
 def round_fractions(values: Sequence[Fraction | None], dtype: np.dtype[Any]) -> NDArray[Any]:

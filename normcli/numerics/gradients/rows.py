@@ -22,7 +22,7 @@ class Upstream(NamedTuple):
     Parameters
     ----------
     low : ndarray
-        What is added to the rounded product.
+        The number added to the rounded product.
     error : ndarray
         An upper bound of the error of their sum.
     gate : Gated
@@ -35,7 +35,7 @@ class Upstream(NamedTuple):
 
 
 def multiply_gradient(gate: Gated) -> tuple[Floats, Upstream]:
-    """Return dy · act(z), or dy · act′(z) of a slope, as doubles, and what these leave; dy is in `times`."""
+    """Return dy · act(z), or dy · act′(z) of a slope, as doubles, and the rest of it; dy is `gate.times`."""
     value, error = gate.evaluate(PRECISIONS["float64"].bits).bound()
     return value.hi, Upstream(value.lo, error, gate)
 
@@ -65,7 +65,7 @@ class GradientRows(NamedTuple):
 
     @property
     def gradients(self) -> Pair:
-        """The derivative of the loss with respect to x̂, without a gamma that is one for the whole group."""
+        """The derivative of the loss with respect to x̂; a gamma that a whole group shares is left out."""
         dy = self.gated
         if self.gamma is None:
             return dy
@@ -75,7 +75,7 @@ class GradientRows(NamedTuple):
 
     @property
     def gated(self) -> Pair:
-        """The derivative of the loss with respect to what the norm hands to the gate: dy, times a gate."""
+        """The derivative of the loss with respect to the norm's result: dy, times the gate behind it if any."""
         return Pair(self.dy, np.zeros_like(self.dy) if self.upstream is None else self.upstream.low)
 
     @property
@@ -103,7 +103,11 @@ class GradientRows(NamedTuple):
         return self._replace(dy=dy, upstream=upstream)
 
     def take_exactly(self, bits: int | None = None) -> list[ExactGradient]:
-        """Return each value exactly, in C order; a gate's factor to `bits` bits, or for None as in pairs."""
+        """Return each value exactly, in C order.
+
+        Where dy is multiplied by a gate, the product is calculated to `bits` bits; if `bits` is None, the
+        product is the pair that stands here.
+        """
         gamma = np.ones_like(self.dy) if self.gamma is None else self.gamma
         counted = np.ones(self.dy.shape, np.bool_) if self.counted is None else self.counted
         columns = (a.reshape(-1).tolist() for a in (*self.deviations, *self.gated, gamma, counted))

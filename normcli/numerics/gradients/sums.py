@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,12 +19,9 @@ from normcli.numerics.pairs import (
 )
 from normcli.numerics.powers import raise_pair
 from normcli.numerics.sums.fixed_point import Fixed
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.numerics.gradients.rows import GradientRows
@@ -53,7 +50,7 @@ class GradientSums:
     Attributes
     ----------
     count : ndarray of int64
-        How many values of each group count.
+        The number of values of each group that count.
     totals, powers : Fixed
         Σd and, for p = 0, 1 and 2, Σ|d|ᵖ of the values that count.
     gradients, products : Fixed
@@ -137,7 +134,7 @@ class GradientSums:
             _add(fixed, groups, terms)
 
     def _add_exactly(self, group: int, rows: GradientRows) -> None:
-        """Add one row whose products leave the range of doubles."""
+        """Add one row in rationals, as its products leave the range of doubles."""
         values = rows.take_exactly()
         among = [d for d, _, _, counts in values if counts]
         powers = [abs(d) if self.p == 1.0 else d * d if self.p else Fraction(d != 0) for d in among]
@@ -147,8 +144,7 @@ class GradientSums:
             (self.gradients, [g for _, g, *_ in values]),
             (self.products, [d * g for d, g, *_ in values]),
         ):
-            up, down = sum(terms, Fraction(0)).as_integer_ratio()
-            fixed.add_integer(group, up, 1 - down.bit_length())
+            fixed.add_fraction(group, sum(terms, Fraction(0)))
 
     def _find_peak(self, groups: Integers, d: Pair, counted: Selected) -> None:
         find, nothing = (find_largest, -np.inf) if self.p > 0 else (find_least, np.inf)
@@ -159,7 +155,17 @@ class GradientSums:
         self._raise_peak(groups, peak, ties)
 
     def _raise_peak(self, groups: Integers, new: Pair, ties: Integers) -> None:
-        """Replace peaks by new ones that are beyond them, and add the ties of equal ones."""
+        """Update the peak |d| of groups by new ones that are beyond it, and how many values have it.
+
+        Parameters
+        ----------
+        groups : ndarray of int
+            The numbers of the groups.
+        new : Pair
+            The peak of other values of each group.
+        ties : ndarray of int
+            How many of these values have it.
+        """
         find = find_largest if self.p > 0 else find_least
         old = self.peak.map(lambda a: a[groups])
         best = find(Pair(*(np.stack(parts, axis=-1) for parts in zip(old, new, strict=True))))
@@ -224,56 +230,3 @@ def _multiply(a: Floats, b: Floats) -> Iterable[Floats]:
 def _add(fixed: Fixed, groups: Integers, terms: Iterable[Floats]) -> None:
     for term in terms:
         fixed.add(groups, term)
-
-
-class ExactNumbers(NamedTuple):
-    """Numbers integer · 2^exponent, one for each group; the integers are Python's, in an array of objects."""
-
-    integers: NDArray[Any]
-    exponent: int
-
-    def subtract_product(self, n: Integers, a: ExactNumbers, b: ExactNumbers) -> ExactNumbers:
-        """Return self · n − a · b."""
-        exponent = min(self.exponent, a.exponent + b.exponent)
-        mine, others = self.integers * n.astype(object), a.integers * b.integers
-        others = others << (a.exponent + b.exponent - exponent)
-        return ExactNumbers((mine << (self.exponent - exponent)) - others, exponent)
-
-    def divide(self, n: Integers) -> RoundedNumbers:
-        """Return self / n; 0 where n is 0."""
-        counts = np.maximum(n, 1).astype(object)
-        scaled = self.integers << _QUOTIENT_BITS
-        found = ExactNumbers(scaled // counts, self.exponent - _QUOTIENT_BITS).round()
-        return found._replace(inexact=found.inexact | (scaled % counts).astype(np.bool_))
-
-    def round(self) -> RoundedNumbers:
-        """Return the numbers as pairs; as 0, with `lost`, where they are above 2⁷⁰⁰ or below 2⁻⁷⁰⁰."""
-        exponents = np.array([number.bit_length() for number in self.integers.tolist()]) + self.exponent
-        lost = (np.abs(exponents) > _FURTHEST) & self.integers.astype(np.bool_)
-        shift = np.maximum(exponents - self.exponent - _MOST_BITS, 0) * ~lost
-        kept = np.where(lost, 0, self.integers) >> shift.astype(object)
-        hi = kept.astype(np.float64)
-        rest = kept - np.array([int(value) for value in hi.tolist()], object)
-        lo = rest.astype(np.float64)
-        inexact = lost | (shift > 0) | (rest != lo.astype(object)).astype(np.bool_)
-        return RoundedNumbers(
-            Pair(*(np.ldexp(part, self.exponent + shift) for part in (hi, lo))), inexact, lost
-        )
-
-
-_QUOTIENT_BITS, _MOST_BITS, _FURTHEST = 160, 900, 700
-"""Bits of quotients behind the point; the most bits of an integer that becomes a pair; the largest exponent."""
-
-
-class RoundedNumbers(NamedTuple):
-    """Pairs, an array that is True where one is not exact, and one that is True where it is unknown."""
-
-    value: Pair
-    inexact: Selected
-    lost: Selected
-
-
-def take_exactly(fixed: Fixed) -> ExactNumbers:
-    """Return exact sums as integers times a common power of 2."""
-    integers, exponent = fixed.integers()
-    return ExactNumbers(np.array(integers, object), exponent)

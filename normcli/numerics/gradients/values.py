@@ -37,7 +37,7 @@ class KnownGradients(NamedTuple):
     unclear: Selected
 
     def keep(self, chosen: Selected | None, otherwise: Any = 0.0) -> KnownGradients:
-        """Return the gradients with `otherwise`, exactly, where `chosen` is False; themselves for None."""
+        """Return the gradients with `otherwise`, exactly, where `chosen` is False; for None, all of them."""
         if chosen is None:
             return self
         value = Pair(np.where(chosen, self.value.hi, otherwise), np.where(chosen, self.value.lo, 0.0))
@@ -122,7 +122,7 @@ def find_shares(rows: GradientRows, known: Coefficients) -> KnownGradients:
 
 
 def _find_weights(rows: GradientRows, known: Coefficients, p: float) -> tuple[Pair, Any]:
-    """Return w, which B is multiplied by in dx, and an upper bound of its error."""
+    """Return w, which B is multiplied by in dx (see `coefficients`), and an upper bound of its error."""
     d = rows.deviations
     if p == 2.0:
         if not known.centre.hi.any():
@@ -139,7 +139,7 @@ def _find_weights(rows: GradientRows, known: Coefficients, p: float) -> tuple[Pa
 
 
 def _find_unclear(factors: Any, inner: Floats, value: Floats) -> Selected:
-    """Return where products of pairs may have left the range of doubles, so that their errors are not known."""
+    """Return where products of pairs may have left the range of doubles, as an array of bool."""
     unclear = ~is_within(inner, _LEAST_RESULT, _LARGEST_RESULT)
     unclear |= ~is_within(value, _LEAST_RESULT, _LARGEST_RESULT)
     for factor in factors:
@@ -154,7 +154,20 @@ def _judge(
     plain: Floats,
     endless: Selected | bool = False,
 ) -> KnownGradients:
-    """Return gradients with `plain` where a number is not finite or 1/D is 0, and extreme groups unclear."""
+    """Return gradients with `plain` where a number is not finite or 1/D is 0, and extreme groups unclear.
+
+    Parameters
+    ----------
+    found : KnownGradients
+    known : Coefficients
+        The coefficients of each row's group, in arrays of shape (rows, 1).
+    factors : iterable of ndarray
+        The numbers that the gradients are made of.
+    plain : ndarray
+        The gradients in doubles.
+    endless : ndarray of bool or bool
+        True where a group has a dy that is not finite.
+    """
     inverse = known.inverse.hi
     special = (~np.isfinite(inverse) | (inverse == 0.0) | np.isnan(known.steepness.hi)) & ~known.extreme
     special = special | endless

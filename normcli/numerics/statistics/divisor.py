@@ -73,7 +73,7 @@ class Solution:
 
     @property
     def is_plain(self) -> bool:
-        """Whether no mean that takes more than one double is so small that its further doubles lose bits."""
+        """False if a mean of more than one double is so near 0 that its further doubles lose bits."""
         return not is_faint(self.mean).any()
 
     def recall(self, number: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
@@ -183,7 +183,10 @@ _LEAST_SQUARED, _LARGEST_SQUARED = 2.0**-400, 2.0**400
 
 
 def find_divisor(size: Floats, eps: float | None, mode: EpsMode | None) -> Floats:
-    """Return what groups of known sizes (standard deviations, lengths) are divided by: the nearest doubles."""
+    """Return the divisors of groups, from their sizes (standard deviations or lengths) and eps.
+
+    They are the nearest doubles; a size of 0 is not replaced.
+    """
     with np.errstate(all="ignore"):
         found: Floats = np.array(add_eps(two_square(size), Pair(size, np.zeros_like(size)), eps, mode).hi)
         outside = np.isfinite(size) & ~((size <= _LARGEST_SQUARED) & ((size >= _LEAST_SQUARED) | (size == 0.0)))
@@ -204,14 +207,15 @@ _DOUBLE = np.dtype(np.float64)
 
 
 def find_flat(plan: Plan, statistics: Mapping[str, Floats], count: Any) -> Selected:
-    """Return which groups count as constant though their divisor is not 0.
+    """Return an array that is True for groups that count as constant though their divisor is not 0.
 
     Parameters
     ----------
     plan : Plan
     statistics : mapping of str to ndarray
+        The statistics of groups, by name.
     count : int or ndarray
-        How many values of a group count: one number for all groups, or one for each.
+        The number of values of a group that count: one number for all groups, or one for each.
 
     Notes
     -----
@@ -244,7 +248,10 @@ _IN_FLOAT64 = (FlatRule.SMALL_OF_ROUNDED, FlatRule.TWO_PASSES)
 
 
 def replace_flat(plan: Plan, solution: Solution, count: Any) -> Solution:
-    """Return a solution with a divisor of 1, or NaN by the zero rule, for groups that `find_flat` returns."""
+    """Return a solution in which groups that count as constant have a divisor of 1, or NaN by the zero rule.
+
+    Arguments are as in `find_flat`; the solution itself is returned if there is no such group.
+    """
     flat = find_flat(plan, solution.statistics, count)
     if not flat.any():
         return solution

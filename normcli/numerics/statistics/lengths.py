@@ -75,7 +75,7 @@ class Powers(LeafRecords):
     extreme : ndarray of bool
         For p = 1, whether a pair does not hold the sum; else False.
     count : ndarray
-        How many values count.
+        The number of values that count.
     """
 
     unit: Floats
@@ -96,8 +96,8 @@ class Lengths:
     error : float or ndarray
         An upper bound of the relative errors of the lengths; 0 where they are exact, 1 where nothing is known.
     recall : callable or None
-        Takes the number of a group and a number of bits; returns its length to so many bits. None if all are
-        exact.
+        Takes the number of a group and a number of bits; returns the group's length to that many bits. None if
+        all lengths are exact.
     """
 
     count: Any
@@ -137,7 +137,7 @@ class Lengths:
         return solution
 
     def _settle(self, shown: Floats) -> None:
-        """Calculate those lengths again, in `shown`, whose errors leave open which double is the nearest."""
+        """Calculate again, exactly, the lengths whose rounding is not decided, and write them to `shown`."""
         value, own = take_exponents(self.length)
         decided = is_decided(value, own, self.error, PRECISIONS["float64"]) | ~np.isfinite(shown)
         for group in np.flatnonzero(~decided & (self.length.hi != 0.0)).tolist():
@@ -155,7 +155,10 @@ def has_powers(p: float) -> bool:
 
 
 def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None = None, *, p: float) -> Powers:
-    """Return the sums of powers of leaves, shape (leaves, n)."""
+    """Return the sums of powers of leaves, shape (leaves, n).
+
+    `selected`, of the shape of `x`, is True where a value counts; the others have to be 0. None if all count.
+    """
     sizes = find_magnitudes(x)
     result = Powers.empty(x.shape[:-1])
     result.count[...] = count_values(x, selected)
@@ -198,7 +201,7 @@ def _is_usable(unit: Floats) -> Selected:
 
 
 def _sum_powers(size: Pair, result: Powers, p: float) -> None:
-    """Write Σ(|x| / unit)ᵖ of rows."""
+    """Write Σ(|x| / unit)ᵖ of each row of `size` to `result`, whose `unit` is known."""
     leaves, n = size.hi.shape
     for rows in cut_rows(leaves, n, _CHUNK):
         unit = np.where(_is_usable(result.unit[rows]), result.unit[rows], 1.0)
@@ -276,7 +279,10 @@ def _find_again(read: Read, p: float, group: int, bits: int) -> Fraction:
 
 
 def find_length_of_all(values: Floats, p: float) -> float:
-    """Return the length of some finite values, for p > 0; from groups' lengths, that of all their values."""
+    """Return the ℓp length of some finite values, for p > 0.
+
+    If the values are lengths of groups, it is the length of all values of the groups together.
+    """
     width = min(values.size, MAX_LEAF)
     rows = np.pad(values, (0, -values.size % width)).reshape(-1, width)
     leaves = measure_powers(rows, Workspace(), p=p).reshape((1, -1))

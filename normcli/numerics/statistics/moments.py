@@ -43,7 +43,7 @@ class Moments:
     Parameters
     ----------
     count : int or ndarray
-        How many values count: one number for all groups, or one for each.
+        The number of values that count: one number for all groups, or one for each.
     mean : Triple
         Zeros for norms that do not centre.
     square : Pair
@@ -87,7 +87,7 @@ class Moments:
                 return sums.mean(), None
             if plan.norm.divisor.about_mean:
                 return sums.mean(), sums.scatter() / freedom
-            return Fraction(0), sums.sum_squares() / freedom
+            return Fraction(0), sums.square / freedom
 
         faint = (np.abs(self.mean.hi) < FAINT) & (self.mean.hi != 0.0) & np.isfinite(square.hi)
         return resolve(plan, self.mean, square, error, self.undecided | faint, ask, plan.spec.zero_rule)
@@ -105,7 +105,7 @@ def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool) -
     leaves : Leaves
         One record for each group.
     count : int or ndarray
-        How many values count: one number for all groups, or one for each.
+        The number of values that count: one number for all groups, or one for each.
     recall : callable
         Takes the number of a group; returns its exact sums. It is called where the leaves do not decide.
     centred : bool
@@ -159,7 +159,7 @@ _LEAST = 2.0**-1000
 
 
 def _find_mean(leaves: Leaves, count: Any) -> tuple[Triple, Selected]:
-    """Return Σx/n as three doubles, and where the double nearest to it is not decided."""
+    """Return Σx/n as three doubles, and an array that is True where its nearest double is not decided."""
     left = leaves.sum_left
     known = not left.any()
     (hi, mid, lo), endless = divide_triple(Triple(*leaves.sums), count)

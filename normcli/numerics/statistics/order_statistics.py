@@ -42,7 +42,7 @@ class Total(NamedTuple):
     times : ndarray of int, shape (terms, groups)
     values : ndarray, shape (terms, groups)
     of : int
-        What the sum is divided by.
+        The divisor of the sum.
     """
 
     times: Integers
@@ -71,11 +71,11 @@ class Extremes(LeafRecords):
     low, high : ndarray
         The least and the largest value as doubles; ∞ and −∞ where there are no values.
     low_rest, high_rest : ndarray
-        What is added to these where integers have more bits than a double.
+        The numbers added to these where integers have more bits than a double.
     extreme : ndarray of bool
         False everywhere, as comparisons neither over- nor underflow.
     count : ndarray
-        How many values count.
+        The number of values that count.
     """
 
     low: Floats
@@ -163,7 +163,7 @@ class Quantiles(NamedTuple):
     Parameters
     ----------
     count : int or ndarray
-        How many values count: one number for all groups, or one for each.
+        The number of values that count: one number for all groups, or one for each.
     values : Pair of ndarray, shape (groups, 6)
         a and b of each quantile in turn: the value below, and that above.
     parts : ndarray of int, shape (groups, 3)
@@ -193,7 +193,10 @@ class Quantiles(NamedTuple):
 
 
 def _make_total(times: Integers, values: Pair, of: int) -> Total:
-    """Return the total of pairs, whose parts together have the shape of `times`, (terms, groups)."""
+    """Return the total Σ times · value / of, where values are pairs of doubles.
+
+    `times` has the shape (terms, groups), and the arrays of values as many numbers.
+    """
     hi, lo = (part.reshape(times.shape) for part in values)
     if not lo.any():
         return Total(times, hi, of)
@@ -228,7 +231,7 @@ _THIRD = 2.0**-105
 
 
 def _add_up(totals: list[Total]) -> RoundedStatistics:
-    """Return the statistics of some totals, in arrays of shape (totals, groups)."""
+    """Return the statistics that totals stand for, in arrays of shape (totals, groups)."""
     shape = (max(len(total.values) for total in totals), len(totals), totals[0].values.shape[1])
     times, values = np.zeros(shape, np.int64), np.zeros(shape)
     for i, total in enumerate(totals):
@@ -293,7 +296,7 @@ def _solve(plan: Plan, totals: dict[str, Total]) -> Solution:
 
 
 def _take(found: RoundedStatistics, centre: int, spread: int) -> tuple[Solution, Selected]:
-    """Return the solution of the statistics at two places, centre and spread, and where it is not decided."""
+    """Return the solution by the statistics at two places, centre and spread, and where it is undecided."""
     hi, mid, lo = (part[centre] for part in found.value)
     divisor = Pair(*(part[spread] for part in found.value[:2]))
     undecided = (found.undecided[centre] | found.undecided[spread]) & found.finite[[centre, spread]].all(axis=0)

@@ -177,7 +177,7 @@ class RankSearch:
 
     @property
     def passes(self) -> int:
-        """How often all values have to be added: once for each digit."""
+        """The number of times that all values have to be added: once for each digit."""
         return -(-self._size // self._digit)
 
     @property
@@ -268,7 +268,7 @@ class RankSearch:
     def find(self) -> Quantiles:
         """Return the quantiles, as `measure_quantiles` does; NaN for a group with NaN, or without values.
 
-        Where NaN does not count, `selected` has to leave it out.
+        If NaN does not count, each call of `add` has to leave it out by `selected`.
         """
         values = read_keys(np.ascontiguousarray(self._prefix.T), self.dtype)
         unknown = (self.nan_count > 0) | (self.count == 0)

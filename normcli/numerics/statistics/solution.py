@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Measured(Protocol):
-    """The measurements of groups, from which they are solved."""
+    """Measurements of groups, from which `solve` makes the centre, the divisor and the statistics."""
 
     @property
     def count(self) -> Any:
@@ -58,8 +58,8 @@ def solve(plan: Plan, measured: Measured | Solution) -> Solution:
     ----------
     plan : Plan
     measured : Measured or Solution
-        What the norm's `Divisor.measurement` names; for a length of p = 2, moments about 0. A solution is
-        returned as it is.
+        The measurements that the norm's `Divisor.measurement` names; for a length of p = 2, moments
+        about 0. A solution is returned as it is.
     """
     if isinstance(measured, Solution):
         return measured
@@ -168,7 +168,7 @@ def resolve(
 
 
 def _is_root(square: Pair, root: Pair) -> Selected:
-    """Return where a root is exact."""
+    """Return an array that is True where the square of `root` is exactly `square`."""
     exact = np.zeros(root.hi.shape, np.bool_)
     short = np.flatnonzero(root.lo == root.lo.astype(np.float32))  # others have too many bits to be ties
     if short.size:
@@ -209,13 +209,15 @@ def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:
 
 
 def leave_out(plan: Plan, solution: Solution) -> Solution:
-    """Return a solution without the steps that a plan leaves out; its statistics are those of the plan's norm.
+    """Return a solution without the centring or division that the plan's norm lacks: mean 0, divisor 1.
+
+    Statistics that the plan's norm does not have are left out.
 
     Parameters
     ----------
     plan : Plan
     solution : Solution
-        The solution of the whole norm, in arrays of one axis.
+        The solution of the norm with both steps, in arrays of one axis (one number for each group).
     """
     centres, divides, ask = plan.norm.centre is not Centre.NOTHING, plan.norm.divisor.divides, solution.ask
     from fractions import Fraction

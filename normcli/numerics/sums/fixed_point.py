@@ -9,12 +9,14 @@ import numpy as np
 
 from normcli.numerics.deciding import PRECISIONS, is_decided
 from normcli.numerics.pairs import Pair, Triple, distill, distill_within, normalize, take_exponents, two_prod
-from normcli.numerics.rational import divide_once, make_fraction, round_once
+from normcli.numerics.rational import make_fraction, round_once
 from normcli.numerics.rounding import Scaled, round_scaled
+from normcli.numerics.sums.scaled_integers import ScaledIntegers
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -37,10 +39,10 @@ _DOUBLE = 52
 """Sums that stay under 2⁵² units are exact in a double, in any order."""
 
 _ENDLESS = 1024
-"""2 to the power of it is no double."""
+"""The least power of 2 that is beyond the range of doubles."""
 
 _FEW = 8
-"""So few values a row are added column by column, as NumPy takes longer to begin a row than to add it."""
+"""Rows of at most this length are added column by column: NumPy takes longer to begin a row than to add it."""
 
 _MOST = 1 << 19
 """The number of values that are added at once: their sum is exact in each digit."""
@@ -126,8 +128,10 @@ class Fixed:
             here[0] += units & _MASK
             here[1] += units >> DIGIT
 
-    def add_integer(self, group: int, integer: int, exponent: int) -> None:
-        """Add integer · 2^exponent to the number of one group."""
+    def add_fraction(self, group: int, value: Fraction) -> None:
+        """Add a fraction, whose denominator is a power of two, to the number of one group."""
+        integer, unit = value.as_integer_ratio()
+        exponent = 1 - unit.bit_length()
         shift = exponent % DIGIT
         integer, place = integer << shift, (exponent - shift) // DIGIT
         digits = -(-(integer.bit_length() + 1) // DIGIT)
@@ -152,7 +156,7 @@ class Fixed:
         at = other.low - self.low
         self.digits[at : at + len(other.digits), groups] += other.digits
 
-    def take(self, groups: NDArray[np.intp]) -> Fixed:
+    def take(self, groups: NDArray[np.intp] | slice) -> Fixed:
         """Return the numbers of some groups, in the order of `groups`."""
         return Fixed(self.digits[:, groups], self.low)
 
@@ -177,7 +181,7 @@ class Fixed:
         self.digits = digits
 
     def settle(self) -> Fixed:
-        """Return the same numbers with as few digits as hold them: equal numbers have equal digits then."""
+        """Return the same numbers in as few digits as hold them, so that equal numbers have equal digits."""
         self._normalize()
         used = self.digits.any(axis=1)
         if not used.any():
@@ -209,7 +213,7 @@ class Fixed:
         return negative, size
 
     def round(self) -> Floats:
-        """Return the number of each group in doubles, off by a few roundings; else infinite or NaN."""
+        """Return the number of each group in doubles, off by a few roundings; infinite beyond their range."""
         negative, size = self._split_sign()
         with np.errstate(all="ignore"):
             about = np.zeros(size.digits.shape[1])
@@ -223,7 +227,7 @@ class Fixed:
         Parameters
         ----------
         size : int
-            How many doubles a number becomes.
+            The number of doubles that each number becomes.
         exponents : range
             The exponents of 2 of the digits that are taken.
         """
@@ -238,11 +242,17 @@ class Fixed:
                 beyond |= digits != 0
         return FewDoubles(*distill_within(terms, size), beyond)
 
-    def integers(self) -> tuple[list[int], int]:
-        """Return an integer for each group and the exponent of 2 that all are multiplied by."""
+    def integers(self) -> ScaledIntegers:
+        """Return the numbers along one axis, exactly."""
         settled = self.settle()
-        integers = sum(row.astype(object) << (DIGIT * place) for place, row in enumerate(settled.digits))
-        return list(integers), DIGIT * settled.low
+        rows = enumerate(settled.digits)
+        integers: Any = sum(row.astype(object) << (DIGIT * place) for place, row in rows)
+        return ScaledIntegers(integers, DIGIT * settled.low)
+
+    def recall(self, group: int) -> Fraction:
+        """Return the number of one group, exactly."""
+        (number,) = self.take(slice(group, group + 1)).integers().list_fractions()
+        return number
 
 
 def average(values: Sequence[Floats]) -> Floats:
@@ -264,8 +274,7 @@ def multiply_by_count(values: Floats, count: int) -> Fixed:
     """Return values · count, exactly: one total for each value, in C order."""
     total = Fixed.zeros(values.size)
     for place, value in enumerate(values.reshape(-1).tolist()):
-        up, down = value.as_integer_ratio()
-        total.add_integer(place, up * count, 1 - down.bit_length())
+        total.add_fraction(place, make_fraction(value) * count)
     return total
 
 
@@ -276,8 +285,7 @@ def add_to(total: Fixed, values: Floats) -> None:
 
 def divide_total(total: Fixed, count: int) -> Floats:
     """Return totals over a count, rounded once."""
-    integers, exponent = total.integers()
-    return np.array([divide_once(integer, count, exponent) for integer in integers], np.float64)
+    return np.array([round_once(each / count) for each in total.integers().list_fractions()], np.float64)
 
 
 def mix(kept: Floats, new: Floats, weight: float) -> Floats:

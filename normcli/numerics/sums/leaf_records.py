@@ -75,7 +75,7 @@ class Leaves(LeafRecords):
         Whether the values differ so much in magnitude that these doubles cannot hold the sums, or their
         squares may over- or underflow: then they have to be summed in another way.
     count : ndarray
-        How many values count.
+        The number of values that count.
     """
 
     sum_0: Floats
@@ -111,7 +111,7 @@ class Leaves(LeafRecords):
 
 
 def make_leaves(sums: Sequence[Floats], squares: Sequence[Floats], extreme: Selected, count: Floats) -> Leaves:
-    """Return records of copies of these sums and squares, which leave nothing."""
+    """Return records of exact sums and sums of squares, which are copied; `…_left` is 0."""
     s0, s1, s2 = (np.array(a) for a in sums)
     q0, q1, q2, q3 = (np.array(a) for a in squares)
     left, square_left = np.zeros(s0.shape), np.zeros(s0.shape)
@@ -130,12 +130,12 @@ _HIGHEST, _LOWEST = 450, -300
 
 
 def are_extreme(sizes: Floats) -> Selected:
-    """Return which leaves' largest magnitudes are such that squares may over- or underflow."""
+    """Return, from the largest magnitude of each leaf, whether its squares may over- or underflow."""
     return np.asarray(~((sizes < 2.0**_HIGHEST) & ((sizes > 2.0**_LOWEST) | (sizes == 0.0))))
 
 
 def set_not_finite(leaves: Leaves, x: NDArray[Any], size: Floats) -> Leaves:
-    """Return leaves with NaN and infinities as in plain sums, and with 0 for others that are extreme.
+    """Return leaves whose sums are NaN or infinite where values are, and 0 where leaves are extreme otherwise.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def fold_leaves(leaves: Leaves) -> Leaves:
 
 
 def _add_up(numbers: Sequence[Floats]) -> Distilled:
-    """Add numbers, each a sum of doubles, along the last axis."""
+    """Add numbers along the last axis; each is a sum of doubles, of which each array has one."""
     size, left = len(numbers), np.zeros(numbers[0].shape[:-1], np.bool_)
     while (n := numbers[0].shape[-1]) > 1:
         half = n // 2

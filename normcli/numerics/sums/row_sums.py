@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ONES = np.ones((1, MAX_LEAF))
 
 CHUNK = 1 << 16
-"""Values that one call works on: a few float64 buffers of it lie in a core's caches."""
+"""The most values that one call works on: a few float64 buffers of it lie in a core's caches."""
 
 _PART = 256
 
@@ -50,7 +50,7 @@ class Dots:
         self._parts = np.zeros((rows, self._whole + (self._split < n)))
 
     def add(self, rows: slice, a: Floats, b: Floats) -> None:
-        """Calculate the products of some rows of a and of b, which has as many rows or one."""
+        """Calculate the dot products for `rows`: of each row of a with that of b, or with b's only row."""
         parts, split = self._parts[rows], self._split
         if split:
             shape = (-1, self._whole, _PART)
@@ -76,7 +76,7 @@ def cut_rows(rows: int, n: int, chunk: int = CHUNK) -> list[slice]:
 
 @contextlib.contextmanager
 def small_buffers(n: int) -> Iterator[None]:
-    """Open a block in which NumPy's buffers are small, if rows have n ≥ 256 values.
+    """Keep NumPy's buffers small inside this context manager, if rows have n ≥ 256 values.
 
     With its usual buffers, NumPy copies operands that are broadcast along rows, which takes longer than to add
     them. All operands in the block should be of one dtype: others are converted through these buffers, a few
@@ -178,7 +178,10 @@ def _measure_in_parts(
 
 
 def _join_terms(terms: dict[tuple[int, int], Floats], n: int) -> list[Floats]:
-    """Return the terms of a square, from products of parts; terms of one unit are added if the sum is exact."""
+    """Return the terms of Σx², from the sums of products of parts i and j, and the number n of values.
+
+    Terms of one unit are added to each other if the sum is exact.
+    """
     whole = [total * (1.0 if i == j else 2.0) for (i, j), total in terms.items()]
     if n > _EXACT_TOGETHER:
         return whole
@@ -200,8 +203,9 @@ def _cut(
 ) -> int:
     """Cut x into parts, from the highest bits on, until nothing is left; return how many parts were made.
 
-    `rest` gets what the parts leave of x. What float64 leaves of integers is less than a quarter of the first
-    part's last bit: the rest after that part has room for it, and the second part for both.
+    `parts` are the buffers that parts are written to, one for each of `sigmas`; `rest` gets what the parts
+    leave of x. What float64 leaves of integers is less than a quarter of the first part's last bit: the rest
+    after that part has room for it, and the second part for both.
     """
     source, low = x
     with small_buffers(source.shape[-1]):

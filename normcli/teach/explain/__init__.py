@@ -1,12 +1,12 @@
 """The arithmetic of one value, or of one group, as a person would write it on paper.
 
-* `explain`: `explain` and `explain_backward`: from the tensor to the steps of one value, or of one dx
-* `story`: the records `Story` and `StoryStep`, and the base class that adds steps one after another
+* `explain`: `explain` and `explain_backward`: one group is chosen, measured and told
+* `story`: the records `Story` and `StoryStep`, the symbol of each name, and the base class that adds steps
 * `measured_group`: one group, measured: its values, statistics and results
-* `statistic_steps`: the steps to centre and divisor
+* `statistic_steps`: the steps to centre and divisor: sums, quantiles, lengths, windows, eps and root
 * `value_steps`: the steps from centre and divisor to y
 * `gradient_steps`: the steps back to dx, by the chain rule
 * `window_and_matrix_gradients`: the steps back where groups are sliding windows, or matrices
 * `iteration_steps`: the step to the largest singular value, and sentences on power iterations
-* `surrounding_steps`: the first step where x is a sum, and the steps of a gate
+* `surrounding_steps`: the step that adds a residual, before the norm, and the steps of a gate
 """

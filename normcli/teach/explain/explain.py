@@ -9,7 +9,7 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.teach.explain.gradient_steps import BackwardSteps
 from normcli.teach.explain.measured_group import add_gradients, find_group, measure_group
 from normcli.teach.explain.story import Story, StoryStep
-from normcli.teach.explain.value_steps import build_story, name_group
+from normcli.teach.explain.value_steps import StepList, name_group
 from normcli.teach.formulas.expression import MOST_TERMS
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def explain(
     at: tuple[int, ...] | None = None,
     every: bool = False,
     effort: Effort = DEFAULT_EFFORT,
+    dy: NDArray[Any] | None = None,
 ) -> Story:
     """Explain how one value of a tensor is normalized, or each value of its first group.
 
@@ -48,6 +49,19 @@ def explain(
     every : bool
         Show every value of the group; otherwise, of more than `MOST_TERMS`, the first and the last.
     effort : Effort
+    dy : ndarray or None
+        The derivative of a loss with respect to the result: the story then goes on, back to dx; see
+        `explain_backward`, which checks it. None for a forward story.
+
+    Notes
+    -----
+    Statistics are taken from the group's result. Sums are exact fractions; in a group of more than
+    `MOST_TERMS` values they are calculated from the statistics.
+
+    Raises
+    ------
+    DataError
+        If the tensor's file has changed since it was opened, or σ of a given u and v is negative.
 
     Examples
     --------
@@ -62,8 +76,17 @@ def explain(
     if nothing is not None:
         return nothing
     at, number, places = choose_group(plan, at, every=every)
-    group = measure_group(plan, values, inputs, number, places, effort)
-    return build_story(group, at, running=inputs.given is not None)
+    group, running = measure_group(plan, values, inputs, number, places, effort), inputs.given is not None
+    steps = StepList(group, running=running)
+    if dy is not None:
+        group = add_gradients(group, values, dy, inputs)
+        steps = BackwardSteps(group, running=running)
+        if not plan.has_groups:
+            from normcli.teach.explain import window_and_matrix_gradients as others  # for two norms alone
+
+            windows, matrices = others.WindowBackwardSteps, others.MatrixBackwardSteps
+            steps = windows(group, values, dy) if plan.groups_overlap else matrices(group, running=False)
+    return Story(plan, group, at, steps.build(), running)
 
 
 def tell_of_nothing(plan: Plan) -> Story | None:
@@ -135,19 +158,4 @@ def explain_backward(
     """
     problem.require_sound()
     plan, values, dy, inputs = problem
-    nothing = tell_of_nothing(plan)
-    if nothing is not None:
-        return nothing
-    at, number, places = choose_group(plan, at, every=every)
-    group = measure_group(plan, values, inputs, number, places, effort)
-    group = add_gradients(group, values, dy, inputs)
-    running = inputs.given is not None
-    if plan.groups_overlap:
-        from normcli.teach.explain.window_and_matrix_gradients import WindowBackwardSteps  # for one norm alone
-
-        return Story(plan, group, at, WindowBackwardSteps(group, values, dy).build())
-    if plan.spec.rows is not None:
-        from normcli.teach.explain.window_and_matrix_gradients import MatrixBackwardSteps  # for one norm alone
-
-        return Story(plan, group, at, MatrixBackwardSteps(group, running=False).build())
-    return Story(plan, group, at, BackwardSteps(group, running=running).build(), running)
+    return explain(plan, values, inputs, at=at, every=every, effort=effort, dy=dy)

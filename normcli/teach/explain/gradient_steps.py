@@ -15,13 +15,12 @@ from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.rounding import widen
 from normcli.teach.explain.story import (
-    ABOUT_MEAN,
-    ABOUT_ZERO,
+    BEYOND,
     SIGMA,
+    SYMBOLS,
     LazyTerms,
     NoNumberError,
     StoryStep,
-    X,
     enumerate_words,
     name_length,
 )
@@ -60,20 +59,6 @@ WORDS = {
 }  # fmt: skip
 """Name in a definition → its words in sentences."""
 
-SYMBOLS = {
-    "mean": Symbol("μ", r"\mu"), "var": ABOUT_MEAN.square, "√var": ABOUT_MEAN.root, "std": ABOUT_MEAN.root,
-    "ms": ABOUT_ZERO.square, "√ms": ABOUT_ZERO.root, "rms": ABOUT_ZERO.root, "Σx²": ABOUT_ZERO.squares,
-    "divisor": Symbol("d", "d"), "base": Symbol("base", r"\mathrm{base}"),
-    "x": X, "x̂": Symbol("x̂", r"\hat{x}"), "y": Symbol("y", "y"),
-    "dy": Symbol("dy", "dy", "dy"), "gamma": Symbol("γ", r"\gamma", "gamma"),
-    "beta": Symbol("β", r"\beta", "beta"), "n": Symbol("n", "n"), "eps": Symbol("ε", r"\varepsilon"),
-    "k": Symbol("k", "k"), "u": Symbol("u", "u"), "v": Symbol("v", "v"),
-    "alpha": Symbol("α", r"\alpha"), "exponent": Symbol("exponent", r"\mathrm{exponent}"),
-    "norm(x)": Symbol("norm(x)", r"\mathrm{norm}(x)"), "x₀": Symbol("x₀", "x_0", "x0"),
-    "size": Symbol("size", r"\mathrm{size}"), "share": Symbol("share", r"\mathrm{share}", "share"),
-}  # fmt: skip
-"""Name in a definition or of a statistic → its symbol in formulas."""
-
 _DX = Symbol("dx", "dx")
 _SLOPE = Symbol("act′(z)")
 _DIGITS = PRECISIONS["float64"].bits
@@ -88,7 +73,7 @@ class BackwardSteps(StepList):
     _by_product: dict[str, Constant]  # the derivative with respect to the product of a gate and a value
 
     def build(self) -> tuple[StoryStep, ...]:
-        """Return all steps."""
+        """Return the steps of the whole group, then those of each value that the story shows."""
         self._introduce()
         self._by_product = {}
         ready, outcomes = False, self.group.outcomes
@@ -161,7 +146,10 @@ class BackwardSteps(StepList):
     # -- back from the divisor
 
     def _go_back(self) -> None:
-        """Add the derivative with respect to each name that the values share, from the divisor to the mean."""
+        """Add the derivatives with respect to the names that the values share, from the divisor to the mean.
+
+        They are kept in `self.links`, and their numbers in `self.numbers`.
+        """
         self.links = self.chain.link_shared(self.numbers.work_out)
         needed = self.chain.find_needed(self.links, self.numbers.work_out)
         for link in self.links:
@@ -169,9 +157,9 @@ class BackwardSteps(StepList):
                 continue
             words = WORDS[link.name]
             if link.formula is None:
-                self.steps.append(
-                    StoryStep("slope", f"The loss does not change with {words}{self._say_why(link)}.")
-                )
+                floored = any(isinstance(each.formula, Maximum) for each in self.chain.shared)
+                why = ", as eps is the larger" if floored and self.spec.eps else ""
+                self.steps.append(StoryStep("slope", f"The loss does not change with {words}{why}."))
                 continue
             through = enumerate_words(
                 ["every value" if n in {"y", *self.chain.between} else WORDS[n] for n in link.through]
@@ -181,13 +169,8 @@ class BackwardSteps(StepList):
             )
             self.numbers.shared[name_slope(link.name)] = found
 
-    def _say_why(self, link: Link) -> str:
-        """Return the reason why the loss does not change with a name, to end a sentence; "" if unknown."""
-        floored = any(isinstance(each.formula, Maximum) for each in self.chain.shared) and self.spec.eps
-        return ", as eps is the larger" if floored else ""
-
     def _lead_to_norm(self, outcome: Outcome) -> None:
-        """Add the derivatives with respect to a value's names between x and y: the result before a gate, x̂."""
+        """Add the derivatives with respect to x̂ and the result before a gate, after the gate's own steps."""
         if outcome.gate is not None:
             self.steps += list_activation(outcome.gate, outcome)
         for name in reversed(self.chain.between):
@@ -251,7 +234,7 @@ class BackwardSteps(StepList):
     # -- numbers
 
     def _add_link(self, step: StoryStep, link: Link, own: Mapping[str, Constant] | None = None) -> Constant:
-        """Add a step, completed with a link's derivative as formula and numbers; return the exact value.
+        """Add a step with the derivative of the loss with respect to a name; return its exact value.
 
         If a number is beyond float64, the step says so instead, and `NoNumberError` is raised.
 
@@ -260,7 +243,7 @@ class BackwardSteps(StepList):
         step : StoryStep
             The step without formula.
         link : Link
-            A link whose formula is not None.
+            The derivative; its formula is not None.
         own : mapping of str to Constant, optional
             The numbers of one value by name; without it, the derivative is one that all values share.
         """
@@ -273,7 +256,7 @@ class BackwardSteps(StepList):
             shown = self._show(link.formula, own)
             worked = self._work(shown)
         except ArithmeticError:
-            self._stop(step._replace(sentence=f"{step.sentence} It is beyond float64."))
+            self._stop(step._replace(sentence=f"{step.sentence} {BEYOND}"))
         formula = rename(link.formula, self._symbols)
         symbol = step.symbol or self._symbols[name_slope(link.name)]
         chain = [shown, *([] if worked == shown else [worked])]
@@ -283,7 +266,7 @@ class BackwardSteps(StepList):
     def _find_between(self, own: Mapping[str, Constant], name: str = "x") -> dict[str, Constant]:
         """Return the numbers of a value's names between x and y, and of derivatives with respect to them.
 
-        With a name among these, only the derivatives with respect to later names are returned.
+        If `name` is one of these names, only the derivatives with respect to later ones are returned.
         """
         found: dict[str, Constant] = {}
         for each in reversed(self.chain.between):
@@ -296,7 +279,7 @@ class BackwardSteps(StepList):
 
     @functools.cached_property
     def _symbols(self) -> Mapping[str, Symbol]:
-        """The symbols of all names, and of the derivatives with respect to them, in formulas."""
+        """Name → its symbol in formulas, for all names and for the derivatives with respect to them."""
         symbols = dict(SYMBOLS)
         if self.spec.p is not None:
             symbols |= dict.fromkeys(("‖x‖", "norm"), name_length(self.spec.p))

@@ -156,6 +156,7 @@ def measure_group(
     plan : Plan
         A plan with at least one value in each group.
     values : ndarray
+        The whole tensor.
     inputs : Inputs
         Gamma, beta and running statistics.
     number : int
@@ -163,6 +164,11 @@ def measure_group(
     places : sequence of int
         The numbers of the values to show; for a window, the place of its own value.
     effort : Effort
+
+    Raises
+    ------
+    DataError
+        If the tensor's file has changed since it was opened.
     """
     normalize = functools.partial(normalize_group, values=values, group=number, wanted=places, effort=effort)
     single = normalize(plan, inputs=inputs)
@@ -239,7 +245,20 @@ def _pick_parameter(plan: Plan, parameter: NDArray[Any], index: tuple[int, ...])
 def _find_degeneracies(
     plan: Plan, members: NDArray[Any], number: int, single: SingleGroup, inputs: Inputs
 ) -> tuple[Degeneracy, ...]:
-    """Return the degeneracies of a group, found as if it were a whole tensor."""
+    """Return the degeneracies of a group, found as if it were a whole tensor.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan of the whole tensor.
+    members : ndarray
+        The values of the group.
+    number : int
+        The group's number.
+    single : SingleGroup
+        The group's statistics and results.
+    inputs : Inputs
+    """
     held = members
     if (
         plan.grid.reach is not None

@@ -16,10 +16,8 @@ from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.statistics.ranks import find_shares
 from normcli.teach.explain.iteration_steps import MatrixSteps
 from normcli.teach.explain.story import (
-    ABOUT_MEAN,
-    ABOUT_ZERO,
+    SYMBOLS,
     NoNumberError,
-    SquareSymbols,
     StoryStep,
     X,
     name_length,
@@ -42,16 +40,13 @@ from normcli.teach.formulas.expression import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from normcli.norms.divisors import OrderStatistic
-
-    MakeTerm = Callable[[Expression], Expression]
+    from normcli.teach.explain.story import MakeTerm
 
 FEW = 8
 """The most values whose sum is written out again in the step that divides it."""
-
-_DIVISOR, _BASE = Symbol("d", "d"), Symbol("base", r"\mathrm{base}")
 
 _EPS_SENTENCES = {
     EpsMode.INSIDE: "eps is added, inside the root.",
@@ -85,9 +80,10 @@ class StatisticSteps(MatrixSteps):
         centre = None if norm.centre is Centre.NOTHING else mean
         if not norm.divisor.divides:
             return centre, None
-        names = ABOUT_ZERO if mean is None else ABOUT_MEAN
-        root = self.group.statistics[norm.divisor.spread or ""]
-        return centre, self._add_root(self._find_mean_square(mean, names, root), names, root)
+        row = norm.divisor
+        root = self.group.statistics[row.spread or ""]
+        symbols = SYMBOLS[row.square], SYMBOLS[row.root]
+        return centre, self._add_root(self._find_mean_square(mean, root), *symbols, root)
 
     def _is_needed(self, statistic: str) -> bool:
         """Whether the centre or the divisor is a statistic, or is calculated from it."""
@@ -136,7 +132,7 @@ class StatisticSteps(MatrixSteps):
 
     def _find_mean(self) -> Constant:
         mean, count = self.group.statistics["mean"], self.group.count
-        step = StoryStep("mean", "The mean.", Symbol("μ", r"\mu"))
+        step = StoryStep("mean", "The mean.", SYMBOLS["mean"])
         if self.running:
             return self._add_given(step, mean, "there is no arithmetic to show")
         total = StoryStep("sum", f"The sum of the {self.counted}.", Symbol("Σx", r"\sum x"))
@@ -156,25 +152,23 @@ class StatisticSteps(MatrixSteps):
         sentence = f"The running {step.name}, which was given."
         return self._add_value(step._replace(sentence=sentence), value, exact=True)
 
-    def _find_mean_square(self, centre: Constant | None, names: SquareSymbols, root: float) -> Constant | None:
+    def _find_mean_square(self, centre: Constant | None, root: float) -> Constant | None:
         """Add the variance or the mean square; return None where it exceeds float64 and its root does not."""
         row, ddof = self.plan.norm.divisor, 0 if centre is None else self.spec.ddof
         square, freedom = self.group.statistics[row.square], self.group.count - ddof
+        symbol = SYMBOLS[row.square]
         if self.running:
             effect = "divided by its root, all that is finite becomes 0"
             effect = "so is every normalized value" if math.isnan(square) else effect
-            return self._add_given(StoryStep("variance", "", names.square), square, effect)
+            return self._add_given(StoryStep("variance", "", symbol), square, effect)
         if freedom <= 0:
             counted = f"n − ddof = {self.group.count} − {ddof} = {freedom}"
             self._stop(StoryStep(row.size, f"The variance has the divisor {counted}: it is NaN."))
         if _is_beyond(square, root):
             return None
-        step = StoryStep(
-            row.size,
-            f"The {row.size}: the sum of squares, divided by their number, {self.group.count}.",
-            names.square,
-        )
-        total = self._add_squares(Product(Constant(square), Constant(freedom)), names, centre)
+        sentence = f"The {row.size}: the sum of squares, divided by their number, {self.group.count}."
+        step = StoryStep(row.size, sentence, symbol)
+        total = self._add_squares(Product(Constant(square), Constant(freedom)), centre)
         if total is None:
             return self._add_value(step, square)
         if not ddof:
@@ -182,20 +176,23 @@ class StatisticSteps(MatrixSteps):
         step = step._replace(sentence=f"{step.sentence.removesuffix('.')}, less ddof {ddof}.")
         return self._add(step, Quotient(total, Difference(self.n, Constant(ddof))), value=square)
 
-    def _add_squares(
-        self, known: Expression, names: SquareSymbols, centre: Constant | None = None
-    ) -> Constant | None:
-        """Add the sum of squared deviations from a centre (None: from 0)."""
-        step = StoryStep("squares", names.sentence, names.squares)
+    def _add_squares(self, known: Expression, centre: Constant | None = None) -> Constant | None:
+        """Add the sum of squared deviations from a centre (None: from 0); return None if it exceeds float64.
+
+        `known` is the sum as it follows from the statistics, for groups too long to add up.
+        """
         if centre is None:
+            step = StoryStep("squares", "The squares, and their sum.", SYMBOLS["Σx²"])
             return self._add_sum(step, _square, known)
-        value = None
+        sentence, value = "The squared deviations from the mean, and their sum.", None
+        step = StoryStep("squares", sentence, Symbol("Σ(x − μ)²", r"\sum (x - \mu)^2"))
         if self.group.count <= MOST_TERMS:
             values = [Fraction(self.group.value(place)) for place in range(self.group.count)]
             value = sum(x * x for x in values) - sum(values, Fraction(0)) ** 2 / len(values)
         return self._add_sum(step, lambda x: _square(Difference(x, centre)), known, value)
 
     def _find_length(self) -> Constant:
+        """Add the steps to an ℓp length and to the divisor, and return the divisor."""
         p, length = self.spec.p, self.group.statistics["norm"]
         assert p is not None
         symbol, known = name_length(p), Constant(length)
@@ -204,8 +201,8 @@ class StatisticSteps(MatrixSteps):
             self._stop(step._replace(sentence="The length is beyond float64."))
         if p == 2.0:
             is_beyond = _is_beyond(length * length, length)
-            square = None if is_beyond else self._add_squares(Product(known, known), ABOUT_ZERO)
-            return self._add_root(square, ABOUT_ZERO._replace(square=ABOUT_ZERO.squares, root=symbol), length)
+            square = None if is_beyond else self._add_squares(Product(known, known))
+            return self._add_root(square, SYMBOLS["Σx²"], symbol, length)
         if math.isinf(p):
             which, fold = ("largest", Maximum) if p > 0.0 else ("smallest", Minimum)
             step = step._replace(sentence=f"The length: the {which} value, without its sign.")
@@ -235,8 +232,8 @@ class StatisticSteps(MatrixSteps):
         """Add the divisor of a sliding window: (k + α · Σx² / size) to the power of the exponent."""
         window, statistics = self.spec.window, self.group.statistics
         assert window is not None
-        step = StoryStep("divisor", "The divisor: that to the power of the exponent.", _DIVISOR)
-        total = self._add_squares(Product(Constant(statistics["ms"]), Constant(window.size)), ABOUT_ZERO)
+        step = StoryStep("divisor", "The divisor: that to the power of the exponent.", SYMBOLS["divisor"])
+        total = self._add_squares(Product(Constant(statistics["ms"]), Constant(window.size)))
         if total is None:
             if statistics["rstd"] == 0 or not math.isfinite(1.0 / statistics["rstd"]):
                 raise NoNumberError
@@ -244,38 +241,40 @@ class StatisticSteps(MatrixSteps):
         size = Constant(window.divisor) if window.divisor != 1 else None
         sentence = f"The base of the power: k + α · Σx²{' / size' if size else ''}."
         formula = define_base(Constant(window.k), Constant(window.alpha), total, size)
-        base = self._add(StoryStep("base", sentence, _BASE), formula)
+        base = self._add(StoryStep("base", sentence, SYMBOLS["base"]), formula)
         return self._add(step, Power(base, Constant(window.exponent)))
 
     # -- eps and the root
 
-    def _add_root(self, square: Constant | None, names: SquareSymbols, root: float) -> Constant:
-        """Add eps and the root, in their order.
+    def _add_root(self, square: Constant | None, of_square: Symbol, of_root: Symbol, root: float) -> Constant:
+        """Add eps and the root, in the order of the norm, and return the divisor.
 
         Parameters
         ----------
         square : Constant or None
             The number under the root; None if it exceeds float64.
-        names : SquareSymbols
+        of_square, of_root : Symbol
             The symbols of the square and its root.
         root : float
             The root, without eps.
         """
         if not math.isfinite(root):
             self._stop(StoryStep("root", "The divisor is beyond float64."))
-        step = StoryStep("root", "Its root.", names.root)
+        step = StoryStep("root", "Its root.", of_root)
         if square is None:
             beyond = "The squares leave the range of float64; their root does not: it is rounded once."
             size = self._add_value(step._replace(sentence=beyond), root)
         if not self.spec.eps or self.spec.eps_mode not in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR):
             if square is not None:
                 size = self._add(step, Root(square), value=root)
-            return self._add_eps(size, names.root)
+            return self._add_eps(size, of_root)
         under = self._join_eps(Power(size, Constant(2)) if square is None else square)
         if square is not None:
             with contextlib.suppress(NoNumberError):  # the root of a sum beyond float64 is in range again
-                under = self._add_eps(square, names.square)
-        return self._add(step._replace(sentence="The divisor: the root of that.", symbol=_DIVISOR), Root(under))
+                under = self._add_eps(square, of_square)
+        return self._add(
+            step._replace(sentence="The divisor: the root of that.", symbol=SYMBOLS["divisor"]), Root(under)
+        )
 
     def _add_eps(self, size: Constant, symbol: Symbol) -> Constant:
         """Add eps to a number or keep the larger of the two; without eps, return the number."""
@@ -291,7 +290,10 @@ class StatisticSteps(MatrixSteps):
         return join_eps(self.spec.eps_mode, size, Constant(self.spec.eps or 0.0))
 
     def replace_zero(self, divisor: Constant) -> Constant:
-        """Return the divisor; where it is 0, or a convention takes it for 0, add a step and return 1."""
+        """Return the divisor; 1 if it is 0, or a convention takes it for 0, after a step that says so.
+
+        If values over it are NaN or infinite, the step says that, and `NoNumberError` is raised.
+        """
         small = None if self.running else self._find_how_small()
         if divisor.value != 0 and small is None:
             return divisor

@@ -99,33 +99,21 @@ MOST_WHOLE = 2**50
 
 BEYOND = "It is beyond float64."
 
-X = Symbol("x", "x", "x")
+X, SIGMA, RMS = Symbol("x", "x", "x"), Symbol("σ", r"\sigma"), Symbol("rms", r"\mathrm{rms}")
 
-
-SIGMA = Symbol("σ", r"\sigma")
-
-
-class SquareSymbols(NamedTuple):
-    """Symbols of a mean square, its root and its sum of squares, and a sentence on the sum."""
-
-    square: Symbol
-    root: Symbol
-    squares: Symbol
-    sentence: str
-
-
-ABOUT_ZERO = SquareSymbols(
-    Symbol("ms", r"\mathrm{ms}"),
-    Symbol("rms", r"\mathrm{rms}"),
-    Symbol("Σx²", r"\sum x^2"),
-    "The squares, and their sum.",
-)
-ABOUT_MEAN = SquareSymbols(
-    Symbol("σ²", r"\sigma^2"),
-    Symbol("σ", r"\sigma"),
-    Symbol("Σ(x − μ)²", r"\sum (x - \mu)^2"),
-    "The squared deviations from the mean, and their sum.",
-)
+SYMBOLS = {
+    "mean": Symbol("μ", r"\mu"), "var": Symbol("σ²", r"\sigma^2"), "√var": SIGMA, "std": SIGMA,
+    "ms": Symbol("ms", r"\mathrm{ms}"), "√ms": RMS, "rms": RMS, "Σx²": Symbol("Σx²", r"\sum x^2"),
+    "divisor": Symbol("d", "d"), "base": Symbol("base", r"\mathrm{base}"),
+    "x": X, "x̂": Symbol("x̂", r"\hat{x}"), "y": Symbol("y", "y"),
+    "dy": Symbol("dy", "dy", "dy"), "gamma": Symbol("γ", r"\gamma", "gamma"),
+    "beta": Symbol("β", r"\beta", "beta"), "n": Symbol("n", "n"), "eps": Symbol("ε", r"\varepsilon"),
+    "k": Symbol("k", "k"), "u": Symbol("u", "u"), "v": Symbol("v", "v"),
+    "alpha": Symbol("α", r"\alpha"), "exponent": Symbol("exponent", r"\mathrm{exponent}"),
+    "norm(x)": Symbol("norm(x)", r"\mathrm{norm}(x)"), "x₀": Symbol("x₀", "x_0", "x0"),
+    "size": Symbol("size", r"\mathrm{size}"), "share": Symbol("share", r"\mathrm{share}", "share"),
+}  # fmt: skip
+"""Name in a definition or of a statistic → its symbol in formulas."""
 
 
 def name_length(p: float) -> Symbol:
@@ -245,7 +233,15 @@ class StepWriter:
         return None
 
     def _make_terms(self, make: MakeTerm, known: Expression) -> tuple[Sequence[Expression], Constant | None]:
-        """Return the terms of a sum over the group, and its total if there are too many to add up."""
+        """Return the terms of a sum over the group, and its total, which is None if they can be added up.
+
+        Parameters
+        ----------
+        make : callable
+            Returns the term of a value.
+        known : Expression
+            The sum as it follows from the statistics, whose value is the total of more than `MOST_TERMS` terms.
+        """
         terms = self._list_terms(make)
         if len(terms) <= MOST_TERMS:
             return tuple(terms), None
@@ -257,7 +253,7 @@ class StepWriter:
         return terms, Constant(float(total), exact=False)
 
     def _round(self, value: Fraction | float, expression: Expression) -> Constant:
-        """Return a value as a number, exact if the printed numbers of an expression give its printed value."""
+        """Return a value as a number, exact if an expression of printed numbers equals the printed value."""
         number, written = float(value), evaluate(expression, read_decimals)
         is_exact = written.exact and Fraction(repr(number)) == written.number
         if is_exact and self.whole_numbers and number.is_integer() and abs(number) < MOST_WHOLE:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.dtypes import is_float
 from normcli.numerics.elements.activation import Activation
 from normcli.teach.explain.measured_group import get_number, pick_gate
-from normcli.teach.explain.story import RESIDUAL, StoryStep
+from normcli.teach.explain.story import RESIDUAL, StoryStep, X
 from normcli.teach.formulas.expression import Constant, Product, Sum, Symbol
 from normcli.tensors.residual import ResidualSum
 
@@ -120,7 +120,7 @@ def begin_with_product(story: Story, gate: Gated) -> Story:
     steps = [StoryStep("gated", f"{sentence} From here on, x is the product.")]
     for outcome in group.outcomes:
         steps += list_activation(pick_gate(gate, ungated.shape, outcome.index), outcome)
-        product = StoryStep("product", f"x times {name}.", Symbol("x", "x", "x"), outcome=outcome)
+        product = StoryStep("product", f"x times {name}.", X, outcome=outcome)
         steps.append(multiply(product, get_number(ungated, outcome.index), steps[-1].value, outcome.value))
     return replace(story, steps=(*steps, *story.steps))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from normcli.norms.grid import ONLY_GROUP
 from normcli.teach.explain.statistic_steps import StatisticSteps
-from normcli.teach.explain.story import BEYOND, NoNumberError, Story, StoryStep, enumerate_words
+from normcli.teach.explain.story import BEYOND, SYMBOLS, NoNumberError, StoryStep, enumerate_words
 from normcli.teach.explain.surrounding_steps import list_activation, name_factor
 from normcli.teach.formulas.definitions import scale_and_shift
 from normcli.teach.formulas.expression import Constant, Difference, Product, Quotient, Symbol
@@ -16,9 +16,9 @@ from normcli.teach.value_index import format_index
 
 if TYPE_CHECKING:
     from normcli.numerics.elements.gate import Gated
-    from normcli.teach.explain.measured_group import MeasuredGroup, Outcome
+    from normcli.teach.explain.measured_group import Outcome
 
-_X_HAT, _Y = Symbol("x̂", r"\hat{x}"), Symbol("y", "y")
+_X_HAT, _Y = SYMBOLS["x̂"], SYMBOLS["y"]
 
 
 def name_group(name: str) -> str:
@@ -26,31 +26,11 @@ def name_group(name: str) -> str:
     return "The only group" if name == ONLY_GROUP else f"The group {name}"
 
 
-def build_story(group: MeasuredGroup, at: tuple[int, ...] | None = None, *, running: bool = False) -> Story:
-    """Return the steps that lead from a group's values to its normalized ones.
-
-    Parameters
-    ----------
-    group : MeasuredGroup
-        The group, with the values to show.
-    at : tuple of int or None
-        The index of the value to explain; None to explain the whole group.
-    running : bool
-        Whether the statistics are running statistics, not the group's own.
-
-    Notes
-    -----
-    Statistics are taken from the group's result. Sums are exact fractions; in a group of more than
-    `MOST_TERMS` values they are calculated from the statistics.
-    """
-    return Story(group.plan, group, at, StepList(group, running=running).build(), running)
-
-
 class StepList(StatisticSteps):
     """The steps from a group's values to its normalized ones."""
 
     def build(self) -> tuple[StoryStep, ...]:
-        """Return all steps."""
+        """Return the steps of the whole group, then those of each value that the story shows."""
         self._introduce()
         found = None
         with contextlib.suppress(NoNumberError):
@@ -113,7 +93,20 @@ class StepList(StatisticSteps):
             self._multiply(outcome, outcome.gate, y)
 
     def _round_before(self, outcome: Outcome, number: Constant, symbol: Symbol, what: str) -> Constant:
-        """Return a number, rounded to the output's dtype (with a step) if the convention rounds it."""
+        """Return a number, rounded to the output's dtype if the convention rounds before gamma and the gate.
+
+        Rounding adds a step to the story; it raises `NoNumberError` if the rounded number is not finite.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            The value that the step is about.
+        number : Constant
+        symbol : Symbol
+            The number's symbol: x̂ or y.
+        what : str
+            What comes next, for the step's sentence: `gamma` or `the gate`.
+        """
         if not self.spec.rounds_before_gamma:
             return number
         dtype = self.group.dtype
@@ -126,7 +119,10 @@ class StepList(StatisticSteps):
         return self._add_value(step, rounded, exact=True)
 
     def _scale(self, outcome: Outcome, x_hat: Constant) -> Constant:
-        """Add the step from x̂ to gamma · x̂ + beta; return its number."""
+        """Add the step from x̂ to gamma · x̂ + beta; return its number.
+
+        If gamma or beta is not finite, `NoNumberError` is raised without a step.
+        """
         if not all(map(math.isfinite, outcome.parameters.values())):
             raise NoNumberError
         dtype, offset = self.group.dtype, self.spec.gamma_offset

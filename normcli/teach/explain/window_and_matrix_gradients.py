@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.sn.gradients import CANCELLED, find_sigma_gradient
+from normcli.engine.sn.gradients import find_sigma_gradient
 from normcli.engine.sn.passes import lay_matrix
 from normcli.norms.options import list_own_options
-from normcli.teach.explain.gradient_steps import SYMBOLS, WORDS, BackwardSteps
+from normcli.teach.explain.gradient_steps import WORDS, BackwardSteps
 from normcli.teach.explain.iteration_steps import format_vector
 from normcli.teach.explain.measured_group import Outcome, get_number
-from normcli.teach.explain.story import NoNumberError, StoryStep
+from normcli.teach.explain.story import SYMBOLS, NoNumberError, StoryStep
 from normcli.teach.formulas.chain_rule import Chain, Link, name_slope
 from normcli.teach.formulas.exact_numbers import Numbers
 from normcli.teach.formulas.expression import Constant, Difference, Sum
@@ -64,7 +64,7 @@ class WindowBackwardSteps(BackwardSteps):
         return owners
 
     def build(self) -> tuple[StoryStep, ...]:
-        """Return all steps."""
+        """Return the steps through each window to dx; those between are left out if a number is not finite."""
         self._introduce()
         with contextlib.suppress(NoNumberError):
             self._require_finite_windows()
@@ -104,6 +104,7 @@ class WindowBackwardSteps(BackwardSteps):
         self._differentiate(self.outcome)
 
     def _add_for_each(self, step: StoryStep, link: Link, every: Sequence[Numbers]) -> list[Constant]:
+        """Add a step with a name's number, or the derivative by it, in each window; return the numbers."""
         found = []
         for owner, numbers in zip(self.windows, every, strict=True):
             self.numbers = numbers
@@ -135,12 +136,13 @@ class MatrixBackwardSteps(BackwardSteps):
     """The steps to dx of a value that is divided by the largest singular value, or by an estimate of it."""
 
     def _make_numbers(self, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, Fraction]) -> Numbers:
+        """Add steps on u and v, and return the numbers of the names in the matrix's formulas."""
         iteration = self.spec.iteration
         by_sigma = find_sigma_gradient(lay_matrix(self.plan, self.group.values), iteration)
         if by_sigma is None:
             sentence = "Two of the singular values are equally large: there is no derivative."
             self._stop(StoryStep("no derivative", sentence))
-        u, v = by_sigma.list_vectors()
+        u, v = by_sigma.list_vectors(iteration)
         if iteration is None:
             left, right = (format_vector(np.array(vector, np.float64)) for vector in (u, v))
             sentence = f"The singular vectors of σ have the length 1: u = {left} and v = {right}."
@@ -150,6 +152,10 @@ class MatrixBackwardSteps(BackwardSteps):
         places = lay_matrix(self.plan, np.arange(self.group.count))
         known = {**known, "sigma": by_sigma.sigma, "divisor": by_sigma.sigma}
         return _MatrixNumbers(self.chain, arrays, known, (places, u, v))
+
+
+_CANCELLED = 140
+"""Bits by which a sum is smaller than its terms where nothing but the rounding of u and v is left of it."""
 
 
 class _MatrixNumbers(Numbers):
@@ -184,5 +190,5 @@ class _MatrixNumbers(Numbers):
         found = super().work_out(expression, own)
         if own and isinstance(expression, Sum | Difference):
             largest = max(abs(super(_MatrixNumbers, self).work_out(part, own)) for part in expression.parts)
-            return found if abs(found) * 2**CANCELLED > largest else Fraction(0)
+            return found if abs(found) * 2**_CANCELLED > largest else Fraction(0)
         return found

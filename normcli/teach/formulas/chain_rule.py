@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from normcli.teach.formulas.definitions import Definition, define_group, define_value
 from normcli.teach.formulas.derivative import add, differentiate, make_product, sum_up
-from normcli.teach.formulas.expression import Constant, Fold, Product, Quotient, Sign, Symbol, rebuild
+from normcli.teach.formulas.expression import Constant, Fold, Product, Quotient, Sign, Sum, Symbol, rebuild
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -112,9 +112,10 @@ class Chain:
         }
 
     def link_shared(self, weigh: Callable[[Expression], Fraction]) -> list[Link]:
-        """Return the links of the names that a group's values share, from the divisor back to the mean.
+        """Return the derivatives with respect to the names that a group's values share, from divisor to mean.
 
-        `weigh` returns the number of an expression, as in `differentiate`.
+        Names that are given or constant have none. `weigh` returns the number of an expression, as in
+        `differentiate`.
         """
         links: list[Link] = []
         for place in reversed(range(len(self.shared))):
@@ -127,13 +128,33 @@ class Chain:
         return links
 
     def link_value(self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> Link:
-        """Return the link of a name of single values, `x`, `x̂`, `gamma` or `beta`, given the shared links."""
+        """Return the derivative with respect to a name of single values, such as `x`, `x̂` or `gamma`.
+
+        Parameters
+        ----------
+        name : str
+        links : sequence of Link
+            The list that `link_shared` returned; empty if no shared name depends on this one.
+        weigh : callable
+            Returns the number of an expression, as in `differentiate`.
+        """
         return self._link(name, links, weigh, of_one=True)
 
     def _link(
         self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction], *, of_one: bool = False
     ) -> Link:
-        """Return the link of a name: a sum over the definitions of a value and over later links."""
+        """Return the derivative of the loss with respect to a name, by the chain rule over all later names.
+
+        Parameters
+        ----------
+        name : str
+        links : sequence of Link
+            The derivatives with respect to the later names that a group's values share, the last name first.
+        weigh : callable
+            Returns the number of an expression, as in `differentiate`.
+        of_one : bool
+            Whether the name is of a single value, such as x; otherwise its group shares it, as the mean.
+        """
         by = {name} if of_one else {name, self.aliases.get(name, name)}
         terms: list[Expression | None] = []
         through: list[str] = []
@@ -149,41 +170,27 @@ class Chain:
                 slope = differentiate(each.formula, by, weigh, of_one=of_one)
                 go_through(each.name or "", slope, is_summed=not of_one and not self.is_window)
         for link in reversed(links):
-            if link.formula is not None:
-                slope = self._slope(self.find(link.name), by, weigh, of_one=of_one)
-                go_through(link.name, slope, is_summed=of_one and self.is_window)
+            if link.formula is None:
+                continue
+            definition = next(each for each in self.shared if each.name == link.name)
+            slope = definition.slope if of_one and "x" in by else None
+            if definition.formula is not None:  # its derivative may contain its own name
+                slope = differentiate(definition.formula, by, weigh, of_one=of_one)
+                slope = slope and replace(slope, {definition.formula: Symbol(link.name)})
+            go_through(link.name, slope, is_summed=of_one and self.is_window)
         return Link(name, add(terms), tuple(through))
 
     def find_needed(self, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> set[str]:
-        """Return the names through which a value changes the loss; given statistics are not among them."""
+        """Return the names through which a value changes the loss; given statistics are not among them.
+
+        Arguments are as in `link_value`.
+        """
         through = {link.name: link.through for link in links}
         needed, new = set[str](), {*self.link_value("x", links, weigh).through}
         while new:
             needed |= new
             new = {name for known in new for name in through.get(known, ())} - needed
         return needed
-
-    def find(self, name: str) -> Definition:
-        """Return the definition of a name that all values share."""
-        return next(each for each in self.shared if each.name == name)
-
-    @staticmethod
-    def _slope(
-        definition: Definition,
-        by: Sequence[str] | set[str],
-        weigh: Callable[[Expression], Fraction],
-        *,
-        of_one: bool = False,
-    ) -> Expression | None:
-        """Return the derivative of a definition's result with respect to a name; None if it is 0.
-
-        The derivative may contain the result's own name.
-        """
-        if definition.formula is None:
-            return definition.slope if of_one and "x" in by else None
-        slope = differentiate(definition.formula, by, weigh, of_one=of_one)
-        whole = Symbol(definition.name or "")
-        return None if slope is None else replace(slope, {definition.formula: whole})
 
 
 def replace(expression: Expression, known: Mapping[Expression, Expression]) -> Expression:
@@ -239,7 +246,4 @@ def substitute(
 
 def rename(expression: Expression, symbols: Mapping[str, Symbol]) -> Expression:
     """Return an expression with names replaced by symbols for a reader; other names by their expressions."""
-    match expression:
-        case Symbol(text, value=value):
-            return symbols[text] if text in symbols or value is None else rename(value, symbols)
-    return rebuild(expression, lambda part: rename(part, symbols))
+    return substitute(expression, symbols, lambda each: Sum((), None, rename(each, symbols)))

@@ -63,8 +63,8 @@ class Definition(NamedTuple):
     words : str
         A remark that the formula cannot express, such as a rounding.
     value : Expression or None
-        An expression that gives the value more accurately than the formula; None if a statistic has that name,
-        or if the formula itself gives the value.
+        An expression whose value is more accurate than that of the formula; None if a statistic has that name,
+        or if the formula itself is to be evaluated.
     when : str or None
         When the definition applies. `zero`: if the value of that name is 0 so far. `exact`: at the eps of the
         result. `moved`: at any other eps. None: always.
@@ -129,6 +129,7 @@ def define_group(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definitio
 
 
 def _define_moments(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definition]:
+    """Yield the definitions of mean, variance or mean square, its root, and the divisor."""
     row = plan.norm.divisor
     centre = "mean" if row.about_mean else None
     square, root = Symbol(row.square), Symbol(row.root, value=Symbol(row.spread or ""))
@@ -261,7 +262,7 @@ def _less(centre: str | None) -> Symbol:
 
 
 def _average(each: Expression, average: Symbol, count: Symbol) -> Expression:
-    """Return the average of a term over the group, as a sum over a count; `average` gives the sum's total."""
+    """Return the average of a term over the group, as a sum over a count; `average` times it is the sum."""
     return Quotient(Sum((), Symbol("Σ", value=Product(average, count)), each), count)
 
 

@@ -77,7 +77,13 @@ class Numbers:
             self.shared["divisor"] = Constant(1)
 
     def work_out(self, expression: Expression, own: Mapping[str, Constant] = MappingProxyType({})) -> Fraction:
-        """Return the value of an expression; `own` has the numbers of one value by name."""
+        """Return the value of an expression; `own` has the numbers of one value by name.
+
+        Raises
+        ------
+        ArithmeticError
+            If a name has no number, a divisor is 0, or a term of a long sum is beyond float64.
+        """
         names = {**self.shared, **own}
         return evaluate(substitute(self.chain.unfold(expression), names, self.sum_up)).number
 

@@ -25,7 +25,9 @@ def read_names(array: Any) -> list[Any]:
 
 
 def list_coordinates(name: str, arrays: Mapping[str, Any]) -> list[str]:
-    """Return the names of the arrays that an array names as its coordinates, and of those that they name.
+    """Return the names of an array's coordinates in a store: arrays that it names, directly or through others.
+
+    An array names others by its axes and by the attributes in `REFERRING`.
 
     Parameters
     ----------
@@ -103,14 +105,15 @@ def copy_coordinates(zarr: Any, folder: Path, key: str, like: Any) -> None:
         _copy(zarr, folder, f"{group}/{name}" if group else name, arrays[name])
     if getattr(root.metadata, "consolidated_metadata", None) is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # format 3 does not have it specified
+            warnings.simplefilter("ignore")  # a warning that format 3 does not specify it
             zarr.consolidate_metadata(str(folder))
 
 
 def _copy(zarr: Any, folder: Path, name: str, array: Any) -> None:
+    """Copy a Zarr array, with its attributes and format, to a store in a folder under a name."""
     names = getattr(array.metadata, "dimension_names", None)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of texts, which format 3 does not have specified
+        warnings.simplefilter("ignore")  # warnings about texts, which format 3 does not specify
         zarr.from_array(
             str(folder),
             data=array,
@@ -124,5 +127,5 @@ def _copy(zarr: Any, folder: Path, name: str, array: Any) -> None:
 
 def find_arrays(zarr: Any, root: Any) -> dict[str, Any]:
     """Return the arrays of a group and of all groups in it, by their path in the group."""
-    with warnings.catch_warnings(action="ignore"):  # of folders that are no part of the store
+    with warnings.catch_warnings(action="ignore"):  # warnings about folders that are no part of the store
         return {name: one for name, one in root.members(max_depth=None) if isinstance(one, zarr.Array)}

@@ -63,9 +63,10 @@ class Saved(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the tensor's columns; None unless it has two axes and its columns have names.
+        """The names of the columns under which the tensor is written; None if it is written without names.
 
-        In a table that has other columns and no names, the name of a column is its number from 0.
+        They are `columns` for a tensor of two axes. In a table that has other columns and no names, they are
+        the columns' numbers in the table, from 0, as texts.
         """
         if self.columns is None and self.table is not None and self.table.has_others:
             return tuple(map(str, self.table.chosen))
@@ -95,7 +96,7 @@ class FileFormat(NamedTuple):
         Whether a table's columns that are not in the tensor are written beside it.
     start : callable or None
         Takes a stream, a shape and a dtype; writes the header, and returns the array behind it, to be filled in
-        any order. None where values have no fixed places. Large files of formats with it are mapped to be read.
+        any order. None if values have no fixed places. Large files of formats with it are mapped to be read.
     """
 
     read: Callable[[BinaryIO, str, str | None, TableOptions], tuple[NDArray[Any] | FileTable, str | None]]
@@ -138,6 +139,7 @@ def _refuse_all_but_columns(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str
 
 
 def _make_delimited(delimiter: str) -> FileFormat:
+    """Return the format of text tables with a delimiter."""
     return FileFormat(
         read=lambda stream, name, key, options: read_delimited(stream, name, options, delimiter),
         write=lambda stream, saved: write_delimited(stream, saved.values, saved.names, saved.table, delimiter),
@@ -151,6 +153,7 @@ def _make_delimited(delimiter: str) -> FileFormat:
 def _read_json(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions
 ) -> tuple[NDArray[Any] | FileTable, str | None]:
+    """Read JSON: an array of objects as a table unless there is a key, anything else as nested lists."""
     if key is None and records.starts_like_records(stream.read(SNIFFED_BYTES)):
         return records.read_records(stream, name, options, is_lines=False)
     stream.seek(0)
@@ -268,7 +271,13 @@ def require_holdable(suffix: str, where: str, shape: tuple[int, ...], dtype: np.
 
 
 def find_format(path: str, option: str) -> FileFormat:
-    """Return the format of a path's suffix; raise `UsageError` for a pickle and for an unknown suffix."""
+    """Return the format of a path's suffix.
+
+    Raises
+    ------
+    UsageError
+        If the suffix is that of a pickle, or unknown; the message begins with `option` and the path.
+    """
     suffix = Path(path).suffix.lower()
     if suffix in _PICKLES:
         load = f"{_PICKLES[suffix].format(path=path)}; x = x if isinstance(x, dict) else {{'x': x}}"
@@ -286,7 +295,13 @@ def find_format(path: str, option: str) -> FileFormat:
 
 
 def recognize_format(head: bytes, name: str) -> str:
-    """Return the suffix of a file's format, such as `.npy`, given its first bytes; `DataError` for none."""
+    """Return the suffix of a file's format, such as `.npy`, given its first bytes.
+
+    Raises
+    ------
+    DataError
+        If the bytes are those of no known format.
+    """
     if head.startswith(npy.MAGIC):
         return ".npy"
     if head.startswith(npz.MAGICS):

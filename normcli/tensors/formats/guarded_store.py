@@ -1,4 +1,4 @@
-"""Zarr's store of a folder, of which only regular files are read, and links out of it only if followed."""
+"""Zarr's store of a folder that reads regular files only, and links out of it only if the rules allow it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ _NO_VALUE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only where it is installed
-    """A store whose files are opened by `open_regular`."""
+    """A Zarr store in a folder, whose files are opened by `open_regular`.
+
+    A pipe or a device raises `NoFileError`; a link out of the folder `DataError`, unless
+    `Stores.rules.follows_links` is set.
+    """
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
-        """Return the bytes of a file, or a part of them; None if there is no such file."""
+        """Return the bytes of a file, or those in a range of zarr's; None if there is no such file."""
         return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
 
     def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Any:
-        """Return the bytes of a file, or a part of them; None if there is no such file."""
+        """Return the bytes of a file, or those in a range of zarr's; None if there is no such file."""
         make = (prototype or default_buffer_prototype()).buffer.from_bytes
         try:
             with open_regular(self.root / key, os.path.realpath(self.root)) as stream:

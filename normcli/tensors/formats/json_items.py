@@ -23,7 +23,7 @@ _LINE_END = "-Infinity"
 """A word set between lines that are parsed together; lines that contain it are parsed one by one."""
 
 _AT_LINE_END = object()
-"""The object that `_LINE_END` is parsed as, and that no other text is."""
+"""The object that `_LINE_END` is parsed as; no other text is parsed as it."""
 
 _BLANK = " \t\n\r"
 _FILLED = re.compile(f"[^{_BLANK}]")
@@ -31,6 +31,15 @@ _FILLED = re.compile(f"[^{_BLANK}]")
 
 def read_lines(stream: BinaryIO, name: str, decoders: Decoders) -> Iterator[list[Any]]:
     """Yield lists of values of JSON Lines, one value for each line that is not blank.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        A seekable stream, which is read from its start.
+    name : str
+        The file's name in messages.
+    decoders : Decoders
+        The parsers: `AS_NUMBERS` or `AS_WRITTEN`.
 
     Raises
     ------
@@ -53,9 +62,23 @@ def read_lines(stream: BinaryIO, name: str, decoders: Decoders) -> Iterator[list
 
 
 def _parse_lines(lines: Sequence[str], first: int, name: str, decoders: Decoders) -> list[Any]:
-    """Return the values of lines, parsed together, or one by one if that fails; `DataError` names a bad line.
+    """Return the values of the lines that are not blank, in order.
 
-    `first` is the number of the first line.
+    All lines are parsed together; if that fails, one by one.
+
+    Parameters
+    ----------
+    lines : sequence of str
+    first : int
+        The number of the first line.
+    name : str
+        The file's name in messages.
+    decoders : Decoders
+
+    Raises
+    ------
+    DataError
+        If a line is no JSON; the message has its number.
     """
     texts = [line for line in lines if line.strip(_BLANK)]
     whole = f",{_LINE_END},".join(texts)
@@ -77,7 +100,16 @@ def _parse_lines(lines: Sequence[str], first: int, name: str, decoders: Decoders
 
 
 def read_array(stream: BinaryIO, name: str, decoders: Decoders) -> Iterator[list[Any]]:
-    """Yield lists of the items of a JSON array of objects.
+    """Yield lists of the items of a JSON array of objects, some items at a time.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        A seekable stream, which is read from its start; the text begins with `[`.
+    name : str
+        The file's name in messages.
+    decoders : Decoders
+        The parsers: `AS_NUMBERS` or `AS_WRITTEN`.
 
     Raises
     ------
@@ -184,6 +216,7 @@ class Decoders(NamedTuple):
 
 
 def _make_decoders(**numbers: Any) -> Decoders:
+    """Return the two parsers; `numbers` are arguments of `JSONDecoder` on how numbers are parsed."""
     one = json.JSONDecoder(object_pairs_hook=make_object, **numbers)
     lines = json.JSONDecoder(
         object_pairs_hook=make_object,

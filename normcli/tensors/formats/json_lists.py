@@ -58,7 +58,11 @@ def read_json(stream: BinaryIO, name: str, key: str | None = None) -> Parsed:
 
 
 def parse_json(text: str, name: str, key: str | None = None) -> Parsed:
-    """Return the tensor that a JSON text holds; see `read_json`."""
+    """Return the tensor of a JSON text: a nested list, or the member `key` (`normalized` if None) of an object.
+
+    The member `normalized` is rounded to the dtype that the object's member `dtype` names, if there is one. The
+    exceptions are those of `read_json`.
+    """
     if not text.strip():
         raise DataError(f"{name} is empty; a nested list of numbers is expected")
     try:
@@ -113,9 +117,17 @@ def to_array(value: Any, name: str) -> Parsed:
 
 
 def _hold_whole_numbers(value: Any, array: NDArray[Any]) -> Parsed:
-    """Return the array of nested lists, as uint64 where float64 rounds whole numbers and all are whole.
+    """Return the array of nested lists, as uint64 if float64 may round one of its numbers and uint64 holds all.
 
-    Where that is impossible, the array is float64, and the note names the first whole number that was rounded.
+    Otherwise the array is returned as it is, with a note that names the first whole number that float64
+    rounded, if there is one.
+
+    Parameters
+    ----------
+    value : list, number or str
+        The nested lists.
+    array : ndarray
+        The array that they make.
     """
     if array.dtype != np.float64 or not (np.abs(array) >= LARGEST_EXACT).any():
         return Parsed(array)
@@ -224,6 +236,7 @@ def _flatten(value: Any, shape: tuple[int, ...], name: str, path: str = "") -> I
 
 
 def _to_number(value: Any, name: str, where: str) -> float:
+    """Return a parsed number, NaN or infinity as a float; raise `DataError` for any other value."""
     if isinstance(value, list):
         raise DataError(f"{name} is ragged: a list at {where}, where a number belongs")
     is_text = isinstance(value, str) and value.lower() in _NOT_FINITE
@@ -310,6 +323,7 @@ def read_printed(text: str, name: str) -> Printed | None:
 
 
 def _spell(token: str) -> str:
+    """Return a bracket, truth value or number of a printed list as JSON text, NaN and infinities as strings."""
     if token in "[]" or _WHOLE.fullmatch(token):
         return token.removeprefix("+")
     if token in _TRUTH:

@@ -39,9 +39,9 @@ def read_header(stream: BinaryIO, name: str) -> Region:
         read = npy_format.read_array_header_1_0 if is_first else npy_format.read_array_header_2_0
         length = stream.read(2 if is_first else 4)
         size = int.from_bytes(length, "little")
-        if size > _LONGEST_HEADER:  # before NumPy asks for so much memory
+        if size > _LONGEST_HEADER:  # checked before NumPy allocates memory for it
             raise ValueError(size)
-        with warnings.catch_warnings(action="ignore"):  # of headers by Python 2, and odd literals
+        with warnings.catch_warnings(action="ignore"):  # warnings about headers by Python 2, and odd literals
             shape, fortran_order, dtype = read(io.BytesIO(length + stream.read(size)))
     except OSError:
         raise

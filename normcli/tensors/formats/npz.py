@@ -68,18 +68,16 @@ def find_arrays(archive: zipfile.ZipFile) -> dict[str, str]:
 def read_npz(stream: BinaryIO, name: str, key: str | None, *, takes_any: bool = False) -> NDArray[Any]:
     """Return one array of an archive: the one called `key`, or if that is None the only one.
 
-    With `takes_any` it may hold complex numbers, which are not calculated with.
-
     A large array is a read-only memory map: of the archive if the array is uncompressed in a file, otherwise of
-    a temporary file.
+    a temporary file. With `takes_any`, an array of complex numbers is returned, too.
 
     Raises
     ------
     UsageError
         If there are several arrays and no key, or no array called `key`.
     DataError
-        If the archive is damaged or empty, or the array has not the length that its header says, or no real
-        numbers.
+        If the archive is damaged or empty, or the array has not the length that its header says, or is of a
+        dtype that is not read.
     """
     try:
         with zipfile.ZipFile(stream) as archive:
@@ -100,7 +98,20 @@ def read_npz(stream: BinaryIO, name: str, key: str | None, *, takes_any: bool = 
 def _read_array(
     archive: zipfile.ZipFile, info: zipfile.ZipInfo, stream: BinaryIO, name: str, *, takes_complex: bool
 ) -> NDArray[Any]:
-    """Return the array of a member: read in full once, so that its checksum is verified."""
+    """Return the array of a member, which is read to its end once, so that its checksum is verified.
+
+    Parameters
+    ----------
+    archive : ZipFile
+    info : ZipInfo
+        The member.
+    stream : BinaryIO
+        The stream of the archive, to map an uncompressed array.
+    name : str
+        The array's name in messages.
+    takes_complex : bool
+        Whether complex numbers are read, too.
+    """
     with archive.open(info) as unpacked:
         member = cast("BinaryIO", unpacked)
         region = _read_header(member, info, name)
@@ -110,7 +121,7 @@ def _read_array(
             return region.read(member, name)
         if info.compress_type != zipfile.ZIP_STORED or isinstance(stream, io.BytesIO):
             return store(member, region, name)
-        while member.read(_PIECE):  # to the checksum
+        while member.read(_PIECE):  # read to the end, so that the checksum is verified
             pass
     return region._replace(offset=_find_content(stream, info) + region.offset).map(stream)
 
@@ -186,7 +197,8 @@ def load_members(path: str, kind: FileKind) -> dict[str, NDArray[Any]]:
 def _read_members(stream: BinaryIO) -> dict[str, NDArray[Any]]:
     """Return all arrays of an archive by name; raise an exception of any type if it is damaged.
 
-    They must hold numbers or text, and must not unpack to far more than such files hold.
+    `ValueError` is raised if an array holds neither numbers nor text, or if all together unpack to more than
+    64 MiB and more than the archive's own size.
     """
     size = stream.seek(0, io.SEEK_END)
     archive = zipfile.ZipFile(stream)
@@ -265,7 +277,10 @@ class Members:
         return self._get(name).shape
 
     def take_integers(self, name: str, shape: tuple[int, ...], low: int, high: int) -> Integers:
-        """Return an int64 member of a shape, whose values are from low to high, both included."""
+        """Return an int64 member of a shape, whose values are from low to high, both included.
+
+        As with all `take_…`, a member that is missing, or of another dtype, shape or range, raises `DataError`.
+        """
         values = self._take(name, np.dtype(np.int64), shape)
         self.require(name, (values >= low) & (values <= high), values, f"not from {low} to {high}")
         return values
@@ -290,7 +305,10 @@ class Members:
         return self._take_texts(name, shape)
 
     def require(self, name: str, right: Selected, values: NDArray[Any], problem: str) -> None:
-        """Raise `DataError`, with the first wrong value, unless `right` is True for all values of a member."""
+        """Raise `DataError`, with the first wrong value, unless `right` is True for all values of a member.
+
+        `problem` is the end of the message, behind the value: `not from 0 to 9`.
+        """
         if not right.all():
             self.refuse(name, f"is {values[~right].reshape(-1)[0]}, {problem}")
 
@@ -311,6 +329,7 @@ class Members:
         return array
 
     def _take_texts(self, name: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+        """Return the texts of a member of a shape, in C order; raise `DataError` for any other member."""
         array = self._get(name)
         if array.dtype.kind != "U":
             self.refuse(name, f"is {array.dtype}, and no text")

@@ -61,16 +61,27 @@ def list_names(stream: BinaryIO) -> list[str]:
 def read_safetensors(stream: BinaryIO, name: str, key: str | None, *, takes_any: bool = False) -> NDArray[Any]:
     """Return one tensor of a file: the one called `key`, or if that is None the only one.
 
-    It is in memory, or a read-only memory map if it is large; 8-bit floats become float32. With `takes_any` it
-    may be of a dtype that is not calculated with: complex64, or raw bytes (`V2`) whose dtype keeps the format's
-    name, so that `write_named` can write the tensor unchanged.
+    It is in memory, or a read-only memory map if it is large. 8-bit floats become float32.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        A seekable stream.
+    name : str
+        The file's name in messages.
+    key : str or None
+    takes_any : bool
+        Whether complex64 is read too, and any other dtype as raw bytes (such as `V2`). The metadata of their
+        dtype have the format's name, so that `write_named` can write the tensor unchanged.
 
     Raises
     ------
     UsageError
         If there are several tensors and no key, or no tensor called `key`.
     DataError
-        If the file is damaged, the tensor is of a dtype that is not read, or the library is missing.
+        If the file is damaged, or the tensor is of a dtype that is not read.
+    MissingExtraError
+        If the library `safetensors` is missing.
     """
     regions = find_regions(stream, name)
     chosen = choose_key(regions, name, key)
@@ -82,10 +93,12 @@ def read_safetensors(stream: BinaryIO, name: str, key: str | None, *, takes_any:
 
 
 def start_safetensors(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any], key: str) -> NDArray[Any]:
-    """Write the header of a single tensor; return a writable memory map for the values behind it.
+    """Write the header of a single tensor called `key`; return a writable memory map for the values behind it.
 
     Raises
     ------
+    DataError
+        If the format does not have the dtype.
     OSError
         If the disk has no room for the values.
     """
@@ -93,7 +106,7 @@ def start_safetensors(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[
 
 
 def write_safetensors(stream: BinaryIO, key: str, values: NDArray[Any]) -> None:
-    """Write a single tensor under a name."""
+    """Write a single tensor called `key`; raise `DataError` if the format does not have its dtype."""
     region = _write_header(stream, key, values.shape, values.dtype)
     _write_values(stream, values, region.dtype)
 
@@ -102,6 +115,11 @@ def write_named(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write tensors under their names, the widest dtypes first, so that all values are aligned.
 
     The header has the metadata `{"format": "pt"}` as from `safetensors.torch`, which some readers require.
+
+    Raises
+    ------
+    DataError
+        If the format does not have a dtype.
     """
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     widest_first = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
@@ -119,7 +137,7 @@ def _write_values(stream: BinaryIO, values: NDArray[Any], dtype: np.dtype[Any]) 
 
 
 def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Region:
-    """Write the header of a single tensor; return the place of its values in the file."""
+    """Write the header of a single tensor called `key`; return the place of its values in the file."""
     offset = _write_text(stream, {key: _describe(shape, dtype, 0)})
     return Region(dtype.newbyteorder("<"), shape, offset)
 
@@ -184,12 +202,15 @@ def _read_text(stream: BinaryIO) -> bytes:
 def find_regions(stream: BinaryIO, name: str) -> dict[str, Region | str]:
     """Return the place of each tensor in a file by name, after the library has checked the file.
 
-    A tensor of a dtype that is not read has the format's name of the dtype, such as `C64`, and no `Region`.
+    In place of a `Region`, a tensor of a dtype that is not read has the format's name of the dtype, such as
+    `C64`.
 
     Raises
     ------
     DataError
-        If the file is damaged or changes meanwhile, or the library is missing.
+        If the file is damaged or changes meanwhile.
+    MissingExtraError
+        If the library `safetensors` is missing.
     """
     _validate(stream, name)
     stream.seek(0)
@@ -197,18 +218,19 @@ def find_regions(stream: BinaryIO, name: str) -> dict[str, Region | str]:
     try:
         text = stream.read(min(length, _LONGEST_HEADER))
         header: dict[str, Mapping[str, Any]] = json.loads(text, object_pairs_hook=make_object)
-    except RepeatedNameError as error:  # of which the library takes the last
+    except RepeatedNameError as error:  # the library takes the last of equal names
         raise DataError(f"{name} is damaged: its header {error}") from error
-    except ValueError:  # another file than the one that was checked
+    except ValueError:  # the file was replaced after it was checked
         refuse_changed(name)
     header.pop("__metadata__", None)
     return {key: _read_region(entry, _LENGTH_BYTES + length) for key, entry in header.items()}
 
 
 def _find_opaque(stream: BinaryIO, key: str) -> Region | None:
-    """Return the place of a tensor of a dtype that is not calculated with, at which the stream then stands.
+    """Return the place of a tensor as complex64 or raw bytes, and move the stream to its first byte.
 
-    None if NumPy has no such array: of numbers in less than a byte, or of too many axes.
+    None if NumPy has no such array: a value takes less than a byte, or there are too many axes. The file must
+    have been checked by `find_regions`.
     """
     stream.seek(0)
     text = _read_text(stream)
@@ -223,6 +245,10 @@ def _find_opaque(stream: BinaryIO, key: str) -> Region | None:
 
 
 def _read_region(entry: Mapping[str, Any], start: int) -> Region | str:
+    """Return the place of a tensor by its entry in the header, or the dtype's name if the dtype is not read.
+
+    `start` is the file offset of the first tensor's values.
+    """
     known = {**_DTYPES, **_WIDENED}
     if entry["dtype"] not in known:
         return str(entry["dtype"])
@@ -255,6 +281,7 @@ def load_region(region: Region | str, stream: BinaryIO, name: str) -> NDArray[An
 
 
 def _validate(stream: BinaryIO, name: str) -> None:
+    """Raise `DataError` if the library finds a file damaged, `MissingExtraError` if the library is missing."""
     try:
         from safetensors import deserialize, safe_open
     except ImportError as error:

@@ -85,7 +85,7 @@ class Stored(NamedTuple):
             chunk = tuple(slice(start, start + c) for start, c in zip(corner, self.chunks, strict=True))
             try:
                 self.array[chunk]
-            except Exception:  # as of `read`
+            except Exception:  # whatever a codec or a file system raises, as in `read`
                 return chunk
         return box
 
@@ -114,7 +114,7 @@ class Chunked(Mapped):
 
     @classmethod
     def make(cls, stored: Stored) -> Chunked:
-        """Return the array of a store as one that is read by chunks.
+        """Return an array of a store as a `Chunked`, whose chunks are read later.
 
         Raises
         ------
@@ -125,9 +125,9 @@ class Chunked(Mapped):
         region = Region(array.dtype, tuple(array.shape))
         try:
             with open_temporary() as stream:
-                stream.truncate(region.byte_count)  # which takes no room on the disk before it is filled
+                stream.truncate(region.byte_count)  # the file takes no room on the disk before it is filled
                 made = cast("Chunked", region.map(stream, "r+", cls))
-        except (OSError, OverflowError, ValueError) as error:  # each of a size beyond what can be counted
+        except (OSError, OverflowError, ValueError) as error:  # a size beyond what files or arrays can have
             size = format_bytes(min(region.byte_count, _MOST_COUNTED))
             raise DataError(
                 f"{stored.name} has the shape {region.shape}, {size}: no file holds so much"
@@ -148,6 +148,7 @@ class Chunked(Mapped):
         return int(math.prod(lengths) * self.itemsize)
 
     def _read_into(self, missing: memoryview, place: int) -> None:
+        """Fill a buffer with the bytes from an offset on: from chunks, or from the file they were copied to."""
         if self.row_bytes > CACHE:
             self._fill()
         if self._is_filled:
@@ -172,6 +173,13 @@ class Chunked(Mapped):
             target[tuple(outside)] = chunk[tuple(inside)]
 
     def _get_chunk(self, number: tuple[int, ...]) -> NDArray[Any]:
+        """Return a chunk, given its number along each axis: from the cache, or read from the store.
+
+        Raises
+        ------
+        DataError
+            If the chunk cannot be read.
+        """
         with self._lock:
             if number in self._kept:
                 self._kept.move_to_end(number)
@@ -217,7 +225,18 @@ _MOST_READ, _MOST_FILLED = 10_000, 1 << 26
 def require_held(source: str, array: Any, chunks: Sequence[int], held: int) -> None:
     """Raise `DataError` if an array is large and its store holds less than a thousandth of its chunks.
 
-    Nothing is raised if `Stores.rules.fills_missing` is set. `held` is the number of chunks in the store.
+    Large arrays have more than 64 MiB or 10,000 chunks. Nothing is raised if `Stores.rules.fills_missing` is
+    set.
+
+    Parameters
+    ----------
+    source : str
+        The array's name in the message.
+    array : zarr.Array or h5py.Dataset
+    chunks : sequence of int
+        The lengths of a chunk along each axis.
+    held : int
+        The number of chunks in the store.
     """
     if Stores.rules.fills_missing:
         return
@@ -233,7 +252,25 @@ def require_held(source: str, array: Any, chunks: Sequence[int], held: int) -> N
 def make_stored(
     source: str, array: Any, chunks: Sequence[int], version: Opened | StoreVersion, names: Any
 ) -> Stored:
-    """Return an array with its chunks; raise `DataError` if a chunk is empty or an axis too long for Python."""
+    """Return an array with its chunks as a `Stored`.
+
+    Parameters
+    ----------
+    source : str
+        The array's name in messages.
+    array : zarr.Array or h5py.Dataset
+    chunks : sequence of int
+        The lengths of a chunk along each axis.
+    version : Opened or StoreVersion
+        The state of the files when the array was opened.
+    names : object
+        The names of the axes; they are dropped unless they are a list or tuple of a text for every axis.
+
+    Raises
+    ------
+    DataError
+        If a chunk has the length 0 along an axis that is not empty, or an axis is too long for Python.
+    """
     shape = tuple(array.shape)
     if any(n > sys.maxsize for n in shape):
         raise DataError(f"{source} is damaged: it has the shape {shape}")

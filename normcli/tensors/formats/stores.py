@@ -112,6 +112,7 @@ def limit_threads(count: int) -> None:
 
 
 def _open_zarr(place: Place, source: str) -> Stored:
+    """Open an array of a Zarr store, as `open_store` does."""
     zarr = _import("zarr", "a Zarr store")
     root = _open_root(zarr, place)
     if isinstance(root, zarr.Array):
@@ -140,19 +141,15 @@ def _open_root(zarr: Any, place: Place) -> Any:
         from normcli.tensors.formats.guarded_store import GuardedStore
 
         store = GuardedStore(place.path, read_only=True)
-    with warnings.catch_warnings(action="ignore"):  # of metadata that later versions will refuse
+    with warnings.catch_warnings(action="ignore"):  # warnings about metadata that later versions will refuse
         return zarr.open(store, mode="r")
 
 
 def list_others(place: Place) -> list[str]:
     """Return the names of the arrays of a Zarr store other than the one at a place and its coordinates.
 
-    For a folder that is no readable store, the names of its files are returned.
-
-    Raises
-    ------
-    MissingExtraError
-        If the library for Zarr is missing.
+    A store that is a single array has words for it if the place has a key, else nothing. A folder that is no
+    readable store has the names of its files. `MissingExtraError` is raised without the library.
     """
     zarr = _import("zarr", "a Zarr store")
     try:
@@ -167,6 +164,7 @@ def list_others(place: Place) -> list[str]:
 
 
 def _open_hdf5(place: Place, source: str) -> Stored:
+    """Open an array of an HDF5 file, as `open_store` does."""
     h5py = _import("h5py", "an HDF5 file")
     with open_regular(place.path) as stream:
         version = Opened.describe(stream, source, Path(place.path))
@@ -189,9 +187,9 @@ def _open_hdf5(place: Place, source: str) -> Stored:
 
 
 def _require_whole(array: Any, source: str) -> None:
-    """Raise `DataError` if a dataset has no shape, is damaged, or lies in other files without leave to follow.
+    """Raise `DataError` if a dataset has no shape, is damaged, or lies in files that must not be followed.
 
-    Where they are followed, those of the other files that exist must be regular files.
+    If `Stores.rules.follows_links` is set, the other files, where they exist, must be regular files.
     """
     if array.shape is None:
         raise DataError(f"{source} is a dataset without a shape, which holds nothing")
@@ -208,7 +206,10 @@ def _require_whole(array: Any, source: str) -> None:
 
 
 def _require_linked_files(h5py: Any, file: Any, key: str, depth: int = 0) -> None:
-    """Raise `DataError` if an external link on the path to a dataset leads to a pipe or device (HDF5 hangs)."""
+    """Raise `DataError` if an external link on the path to a dataset leads to a pipe or device (HDF5 hangs).
+
+    `key` is the path in `file`; `depth` counts the files that were followed to it.
+    """
     names = key.strip("/").split("/")
     for count in range(1, len(names) + 1):
         link = file.get("/".join(names[:count]), getlink=True)
@@ -292,7 +293,7 @@ def create_array(
         options |= {"zarr_format": model.metadata.zarr_format, "attributes": choose_attributes(model, dtype)}
         names = getattr(model.metadata, "dimension_names", None)
         options |= {} if names is None else {"dimension_names": names}
-        if dtype.kind == "f":  # what is equal to it xarray takes for missing in format 2
+        if dtype.kind == "f":  # xarray reads values equal to it as missing, in format 2
             options |= {"fill_value": np.nan}
     with _explain_likeness(like):
         array = zarr.create_array(str(folder), name=key, shape=shape, dtype=dtype, **options)
@@ -303,14 +304,14 @@ def create_array(
 
 @contextlib.contextmanager
 def _explain_likeness(like: Stored | None) -> Iterator[None]:
-    """Turn exceptions of zarr within the block, but for `OSError`, into `DataError`, with the model's name."""
+    """Return a context manager that turns exceptions of zarr, but for `OSError`, into `DataError`."""
     try:
         yield
     except (NormError, OSError):
         raise
     except MemoryError as error:
         raise DataError("a chunk of the store that is to be written is larger than the memory") from error
-    except Exception as error:  # of many kinds, where that is damaged
+    except Exception as error:  # a damaged model raises exceptions of many kinds
         name = "zarr" if like is None else f"a store like {like.name}"
         raise DataError(f"{name} cannot be written: {describe_failure(error)}") from error
 
@@ -326,6 +327,8 @@ def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Store
     values : ndarray
     like : Stored or None
         The array from which format, chunks, compression and attributes are taken; None for the defaults.
+
+    The exceptions are those of `create_array`.
     """
     array = create_array(folder, key, values.shape, values.dtype, like)
     written = Stored(str(folder), array, tuple(array.shards or array.chunks), StoreVersion.describe("", None))

@@ -63,7 +63,10 @@ class NumpyStream:
         return self._generator.standard_normal(count).astype(find_type(dtype or "float64"), copy=False)
 
     def uniform(self, low: float, high: float, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw uniform float64 values from low (included) to high (not included); `dtype` is ignored."""
+        """Draw uniform float64 values from low (included) to high (not included).
+
+        `dtype` is ignored: it is there as `TorchStream.uniform` has it.
+        """
         return self._generator.uniform(low, high, count)
 
 
@@ -141,6 +144,7 @@ def draw_affine(
 
 
 def _draw(recipe: Recipe, count: int) -> NDArray[Any]:
+    """Draw `count` values of a recipe, in the stream's dtype, after the values that it skips."""
     if recipe.dist == "arange":
         return np.arange(count) + ((recipe.bounds[0] or 0) + recipe.skip)
     stream = make_stream(recipe.rng, recipe.seed)
@@ -159,6 +163,7 @@ def _draw(recipe: Recipe, count: int) -> NDArray[Any]:
 
 
 def _draw_from(stream: NumpyStream | TorchStream, recipe: Recipe, count: int) -> NDArray[Any]:
+    """Draw the next `count` values of a recipe's distribution from a stream."""
     low, high = recipe.bounds
     if low is None or high is None:
         return stream.normal(count, recipe.dtype)
@@ -168,9 +173,14 @@ def _draw_from(stream: NumpyStream | TorchStream, recipe: Recipe, count: int) ->
 
 
 def _round(values: NDArray[Any], dtype: np.dtype[Any], low: float | None, high: float | None) -> NDArray[Any]:
-    """Return drawn values rounded to a dtype, but to no number below `low`, nor to one of `high` or above.
+    """Return drawn values rounded to a dtype, and never to a number below `low` or not below `high`.
 
-    Raises `UsageError` if the dtype has no number between the bounds.
+    Without bounds (None), and for equal ones, values are only rounded.
+
+    Raises
+    ------
+    UsageError
+        If the dtype has no number between the bounds.
     """
     with np.errstate(over="ignore"):
         rounded = values.astype(dtype, copy=False)

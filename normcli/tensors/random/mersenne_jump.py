@@ -43,7 +43,7 @@ def advance(engine: np.random.RandomState, count: int) -> None:
     if count < _WORTH_IT:
         _drop(engine, count)
         return
-    _drop(engine, 2 * _STATE)  # of the first state 31 bits obey no recurrence
+    _drop(engine, 2 * _STATE)  # 31 bits of the first state do not obey the recurrence
     state: Any = engine.get_state(legacy=False)
     power = _find_power(count - 2 * _STATE)
     chosen = [place for place in range(_DEGREE) if power >> place & 1]
@@ -56,7 +56,7 @@ def advance(engine: np.random.RandomState, count: int) -> None:
 
 
 def _drop(engine: np.random.RandomState, count: int) -> None:
-    if count:  # of no bytes too NumPy takes a word
+    if count:  # for 0 bytes, NumPy would still draw a word
         engine.bytes(4 * count)
 
 
@@ -74,7 +74,7 @@ def _list_words(engine: np.random.RandomState, key: Any) -> Any:
 def _find_polynomial() -> tuple[int, tuple[int, ...]]:
     """Return p, and the powers of x in p except the highest."""
     whole, rest = (1 << _STATE) | (1 << _MIDDLE), (1 << _STATE - 1) | (1 << _MIDDLE - 1)
-    total = 1  # what the powers of `rest` are multiplied by, by Horner's rule
+    total = 1  # the value of Horner's rule so far
     for bit in range(_REST):
         total = _multiply(total, rest) ^ (_TWIST >> bit & 1)
     polynomial = _multiply(total, whole) ^ (_TWIST >> _REST)
@@ -103,6 +103,7 @@ def _find_power(exponent: int) -> int:
 
 
 def _square(value: int) -> int:
+    """Return the square of a polynomial."""
     data = value.to_bytes(value.bit_length() // 8 + 1, "little")
     spread = bytearray(2 * len(data))
     spread[::2], spread[1::2] = data.translate(_LOW), data.translate(_HIGH)

@@ -110,6 +110,7 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 def _check_bounds(recipe: Recipe) -> None:
+    """Raise `UsageError` if bounds are unknown to the distribution, not finite, or out of order or range."""
     for name, given, default in zip(
         ("low", "high"), (recipe.low, recipe.high), _BOUNDS[recipe.dist], strict=True
     ):
@@ -156,7 +157,7 @@ def check_memory(count: int, what: str) -> None:
 
 
 def _measure_memory() -> int | None:
-    """Return the machine's memory in bytes, or None where the system does not say."""
+    """Return the machine's memory in bytes, or None if the system does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -103,7 +103,7 @@ class TorchStream:
         bounds = np.array([low, high], dtype=kind)
         span, start = float(bounds[1] - bounds[0]), float(bounds[0])
         values = _multiply_add(self._draw_unit(count, kind).astype(np.float64), span, start).astype(kind)
-        # What is rounded to `high`, which is not included, becomes the lowest value (older releases keep it).
+        # A value rounded up to `high`, which is excluded, becomes the lowest one (older releases keep it).
         values[values == bounds[1]] = bounds[0]
         return values
 
@@ -232,7 +232,7 @@ def fill_blocks(values: NDArray[Any]) -> None:
     else:
         logarithm, cosine, sine = np.log(uniform), np.cos(angle), np.sin(angle)
     length = np.sqrt(-2 * logarithm)
-    # torch adds its mean, 0, which makes −0 a 0.
+    # torch adds the mean 0, which turns −0 into 0.
     halves[:, 0] = length * cosine + 0
     halves[:, 1] = length * sine + 0
 

@@ -70,7 +70,7 @@ def find_parser(size: int, width: int, chosen: Sequence[int], delimiter: str, de
         values = np.empty((table.num_rows, len(chosen)))
         for column, numbers in zip(values.T, table.columns, strict=True):
             _copy_column(numbers.chunks, column)
-            if np.isnan(column).sum() > numbers.null_count:  # of words that only pyarrow may know
+            if np.isnan(column).sum() > numbers.null_count:  # a word that perhaps only pyarrow reads as NaN
                 return None
         return None if (np.abs(values) >= LARGEST_EXACT).any() else values
 
@@ -191,7 +191,7 @@ def find_formatter(values: NDArray[Any], delimiter: str, format_rows: Formatter)
     names = [str(place) for place in range(values.shape[1])]
 
     def format_quickly(rows: NDArray[Any]) -> str:
-        with np.errstate(invalid="ignore"):  # of signaling NaN
+        with np.errstate(invalid="ignore"):  # NumPy's warning about a signalling NaN
             numbers = rows.astype(np.float64)
             sizes = np.abs(numbers)
             others = (sizes < _LEAST_FRACTION) | (sizes >= _LEAST_POWER) | (sizes == np.rint(sizes))
@@ -231,4 +231,4 @@ def map_ahead(function: Callable[[T], Result], items: Iterable[T]) -> Iterator[t
             yield first, future.result()
     import pyarrow
 
-    pyarrow.system_memory_pool().release_unused()  # of all threads, whose memory nothing else asks for
+    pyarrow.system_memory_pool().release_unused()  # memory of ended threads, which nothing else releases

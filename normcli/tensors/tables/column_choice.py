@@ -35,8 +35,7 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
     """Return the places of the columns that make up the tensor, and a note, or None.
 
     The note says that columns are wanted by name and the table has no names, or that rows are grouped by one of
-    the columns. `rows.is_picked` is set to whether
-    the caller named the columns.
+    the columns. `rows.is_picked` is set: whether the caller named the columns.
 
     Raises
     ------
@@ -113,6 +112,16 @@ def match_columns(
     """Return the chosen columns in the order of the wanted names, and None.
 
     In a table without names, they are returned unchanged, and with a note.
+
+    Parameters
+    ----------
+    rows : Rows
+    chosen : tuple of int
+        The places of the chosen columns.
+    wanted : tuple of str
+        The names that they must have, in any order.
+    columns_source : str
+        The words with which the caller chose columns, for messages: `--columns`, or `FILE:COLUMN`.
 
     Raises
     ------

@@ -54,7 +54,15 @@ class Lines:
     """The rows of a delimited text file, as `tables.TextRows`.
 
     A record is a line, or several lines if a quoted cell contains line ends. Blank lines are skipped, unless
-    the table has one column: there a blank line is an empty cell, except at the end of the file.
+    the table has one column: there a blank line is an empty cell, except at the end of the file. If the options
+    have no delimiter, `usual` is tried first.
+
+    Raises
+    ------
+    DataError
+        If the file is empty or no text table.
+    UsageError
+        If decimal point and separator of thousands are the same.
     """
 
     is_picked = False
@@ -106,7 +114,7 @@ class Lines:
     def _convert(
         self, chosen: Sequence[int], dtype: type[np.generic]
     ) -> Iterator[tuple[LineRecords, NDArray[Any] | None]]:
-        """Yield (records, numbers): numbers that pyarrow has parsed, or None where it is not used or cannot."""
+        """Yield (records, numbers): the numbers that pyarrow parsed, or None if it is not used or fails."""
         parse = None
         if dtype is np.float64:
             size = self._stream.seek(0, io.SEEK_END)
@@ -227,7 +235,7 @@ class Lines:
             return None
 
     def _split_quoted(self, records: LineRecords) -> list[list[str]] | None:
-        """Return the cells of each row, quotes removed, by Python's `csv`; None where that might differ.
+        """Return the cells of each row, quotes removed, by Python's `csv`; None if that might differ.
 
         It might where a quote stands inside a cell, the decimal point is a comma, or a row has another width.
         """
@@ -237,7 +245,7 @@ class Lines:
             return None
         try:
             rows = list(csv.reader(texts, delimiter=self.delimiter))
-        except csv.Error:  # of a cell that is too long for it
+        except csv.Error:  # raised for a cell that is too long for `csv`
             return None
         return rows if set(map(len, rows)) == {self.width} else None
 
@@ -275,7 +283,7 @@ class Lines:
             yield f"line {line}", self._split_unquoted(record, line)
 
     def _split(self, record: str, line: int = 0) -> list[str]:
-        """Return the cells of a record with their quotes; raise `DataError` for a wrong number of them."""
+        """Return the cells of a record with their quotes; raise `DataError` if they are too many or too few."""
         cells = record.split(self.delimiter) if '"' not in record else split_raw(record, self.delimiter)
         width = getattr(self, "width", len(cells))
         if len(cells) != width:

@@ -164,6 +164,15 @@ def read_records(
 ) -> tuple[FileTable, str | None]:
     """Return the table of JSON records, and a note on its columns, or None.
 
+    Parameters
+    ----------
+    stream : BinaryIO
+        A seekable stream, which is read anew for each pass over the rows.
+    name : str
+    options : TableOptions
+    is_lines : bool
+        Whether the file is JSON Lines; otherwise it is one array.
+
     Raises
     ------
     DataError
@@ -297,7 +306,7 @@ def _to_text(cell: Any) -> str:
 
 def _format_rows(rows: NDArray[Any]) -> list[list[str]]:
     """Return the JSON texts of each row's numbers."""
-    if rows.dtype.kind in "iuf" and np.isfinite(rows).all():  # as a list's own text has them
+    if rows.dtype.kind in "iuf" and np.isfinite(rows).all():  # `repr` of a list writes them as JSON does
         return [line.split(", ") for line in repr(rows.tolist())[2:-2].split("], [")]
     return [
         [json.dumps(value if isinstance(value, int) else describe_number(value)) for value in row]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     Label = tuple[str | None, ...]
-    """The name of a group of rows: its value in each column that groups them, None where that is missing."""
+    """The name of a group of rows: its value in each column that groups them, None for a missing one."""
 
 MISSING = ("", "-", "NA", "N/A", "#N/A", "<NA>", "nan", "null", "none")
 """The cell texts, in upper or lower case, that are read as NaN."""
@@ -49,7 +49,7 @@ class Numerals(NamedTuple):
     thousands: str | None = None
 
     def simplify(self, cell: str) -> str:
-        """Return the text of a cell in Python's notation of numbers; a text that is no number is no guide."""
+        """Return the text of a cell in Python's notation of numbers; other texts may be changed, too."""
         text = cell.strip()
         if self.is_grouped(text):
             text = re.sub(SEPARATORS[str(self.thousands)], "", text)

@@ -87,12 +87,12 @@ class Batches:
 
     @contextlib.contextmanager
     def _explain(self) -> Iterator[None]:
-        """Turn exceptions of pyarrow within the block into `DataError` with the file's name."""
+        """Return a context manager that turns exceptions of pyarrow into `DataError` with the file's name."""
         try:
             yield
         except (NormError, NotWholeError):
             raise
-        except Exception as error:  # of many kinds, where a file is damaged
+        except Exception as error:  # a damaged file raises exceptions of many kinds
             reason = [*str(error).strip().splitlines(), type(error).__name__][0]
             raise DataError(f"{self.name} is no readable .parquet file: {reason}") from error
 
@@ -121,15 +121,16 @@ class Batches:
     def list_dtypes(self, chosen: Sequence[int]) -> Sequence[type[np.generic]]:
         """Return the dtypes to try for the chosen columns together, in order, until one holds all numbers.
 
-        That is their common dtype if one of them is a float; else an integer dtype, or both of 64 bits, and
-        float64, which has a NaN for missing values.
+        If a column is of floats, there is one: the dtype that NumPy gives all of them together. Otherwise the
+        common integer dtype is tried, or int64 and uint64 if there is none, and then float64, which has NaN for
+        missing values.
         """
         dtypes = [cast("np.dtype[Any]", self._dtypes[place]) for place in chosen]
         common = np.result_type(*dtypes)
         if any(dtype.kind == "f" for dtype in dtypes):
             return (common.type,)
         whole = (np.int64, np.uint64) if common.kind == "f" else (common.type,)
-        return (*whole, np.float64)  # which has a NaN for what is missing
+        return (*whole, np.float64)  # float64 has NaN for missing values
 
     def read_batches(self, columns: Sequence[str], rows: int = _ROWS) -> Iterator[Any]:
         """Yield the pyarrow record batches of some columns, in their order, of at most `rows` rows."""
@@ -153,7 +154,24 @@ class Batches:
             start += batch.num_rows
 
     def _fill(self, column: NDArray[Any], array: Any, place: int, start: int) -> str | None:
-        """Copy numbers into a column; return a text on the first one that float64 rounded, or None."""
+        """Copy numbers into a column; return a text on the first whole number that float64 rounded, or None.
+
+        Parameters
+        ----------
+        column : ndarray
+            The column, which is written to.
+        array : pyarrow.Array
+            The numbers.
+        place : int
+            The place of the column in the file.
+        start : int
+            The number of rows before the first one.
+
+        Raises
+        ------
+        NotWholeError
+            If the column is of integers, and a value is missing or out of range.
+        """
         numbers = find_numbers(array, cast("np.dtype[Any]", self._dtypes[place]))
         missing = find_missing(array)
         if column.dtype.kind == "f":
@@ -173,6 +191,7 @@ class Batches:
     def _find_rounded(
         self, numbers: NDArray[Any], missing: NDArray[np.bool_] | None, place: int, start: int
     ) -> str | None:
+        """Return a text on the first whole number of a column that float64 rounds, and its place, or None."""
         if numbers.dtype.kind not in "iu" or numbers.itemsize < np.dtype(np.float64).itemsize:
             return None
         large = numbers >= LARGEST_EXACT

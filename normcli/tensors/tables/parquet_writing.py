@@ -107,9 +107,20 @@ def write_parquet(
 def _read_others(
     table: FileTable | None, schema: Any, rows: int, count: int
 ) -> Iterator[tuple[int, Mapping[int, Any]]]:
-    """Yield (number of rows, place → column) of some rows of the table that a tensor was made from.
+    """Yield (number of rows, place → column), some rows at a time, of the table that a tensor was made from.
 
-    The columns are pyarrow arrays: of a Parquet file all, of text those that are not in the tensor.
+    The columns are pyarrow arrays: of a Parquet file all, of text those that are not in the tensor. Without a
+    table, or other columns in it, there are none.
+
+    Parameters
+    ----------
+    table : FileTable or None
+    schema : pyarrow.Schema
+        The schema that is written.
+    rows : int
+        The number of rows of the tensor.
+    count : int
+        The most rows at a time, except for text.
     """
     if table is not None and isinstance(table.rows, Batches):
         for batch in table.rows.read_batches(table.rows.schema.names, count):
@@ -169,7 +180,7 @@ def _fits(array: Any, kind: Any, pattern: str) -> bool:
         return False
     try:
         array.cast(kind)
-    except pyarrow.ArrowInvalid:  # a day that no month has
+    except pyarrow.ArrowInvalid:  # a date that does not exist, as 2023-02-30
         return False
     return True
 
@@ -228,6 +239,6 @@ def _adapt(
             if column["field_name"] in changed:
                 column |= {"pandas_type": dtype.name, "numpy_type": dtype.name, "metadata": None}
         adapted[PANDAS] = json.dumps(said).encode()
-    except (KeyError, TypeError, ValueError, RecursionError):  # there is none, or of another kind
+    except (KeyError, TypeError, ValueError, RecursionError):  # there is no description, or it has another form
         adapted.pop(PANDAS, None)
     return adapted

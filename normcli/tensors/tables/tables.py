@@ -57,7 +57,7 @@ class TableOptions(NamedTuple):
     columns_source: str = "--columns"
 
     def refuse(self, subject: str, *, but: Sequence[str] = ()) -> None:
-        """Raise `UsageError` if an option is set that the input cannot have, as it is no such table.
+        """Raise `UsageError` if an option for tables is set, as the input is none, or not one of text.
 
         Parameters
         ----------
@@ -263,6 +263,7 @@ class FileTable(NamedTuple):
                 return values, "; ".join(filter(None, (how, note))) or None
 
     def _read(self) -> tuple[NDArray[Any], str | None]:
+        """Return what `read` does, in the notation in use; raise `TextError` if a cell is no number in it."""
         inexact: tuple[NDArray[Any], str] | None = None
         for dtype in self.rows.list_dtypes(self.chosen):
             try:
@@ -282,6 +283,7 @@ class FileTable(NamedTuple):
         )
 
     def _collect(self, dtype: type[np.generic]) -> tuple[NDArray[Any], str | None]:
+        """Return all numbers in a dtype, and the first `Block.rounded` that is not None, or None."""
         collected, rounded = Collected(self.rows.name), None
         with collected:
             for block in self.rows.read_blocks(self.chosen, dtype):

@@ -80,6 +80,7 @@ class CellReader:
         return Block(np.array(self._values, self._dtype).reshape(-1, len(self._chosen)), self._rounded)
 
     def _to_numbers(self, cells: Sequence[str], where: str) -> list[float]:
+        """Return the numbers of a row's chosen cells, NaN for a missing one; raise `TextError` for text."""
         numbers = []
         for place in self._chosen:
             number = self._numerals.read(cells[place])
@@ -210,7 +211,7 @@ def settle_text(rows: TextRows, chosen: Sequence[int], error: TextError) -> str:
     """
     ways = _list_ways(rows)
     columns = {place: _CellsSeen(ways) for place in chosen}
-    columns[error.place].add(error.cell, error.where, ways)  # which may stand behind the rows looked at
+    columns[error.place].add(error.cell, error.where, ways)  # its row may come after the last one looked at
     for number, (where, cells) in enumerate(islice(rows.iterate_texts(), _MOST_ROWS), 1):
         for place, column in columns.items():
             column.add(cells[place], where, ways)
@@ -239,7 +240,11 @@ def settle_text(rows: TextRows, chosen: Sequence[int], error: TextError) -> str:
 
 
 def _is_sure(way: Numerals, rows: TextRows, columns: Mapping[int, _CellsSeen]) -> bool:
-    """Whether a notation is certain enough to be used without an option of the caller."""
+    """Whether a notation with separators of thousands is certain enough to be used without the caller's option.
+
+    It must have the decimal point in use. In a column with its separator, no long number may be without one. A
+    comma must be proved to be no decimal point.
+    """
     if way.decimal != rows.numerals.decimal or any(c.is_long and way in c.grouped for c in columns.values()):
         return False
     is_proved = any(way in column.proved for column in columns.values())
@@ -271,7 +276,10 @@ def _refuse(
 
 
 def _advise(rows: TextRows, columns: Mapping[int, _CellsSeen], texts: Mapping[int, _CellsSeen]) -> str:
-    """Return advice for a message: the option that leaves out columns of text and likely identifiers."""
+    """Return advice for a message: the option that leaves out columns of text and likely identifiers.
+
+    `columns` are all chosen columns by place, `texts` those that are text.
+    """
     rest = [place for place in columns if place not in texts]
     if rows.is_picked:
         names = shlex.quote(join_names([name_column(rows, place) for place in rest]))
@@ -329,6 +337,7 @@ def _find_identifiers(rows: Rows, columns: Mapping[int, NDArray[Any]], padded: I
 
 
 def _is_numbering(name: str, values: NDArray[Any]) -> bool:
+    """Whether a column's values are whole and all different, and many, counting up by 1, or called `id`."""
     if len(values) < _LEAST_COUNTED or values.dtype.kind not in "iuf":
         return False
     for part in (values[:64], values):  # most columns show in their first rows that they are none

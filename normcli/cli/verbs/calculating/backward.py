@@ -61,7 +61,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
 
     From dy, the derivative of a loss by the normalized tensor, follow dx, dgamma = Σ dy · x̂ and dbeta = Σ dy.
     Each number is the exact one, rounded once to its dtype, whatever the conditioning: a kernel's gradients can
-    be held against it to the ulp. Of sn, that is dx no smaller than 2⁻⁸⁰ of the largest, and all of rank 1.
+    be held against it to the ulp.
 
     With --gate z there is dgate too: dy · act(z) takes the place of dy, and dgate is dy · norm(x) · act'(z);
     under --gate-order before, dx and dgate are act(z) and x · act'(z) times the derivative by x · act(z).

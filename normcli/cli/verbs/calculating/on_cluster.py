@@ -198,8 +198,8 @@ def check_on_cluster(
     if actual is None:
         raise UsageError(f"{_NO_CLUSTER} check a tensor against a tensor: -i x.zarr:x --actual y.zarr:y")
     from normcli.answers.judging.check_verdict import Verdict
+    from normcli.cluster.block_comparison import BlockCheck
     from normcli.cluster.blocks import make_hollow
-    from normcli.cluster.checks import BlockCheck
     from normcli.cluster.stores import check_store, open_source
     from normcli.norms.layout import find_layout
     from normcli.norms.plan import make_plan

@@ -92,7 +92,7 @@ def check_codes(settings: Settings, given: Mapping[str, Any]) -> QuantizedVerdic
         fit the tensor.
     """
     from normcli.answers.judging.quantized_verdict import QuantizedVerdict
-    from normcli.identifying.quantized_request import blame_request
+    from normcli.identifying.quantized_norm import blame_request
     from normcli.quantizing.formats import read_quantization
     from normcli.quantizing.judging import judge_quantized
     from normcli.quantizing.quantize import quantize_plan
@@ -169,7 +169,7 @@ def identify_codes(
         If no format or no scales are given, the files do not fit the tensor, or no norm can be tried.
     """
     from normcli.answers.judging.quantized_verdict import QuantizedVerdict
-    from normcli.identifying.usual_norm import guess_sharing, identify_quantized
+    from normcli.identifying.quantized_norm import guess_sharing, identify_quantized
     from normcli.quantizing.formats import read_quantization
 
     require_format(settings)

@@ -206,7 +206,7 @@ def _run(
     sources = {name: tensor.source for name, tensor in tensors.items()}
     told = None
     if NORMALIZED in tensors:
-        from normcli.identifying.faults.open_case import AskedNorm
+        from normcli.identifying.faults.case_sampling import AskedNorm
         from normcli.identifying.words.request_phrasing import diagnose_actual
 
         subject = AskedNorm(plan, problem.inputs, problem.tensor.addends)

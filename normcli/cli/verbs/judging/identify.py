@@ -51,10 +51,10 @@ def _run(
         raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
     wanted = None if name is None else find_norm(name)[0].name
     from normcli.answers.judging.identification import IdentificationAnswer
+    from normcli.identifying.gated_norm import identify_gated
     from normcli.identifying.identify import identify
     from normcli.identifying.models.matrix_model import find_start
     from normcli.identifying.question import Kind, Question
-    from normcli.identifying.usual_norm import identify_gated
     from normcli.identifying.words.phrasing import diagnose
     from normcli.identifying.words.suggestion import hint_exchange
     from normcli.norms.layout import make_layout

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 def _use(other: Case, more: Floats | float = 0.0, **values: Any) -> Variant:
-    """Return the variant whose tensor is the exact result of another case, plus `more`."""
+    """Return the variant whose result is the exact result of another case, plus `more`.
+
+    `values` are for the braces in the fault's words.
+    """
     right = other.right
     return Variant(result=right.values + more, noise=right.allowed, values=values, other=other)
 
@@ -50,12 +53,13 @@ def _list_kinds(addends: Addends) -> tuple[ResidualSum, ...]:
 
 
 def _sum_otherwise(list_terms: Sums) -> Callable[[Case], Iterator[Variant]]:
-    """Return a function that yields variants whose norm is of a sum of other terms than x + residual.
+    """Return a function from a case to variants that normalize a sum of other terms than x + residual.
 
     Parameters
     ----------
     list_terms : callable
-        Takes x and the residual, and returns pairs of the values for a fault's words and the terms of the sum.
+        Takes x and the residual, and returns pairs: values for the braces in the fault's words, and the list
+        of terms to add.
     """
 
     def vary(case: Case) -> Iterator[Variant]:
@@ -92,7 +96,7 @@ _OTHERS = tuple(one for one in Activation if one is not Activation.NONE)
 
 
 def _activate(case: Case, *others: Activation) -> Iterator[Variant]:
-    """Yield variants with each of some other activations applied to the gate."""
+    """Yield a variant for each of the activations `others`, applied to the gate in place of its own."""
     own = _find_gate(case)
     for one in others:
         if one is not own.activation:
@@ -107,7 +111,7 @@ def _activate(case: Case, *others: Activation) -> Iterator[Variant]:
 
 
 def _find_gate(case: Case) -> Gated:
-    """Return the gate of a case, behind the norm or before it; a case without one is an error."""
+    """Return the gate of a case, behind the norm or before it; the case must have one."""
     gate = case.gate or case.gated_input
     assert gate is not None
     return gate
@@ -119,9 +123,10 @@ def _replace_gate(case: Case, gate: Gated) -> Case:
 
 
 def _round_input(case: Case) -> Iterator[Variant]:
-    """Yield variants whose x is rounded to each half precision before the norm, as autocast rounds it.
+    """Yield a variant for each half precision to which x may be rounded before the norm, as by autocast.
 
-    Nothing where x is a sum with a residual or a product with a gate: these have rows of their own.
+    Nothing for a precision that changes no value of x or overflows, or where x is a sum with a residual or a
+    product with a gate: these have faults of their own.
     """
     for name in () if case.addends or case.gated_input else HALVES:
         rounded = round_to_short(case.x, name)
@@ -134,7 +139,7 @@ _ROUNDINGS = 8.0
 
 
 def _round_gate(case: Case) -> Iterator[Variant]:
-    """Yield variants of a gate behind the norm that round to half precision.
+    """Yield variants with a gate behind the norm and numbers rounded to half precision before their product.
 
     Rounded are the gate, its activation, the norm, all three of these, or activation and norm.
     """
@@ -155,7 +160,7 @@ def _round_gate(case: Case) -> Iterator[Variant]:
 
 
 def _round_gated_input(case: Case) -> Iterator[Variant]:
-    """Yield variants of a gate before the norm that round to half precision.
+    """Yield variants with a gate before the norm and numbers rounded to half precision before the norm.
 
     Rounded are the gate, its activation, the product with x, or all three.
     """
@@ -181,7 +186,7 @@ def _use_rounded(case: Case, x: Floats, off: Floats, **values: Any) -> Variant:
 
 
 def _round_z(case: Case, gate: Gated, name: str) -> tuple[Gated, list[Variant]]:
-    """Return the gate with values rounded to a half precision, and a list with its variant.
+    """Return the gate with its values rounded to the half precision `name`, and a list with its variant.
 
     The list is empty if rounding changes no value.
     """
@@ -197,15 +202,19 @@ def _round_activation(case: Case, gate: Gated, name: str) -> tuple[Floats, Float
 
 
 def _round(values: Floats, off: Floats, name: str) -> tuple[Floats, Floats]:
-    """Return values rounded to half precision, and how far apart values − off and values + off are rounded."""
+    """Return values rounded to half precision, and the bound of their error.
+
+    The bound is the distance between values − off and values + off, both rounded.
+    """
     low, high = (round_to_short(values + sign * off, name) for sign in (-1.0, 1.0))
     return round_to_short(values, name), high - low
 
 
 def _gate_first(case: Case) -> Iterator[Variant]:
-    """Yield variants that normalize the product of x and the activated gate.
+    """Yield variants that normalize the product of x and the activated gate, which belongs behind the norm.
 
-    For y of half precision, the product is also rounded to it, and the activation with the product.
+    For y of half precision, there are two more: with the product rounded to it, and with both the activation
+    and the product rounded.
     """
     gated, bare, name = case.x * case.factor, replace(case, gate=None), case.dtype.name
     yield _use(_normalize(bare, gated))
@@ -221,7 +230,7 @@ def _leave_gate(case: Case) -> Case:
 
 
 def _exchange(case: Case) -> Variant:
-    """Return the variant in which x and the gate have changed places.
+    """Return the variant in which x and the gate are exchanged.
 
     Before the norm, x is activated and multiplies the gate; behind it, the gate is normalized and multiplied
     by the activation of x.
@@ -233,7 +242,7 @@ def _exchange(case: Case) -> Variant:
 
 
 def _activate_norm(case: Case, gate: Gated) -> Variant | None:
-    """Return the variant whose activation is of the norm, not of the gate; None without an activation."""
+    """Return the variant with the activation applied to the norm, not to the gate; None without activation."""
     if gate.activation is Activation.NONE:
         return None
     right, factor = replace(case, gate=None).right, widen(gate.values)
@@ -243,7 +252,7 @@ def _activate_norm(case: Case, gate: Gated) -> Variant | None:
 
 
 def _roll_gate(case: Case) -> Iterator[Variant]:
-    """Yield variants with the gate rolled by one place, either way, along each kept axis."""
+    """Yield variants with the gate rolled by one place, forwards and backwards, along each kept axis."""
     gate = _find_gate(case)
     for axis, shift in itertools.product(case.kept, (1, -1)):
         rolled = gate._replace(values=np.roll(gate.values, shift, axis))

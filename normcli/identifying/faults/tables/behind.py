@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.checking.fault import Fault, Row
 from normcli.checking.ulp import measure_unit
-from normcli.identifying.faults.open_case import thin_out
+from normcli.identifying.faults.case_sampling import thin_out
 from normcli.identifying.faults.variant import Variant, label
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
@@ -26,14 +26,18 @@ _ONE = np.ones(())
 
 
 def _follow(result: Floats, **values: Any) -> Variant:
-    """Return the variant whose tensor is `result`, made by a step behind the norm, with slope 1."""
+    """Return the variant with a `result` that a step behind the norm made, and `values` for the fault's words.
+
+    The step's derivative (`slope`) is 1.
+    """
     return Variant(result=result, slope=_ONE, values=values)
 
 
 def _screen(make: Callable[[Case], Iterable[Variant]]) -> Callable[[Case], Iterator[Variant]]:
-    """Wrap a function from case to variants: it yields all of them if one explains part of a sample, else none.
+    """Return a function that yields all variants of a case if one explains 15 % of a sample, else nothing.
 
-    The variants have to follow value by value from the case, so that a sample of values shows them.
+    `make` returns the variants. Each value of a variant may depend only on the values of the case at its own
+    place, as `make` is called with a sample first.
     """
 
     def vary(case: Case) -> Iterator[Variant]:
@@ -45,7 +49,10 @@ def _screen(make: Callable[[Case], Iterable[Variant]]) -> Callable[[Case], Itera
 
 
 def _apply(*names: str) -> Callable[[Case], Iterator[Variant]]:
-    """Return a function that yields a variant for each activation, applied to the norm's result."""
+    """Return a function from a case to a variant for each named activation, applied to the norm's result.
+
+    It yields all of them or, if none explains 15 % of a sample, nothing.
+    """
     return _screen(
         lambda case: (_follow(Gated(case.right.values, Activation(name)).activate()) for name in names)
     )
@@ -60,9 +67,9 @@ def _leak(case: Case) -> list[Variant]:
 
 
 def _clip(case: Case) -> Iterator[Variant]:
-    """Yield the norm's result cut off at the smallest y, at the largest, or at both.
+    """Yield variants with the norm's result cut off at the smallest y, at the largest, or at both.
 
-    A bound is tried only if two or more values of y are equal to it.
+    A bound is tried only if two or more values of y are equal to it, and some results are within the bounds.
     """
     finite = case.y[np.isfinite(case.y)]
     if not finite.size:
@@ -95,7 +102,7 @@ def _gate(case: Case) -> Iterator[Variant]:
 # -- what values are stored as: dropped by chance, or on a grid of few numbers
 
 _DEVIATIONS = 4.0
-"""Counts that differ by more than this many standard deviations do not differ by luck."""
+"""Counts that differ by more than this many standard deviations do not differ by chance."""
 
 _LEAST_DROPPED = 8
 """The fewest dropped values that show a dropout."""
@@ -125,10 +132,11 @@ _COUNTS = (127, 128, 7, 8)
 
 
 def _drop(case: Case) -> Iterator[Variant]:
-    """Yield the norm's result after a dropout: 0 where y is 0, elsewhere multiplied by 1 / (1 − p).
+    """Yield variants with the norm's result after a dropout: 0 where y is 0, elsewhere times 1 / (1 − p).
 
-    There is a variant for each p that y may show, at most 3. Nothing if fewer than 8 values are dropped or
-    kept, if dropped and kept values have other signs (relu drops one sign), or too many or few are 0 for p.
+    There are at most three, with p of 2 digits, of 3, or as the kept values show it. Nothing if fewer than 8
+    values are dropped or kept, if all dropped values have one sign (relu drops one sign), or if the share of
+    dropped values is not that of p within 4 standard deviations.
     """
     right = case.right.values
     shown = np.abs(right) > case.right.allowed
@@ -147,7 +155,11 @@ def _drop(case: Case) -> Iterator[Variant]:
 
 
 def _quantize(case: Case) -> Iterator[Variant]:
-    """Yield the norm's result rounded to each grid that y lies on, and cut off at the least and largest y."""
+    """Yield variants with the norm's result rounded to a grid of few numbers, for each grid that y lies on.
+
+    They are cut off at the least and the largest y. Nothing if y is not finite; a grid with steps near the
+    rounding error of y is left out, as is one whose rounding errors are not spread evenly.
+    """
     if not np.isfinite(case.y).all():
         return
     right = case.right.values
@@ -165,7 +177,8 @@ def _quantize(case: Case) -> Iterator[Variant]:
 def _list_grids(case: Case) -> Iterator[tuple[str, Floats, int]]:
     """Yield each grid that all values of y lie on: words, the step at each value, the count of fitted numbers.
 
-    A grid is one step for all values, a step for each group, or the floats of an 8-bit dtype.
+    A grid has one step for all values, one for each group, or the floats of an 8-bit dtype. Nothing if y has
+    fewer than 4 different magnitudes.
     """
     levels = np.unique(np.abs(case.y))
     levels = levels[levels > _FINEST * levels.max()]
@@ -193,9 +206,9 @@ def _measure_step(values: Floats, bits: int, least: int) -> Floats:
 
 
 def _find_step(levels: Floats) -> float | None:
-    """Return a step that all levels may be multiples of, or None if the largest is too few or too many steps.
+    """Return a step that all levels may be multiples of; None if the largest is not 4 to 32,768 steps.
 
-    The step begins as the least distance between two levels, and is refined by least squares over larger ones.
+    The step is the least distance between two levels, refined by least squares over more and more levels.
 
     Parameters
     ----------
@@ -214,7 +227,7 @@ def _find_step(levels: Floats) -> float | None:
 
 
 def _lie_on(levels: Floats, step: Floats, case: Case) -> bool:
-    """Whether every level is a multiple of its step, within the rounding of the level."""
+    """Whether every level is a multiple of its step, within the rounding of y's dtype at the level."""
     off = np.abs(levels - np.round(levels / step) * step)
     return bool((off <= 2.0 * measure_unit(levels, case.dtype) + _OFF * step).all())
 

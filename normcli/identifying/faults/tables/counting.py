@@ -31,10 +31,10 @@ _MOST_NAMED = 8
 
 
 def _list_paddings(case: Case) -> list[int]:
-    """Return the counts of padding zeros to try, in increasing order.
+    """Return the counts of padding zeros to try for each group, in increasing order.
 
-    They fill a group up to a power of two or to whole blocks, of at most four times its size; for a norm with
-    a mean, the count that the divisors of y show is tried too.
+    They fill a group up to a power of two or to whole blocks, at most to four times its size. For a norm with
+    a mean, there is also the count that the divisors that fit y show.
     """
     n = case.count
     ends = {1 << max(0, n - 1).bit_length(), *(-n % block + n for block in _BLOCKS)}
@@ -47,7 +47,7 @@ def _list_paddings(case: Case) -> list[int]:
 
 
 def _pad(make: Callable[[Case, int], list[Variant]]) -> Callable[[Case], Iterator[Variant]]:
-    """Return a function that yields the variants `make(case, count)` for each likely count of padding zeros."""
+    """Return a function from a case to the variants `make(case, count)`, for each likely count of padding."""
 
     def vary(case: Case) -> Iterator[Variant]:
         for count in _list_paddings(case):
@@ -76,7 +76,8 @@ def _pad_both(case: Case, count: int) -> list[Variant]:
 def _miscount(case: Case) -> Iterator[Variant]:
     """Yield variants whose sum of squares, or sum of values, is divided by another number than the norm's.
 
-    The numbers are n − 1, n + 1, and those between n / 2 and 2 n that the divisors and means of y show.
+    The numbers are n − 1 and n + 1 for groups of n values, and those that the divisors and the means that fit y
+    show, if they are between n / 2 and 2 n. Divisors of squares that another ddof has are left out.
     """
     n, counts = case.count, {case.count - 1, case.count + 1}
     solved = float(np.median(case.square * case.freedom / (case.used.divisor**2 - case.eps)))
@@ -92,10 +93,10 @@ def _miscount(case: Case) -> Iterator[Variant]:
 
 
 def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
-    """Yield pairs of an axis's name and x with that axis last: all values of a group, then each reduced axis.
+    """Yield pairs of a name and x in another shape: first all values of a group, then each reduced axis, last.
 
-    Shapes are (*kept axes, 1, values of a group) first, then (*kept axes, other values, length of the axis)
-    for each reduced axis longer than 1, if there are several.
+    The first shape is (*kept axes, 1, values of a group). If several reduced axes are longer than 1, each has
+    (*kept axes, other values of a group, length of the axis).
     """
     kept = [axis for axis in range(case.x.ndim) if axis not in case.axes]
     rows = case.x.transpose(*kept, *case.axes)
@@ -110,11 +111,11 @@ def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
 
 
 def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
-    """Yield variants with statistics taken over the first k places along an axis alone.
+    """Yield variants with statistics of only the first k places along an axis.
 
     Sums are divided by the number of values summed, or by the group size if `keeps_count`. For each axis, the
-    two k whose divisors are nearest to y's are taken, if their squares are within 2 %. Nothing for norms with
-    statistics of a slice.
+    two k whose divisors are nearest to those that fit y are taken, if the median difference of their squares is
+    below 2 %. Nothing for norms with statistics of a slice.
     """
     if "slice" in case.parts:
         return
@@ -139,10 +140,10 @@ def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
 
 
 def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:
-    """Yield each reduced axis split into each number of equal parts, with the statistics of each part.
+    """Yield each reduced axis split into 2 … 64 equal parts, with the statistics of each part.
 
-    A tuple holds the axis, the number of parts, the shape of x with the axis split in two, and the mean
-    and the variance (or mean square) of each part, of that rank.
+    A tuple has the axis, the number of parts, the shape of x with that axis as two (parts, values of a part),
+    and the mean and the variance (or mean square) of each part, of that rank. Parts of one value are left out.
     """
     for axis in case.axes:
         length = case.x.shape[axis]
@@ -160,8 +161,8 @@ def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, 
 def _take_other_slice(case: Case) -> Iterator[Variant]:
     """Yield variants with statistics over the whole axis, or over another slice of it.
 
-    The other slices share the start, the stop or the length of the slice that the norm has, or reach from 0 or
-    to the end of the axis.
+    The other slices have the start, the stop or the length of the requested slice, or reach from 0 or to the
+    end of the axis. Only those whose divisors fit y within 2 % are yielded.
     """
     option, places = find_option("over"), case.plan.request.over
     assert places is not None  # of every row that needs a slice
@@ -185,7 +186,10 @@ def _take_other_slice(case: Case) -> Iterator[Variant]:
 
 
 def _list_slices(start: int, stop: int, length: int) -> Iterator[tuple[int, int]]:
-    """Yield all places; slices from the first, to the last, with one end or the length of a slice."""
+    """Yield other slices of an axis of `length` places than start:stop, as pairs of start and stop.
+
+    First is the whole axis, then slices from 0, from `start`, to the end, to `stop`, and of equal length.
+    """
     ends = range(1, length + 1)
     every = [(first, end) for first in (0, start) for end in ends if first < end]
     every += [(first, end) for end in (length, stop) for first in range(end)]
@@ -194,9 +198,9 @@ def _list_slices(start: int, stop: int, length: int) -> Iterator[tuple[int, int]
 
 
 def _shard(case: Case) -> Iterator[Variant]:
-    """Yield variants in which an axis is split into equal parts, normalized each by itself or all by one.
+    """Yield variants with a reduced axis in equal parts, with statistics of each part, or of one part for all.
 
-    All groups normalized by one part are tried for up to 8 parts, where y shows about that part's divisors.
+    Statistics of one part are tried for up to 8 parts, if their divisors are within 2 % of those that fit y.
     """
     for axis, parts, shape, *statistics in _share_out(case):
         mean, square = (np.broadcast_to(values, shape).reshape(case.x.shape) for values in statistics)
@@ -210,9 +214,9 @@ def _shard(case: Case) -> Iterator[Variant]:
 
 
 def _average_parts(case: Case) -> Iterator[Variant]:
-    """Yield variants whose variance is the mean variance of equal parts, or the square of their mean deviation.
+    """Yield variants whose variance is the mean variance of equal parts, or their mean deviation squared.
 
-    Each part's variance is about the part's own mean; a norm without mean has only the second variant.
+    Each part's variance is about its own mean; a norm without mean has only the second, of root mean squares.
     """
     for axis, parts, _, _, square in _share_out(case):
         averaged = [square.mean(axis)] if case.centres else []
@@ -224,7 +228,7 @@ def _average_parts(case: Case) -> Iterator[Variant]:
 def _take_other_row(case: Case) -> Iterator[Variant]:
     """Yield variants in which groups use the statistics of another index of a kept axis.
 
-    Either of the index a few places before or after, or of one index for all groups.
+    It is the index up to 64 places before or after, or one of the first 64 indices for all groups.
     """
     for axis in case.kept:
         length, name = case.x.shape[axis], case.name_axis(axis)
@@ -237,9 +241,10 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
 
 
 def _take_rows(case: Case, which: str, choose: Callable[[Floats], Floats]) -> Iterator[Variant]:
-    """Yield variants with the statistics that `choose` takes from other groups, where y shows them.
+    """Yield variants with the statistics that `choose` takes from other groups, if y shows them.
 
-    A variant with another variance needs about the divisors of y; one with another mean alone, the means of y.
+    A variant with another variance needs divisors within 2 % of those that fit y, in at least half of the
+    groups; one with another mean alone needs such means.
 
     Parameters
     ----------
@@ -257,7 +262,7 @@ def _take_rows(case: Case, which: str, choose: Callable[[Floats], Floats]) -> It
 
 
 def _take_other_axes(case: Case) -> Iterator[Variant]:
-    """Yield variants whose mean, variance or both are reduced over other axes of the view than the norm's."""
+    """Yield variants whose mean, variance or both are over any other axes of the view than the norm's."""
     wide = [axis for axis, n in enumerate(case.x.shape) if n > 1]
     own = [axis for axis in wide if axis in case.axes]
     names = "statistics are", "the mean is", "the variance is"

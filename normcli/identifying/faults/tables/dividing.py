@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 
 def replace_mean(case: Case, mean: Floats) -> list[Variant]:
-    """Return two variants with another mean: with the norm's divisor, and with the variance about that mean."""
+    """Return two variants with another mean: with the norm's divisor, and with the variance about `mean`."""
     return [Variant(mean), Variant(mean, square=case.measure_square(mean))]
 
 
 def replace_statistics(case: Case, mean: Floats, square: Floats, names: Sequence[str]) -> list[Variant]:
-    """Return variants with another mean and square, with another mean alone, and with another square alone.
+    """Return variants with another mean and variance, with another mean alone, and another variance alone.
 
-    A norm without mean has only the first variant. `names` are the words for the variants, in this order; a
-    variant's word is its `values["what"]`.
+    A norm without mean has only the first. `square` is the variance or mean square of each group. `names` are
+    the words for the variants in this order; each variant has its words in `values["what"]`.
     """
     every = Variant(mean, square=square), Variant(mean), Variant(square=square)
     some = every if case.centres else every[:1]
@@ -77,9 +77,9 @@ _DIGITS = (1, 2, 3, 5, 8)
 
 
 def _shorten(shown: float) -> Iterator[tuple[float, int]]:
-    """Yield a positive finite number rounded to 1, 2, 3, 5 and 8 digits, each with a price in fitted numbers.
+    """Yield a number rounded to 1, 2, 3, 5 and 8 digits, each with the fitted numbers that it counts as.
 
-    The price is 1 up to 3 digits, 2 for 5 and 3 for 8. Nothing for other numbers.
+    It counts as 1 up to 3 digits, as 2 for 5, and as 3 for 8. Nothing unless the number is finite and above 0.
     """
     for digits in _DIGITS if 0.0 < shown < math.inf else ():
         yield float(f"{shown:.{digits}g}"), 1 + digits // 4
@@ -89,9 +89,9 @@ def _shorten(shown: float) -> Iterator[tuple[float, int]]:
 
 
 def _take_other_eps(case: Case) -> Iterator[Variant]:
-    """Yield variants with each usual eps but the norm's own, and with the eps that y shows, rounded.
+    """Yield variants with each usual eps but the norm's own, and with the eps of the divisors that fit y.
 
-    Nothing for a norm without eps.
+    That eps is the median, rounded to 1, 2, 3, 5 and 8 digits. Nothing for a norm without eps.
     """
     if case.plan.spec.eps is not None:
         found = dict.fromkeys(COMMON_EPS, 1)
@@ -112,7 +112,7 @@ def _move_eps(case: Case) -> Iterator[Variant]:
 
 
 def _change_ddof(case: Case) -> Iterator[Variant]:
-    """Yield variants whose sum of squares is divided by n or n − 1, whichever the norm does not use.
+    """Yield variants whose sum of squares is divided by n, or by n − 1, without the number that the norm has.
 
     Nothing with running statistics.
     """
@@ -131,7 +131,7 @@ def _scale_eps(case: Case) -> list[Variant]:
 
 
 def _round(make: Callable[[Case, _Cast], list[Variant]]) -> Callable[[Case], Iterator[Variant]]:
-    """Return a function that yields the variants `make(case, cast)` for each half precision.
+    """Return a function from a case to the variants `make(case, cast)` for each half precision.
 
     `cast` rounds an array to that precision.
     """
@@ -147,13 +147,18 @@ _MAGIC = 0x5F3759DF
 """The constant of the fast inverse square root of Quake III Arena."""
 
 _RARE = 64.0
-"""The largest relative error of a divisor is at most this many times the median error."""
+"""The largest relative error of an approximate divisor is at most this many times the median error."""
 
 _FAST = 0.005
 """The largest relative error of a reciprocal root from a table with one step of Newton's method."""
 
 
 def _approximate(case: Case) -> Iterator[Variant]:
+    """Yield variants with an approximate reciprocal root: the fast one after 1 and 2 steps, and the fitted one.
+
+    The fitted divisors are yielded only if their errors are below 0.5 %, of about one size in all groups, not
+    those of E[x²] − E[x]², and if the means are right.
+    """
     squares = (case.divisor**2).astype(np.float32)
     guess = (np.uint32(_MAGIC) - (squares.view(np.uint32) >> np.uint32(1))).view(np.float32).astype(np.float64)
     for _ in range(2):
@@ -179,9 +184,10 @@ def _measure_cancelled(case: Case) -> Floats:
 
 
 def cancel(case: Case) -> Iterator[Variant]:
-    """Yield variants with the divisors that y shows, if E[x²] − E[x]² in the kernel's arithmetic explains them.
+    """Yield a variant with the divisors that fit y, if they are within the errors of E[x²] − E[x]².
 
-    For y of half precision, differences of squares in half precision are tried first.
+    These are bounded by the kernel's arithmetic. For y of half precision, up to three variants with
+    E[x²] − E[x]² in half precision come first. Nothing if the divisors are further off.
     """
     if is_half(case.dtype):
         yield from _cancel_in_half(case)
@@ -202,10 +208,11 @@ _ROUNDED_RSTD = 2.0
 
 
 def _cancel_in_half(case: Case) -> Iterator[Variant]:
-    """Yield variants with the divisors that y shows, if E[x²] − E[x]² in half precision explains them.
+    """Yield three variants with the divisors that fit y, if E[x²] − E[x]² in half precision explains them.
 
-    Then each variance is a whole number of units in the last place of E[x]²; of other causes that is unlikely.
-    Groups that are NaN throughout are left NaN.
+    It does if each variance is a whole number of units in the last place of E[x]², near the right variance,
+    with 20 bits of evidence in all; otherwise nothing is yielded. Groups that are NaN throughout are not
+    tested. The variants have the right mean, this mean rounded, and the mean that fits y.
     """
     shown = case.used.divisor**2
     variance, square = shown - case.eps, case.used.mean**2
@@ -227,14 +234,14 @@ OTHER_EPS = Row(
     Fault("stats-eps-other", "eps is {eps}, not {asked}", "set eps", "np.sqrt(x.var(-1) + 1e-6)", ("A", "B")),
     _take_other_eps,
 )
-"""The row of another eps than the requested one, by itself or beside another fault."""
+"""The fault of another eps than the requested one, which may stand beside another fault."""
 
 EPS: Sequence[Row] = (
     OTHER_EPS,
     Row(Fault("stats-eps-outside", "eps {eps} is {place} the root", "move eps", "np.sqrt(x.var(-1)) + eps",
               ("A", "outside")), _move_eps),
 )  # fmt: skip
-"""The rows of another eps or place of eps, which may change divisors by as little as rounding does."""
+"""The faults of another eps or place of eps, which may change divisors by as little as rounding does."""
 
 DIVIDING: Sequence[Row] = (
     Row(Fault("stats-no-mean", "the mean is not subtracted", "subtract the mean of each group",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def _change_gamma(change: Callable[[Floats], Floats]) -> Callable[[Case], Variant]:
-    """Return a function from a case to its variant with `change(gamma)` as the factor.
+    """Return a function from a case to the variant that multiplies by `change(gamma)`.
 
-    For a norm that multiplies by 1 + gamma, `change` gets gamma without the 1.
+    `change` takes gamma as it was given: for a norm that multiplies by 1 + gamma, without the 1.
     """
     return lambda case: Variant(gamma=change(case.gamma - case.plan.spec.gamma_offset))
 
@@ -54,17 +54,58 @@ def _replace(case: Case, gamma: Floats, beta: Floats) -> Iterator[Variant]:
 
 @functools.lru_cache(maxsize=2)  # of one case, two rows ask
 def _roll(case: Case) -> list[Variant]:
-    """Return the variants whose gamma, beta or both are rolled along one of their axes, by few places first."""
+    """Return the variants whose gamma, beta or both are rolled along an axis, by at most 64 places.
+
+    Of each axis, and of gamma, beta and both, only the 4 shifts with the least square error are returned, fewer
+    places first. A parameter of one number stays as it is.
+    """
     found: list[Variant] = []
     shape = case.plan.grid.merge_shape(case.gamma.shape if case.has_gamma else case.beta.shape)
+    own = [
+        p.reshape(shape if p.size == math.prod(shape) else [1] * len(shape)) for p in (case.gamma, case.beta)
+    ]
     for axis, length in enumerate(shape):
-        for shift in list_shifts(length):
-            rolled = (
-                np.roll(p.reshape(shape), shift, axis).reshape(p.shape) if p.size == math.prod(shape) else p
-                for p in (case.gamma, case.beta)
-            )
-            found += label(_replace(case, *rolled), 1, by=shift)
+        shifts = list_shifts(length)
+        places = (np.arange(length) - np.reshape(shifts, (-1, 1))).astype(np.intp) % length
+        rolled = (
+            np.moveaxis(np.take(np.broadcast_to(p, shape), places, axis), axis, 0) if p.size > 1 else
+            np.broadcast_to(p, (len(shifts), *p.shape)) for p in own
+        )  # fmt: skip
+        for every in _replace(case, *rolled) if shifts else ():
+            for place in sorted(np.argsort(_sum_squares(case, every))[:_MOST_ROLLED]):
+                given = {name: getattr(every, name) for name in ("gamma", "beta")}
+                one: dict[str, Any] = {
+                    name: p if p is None else p[place].reshape(getattr(case, name).shape)
+                    for name, p in given.items()
+                }
+                found += label([every._replace(**one)], 1, by=shifts[place])
     return found
+
+
+_MOST_ROLLED = 4
+"""The most shifts of gamma or beta along an axis that are tried; a y in parts may have several."""
+
+
+def _sum_squares(case: Case, every: Variant) -> Floats:
+    """Return the sum of squared errors of several gammas, betas or both, on the first axis of a variant.
+
+    It follows from sums of each feature, and lacks the sum of the squares of y, which all variants share.
+    """
+    shapes = [p.shape for p in (case.gamma, case.beta)]
+    axes = tuple(axis for axis, n in enumerate(np.broadcast_shapes(*shapes)) if n == 1)
+    counted = np.isfinite(case.y) & np.isfinite(case.standardized)
+    y, x, factor = (np.where(counted, values, 0.0) for values in (case.y, case.standardized, case.factor))
+    x = x * factor
+    gamma, beta = (
+        own.reshape(1, -1) if theirs is None else theirs.reshape(len(theirs), -1)
+        for own, theirs in ((case.gamma, every.gamma), (case.beta, every.beta))
+    )
+    of_xx, of_x, of_1, of_xy, of_y = (
+        (one * other).sum(axes).reshape(-1)
+        for one, other in ((x, x), (x, factor), (factor, factor), (x, y), (factor, y))
+    )
+    squares = gamma * (gamma * of_xx + 2.0 * (beta * of_x - of_xy)) + beta * (beta * of_1 - 2.0 * of_y)
+    return np.asarray(squares.sum(1))
 
 
 def _reverse(case: Case) -> Iterator[Variant]:
@@ -84,9 +125,10 @@ def _round(case: Case) -> Iterator[Variant]:
 
 
 def _take_other_sample(case: Case) -> Iterator[Variant]:
-    """Yield variants in which every sample is scaled and shifted with the gamma and beta of one index.
+    """Yield variants in which the gamma, or gamma and beta, of one index along an axis serve every index.
 
-    Tried for each kept axis along which gamma varies, if gamma varies along another one too.
+    Each kept axis along which gamma varies is tried, with its first 64 indices, if gamma varies along another
+    axis too.
     """
     wide = _list_axes(case.gamma)
     for axis in (axis for axis in wide if axis not in case.axes and len(wide) > 1):
@@ -116,9 +158,10 @@ _MOST_PERMUTED = 2048
 
 
 def _permute(case: Case) -> Iterator[Variant]:
-    """Yield variants with gamma, beta or both in another order: each feature has the gamma nearest its slope.
+    """Yield variants with gamma, beta or both in another order, in which each feature's gamma fits y best.
 
-    Nothing if that order is no permutation, or is a roll or a reversal, which have rows of their own.
+    Nothing if the order is that of gamma or no permutation, or is a roll or a reversal, which have faults of
+    their own; nothing either unless there are 3 to 2,048 features.
     """
     size = case.gamma.size
     if not 3 <= size <= _MOST_PERMUTED:
@@ -140,9 +183,9 @@ def _leave_all(case: Case) -> Variant | None:
 
 
 def _scale_all(case: Case) -> Iterator[Variant]:
-    """Yield the result times one factor, and x̂ times one factor, each factor fitted to y by least squares.
+    """Yield variants with one factor, fitted to y by least squares, on the result or on x̂ alone.
 
-    The second is tried only if beta is not 0 everywhere; factors of 0 and 1 are left out.
+    The second is yielded only if beta is not 0 everywhere. Factors of 0 and 1 are left out.
     """
     right = case.right.values
     counted = np.isfinite(right) & np.isfinite(case.y)
@@ -168,9 +211,9 @@ _EXACT = 1e-7
 
 
 def _simplify(factor: float) -> float:
-    """Return the number rounded to the fewest of 1 … 5 digits that changes it by at most 1e-7 of itself.
+    """Return a number rounded to the fewest digits, 1 … 5, that change it by at most 1e-7 of itself.
 
-    Without such a rounding, the number itself.
+    If 5 digits change it by more, the number is returned as it is.
     """
     rounded = (float(f"{factor:.{digits}e}") for digits in range(5))
     return next((number for number in rounded if abs(number - factor) <= _EXACT * abs(factor)), factor)
@@ -247,6 +290,7 @@ def _take_own(case: Case) -> list[Variant]:
 
 
 def _move_stored(case: Case) -> Iterator[Variant]:
+    """Yield variants with running statistics, both or one of them, rolled or reversed along each kept axis."""
     names = "running statistics are", "the running mean is", "the running variance is"
     for axis in case.kept:
         length = case.mean.shape[axis]
@@ -260,7 +304,10 @@ def _move_stored(case: Case) -> Iterator[Variant]:
 
 
 def _update(case: Case) -> Iterator[Variant]:
-    """Yield variants whose running statistics were updated with this batch before they were used."""
+    """Yield variants whose running statistics were updated with this batch before they were used.
+
+    There are two for each usual momentum: with the batch's variance divided by n − 1, and as the norm has it.
+    """
     unbiased = case.own_square * (case.freedom / max(1.0, case.count - 1.0))
     for momentum, own in itertools.product(_MOMENTA, (unbiased, case.own_square)):
         mean, var = (
@@ -271,9 +318,9 @@ def _update(case: Case) -> Iterator[Variant]:
 
 
 def _bias(case: Case) -> Iterator[Variant]:
-    """Yield the running variance times (n − 1) / n, and times n / (n − 1), n being the group size.
+    """Yield two variants: with the running variance times (n − 1) / n, and times n / (n − 1).
 
-    Nothing for groups of one value.
+    n is the group size; nothing for groups of one value.
     """
     if case.count > 1:
         share = (case.count - 1.0) / case.count

@@ -1,4 +1,4 @@
-"""Faults of places: rows that stand elsewhere, parts of y with x, 0 or NaN, and faults without a row."""
+"""Faults of places: rows of y in another order, parts of y with x, 0 or NaN, and faults that no row names."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ _COLUMNS = 48
 """The most values of a slice that are compared."""
 
 _FEW, _NEAR, _LEAST = 16, 2.0**-6, 0.1
-"""Sixteen slices of y are tried first: 10 % of their values have to be within 2⁻⁶ of the nearest right slice,
-relative to their size and deviation."""
+"""Sixteen slices of y are tried first: 10 % of their values have to be within 2⁻⁶ of the nearest slice of the
+right result, relative to |y| + the deviation of y."""
 
 
 def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
     """Return, for each slice of y, the index of the nearest slice of the right result.
 
-    None if two slices of y are nearest to one, or if a few slices show that none is near.
+    None if two slices of y have one nearest slice or are equal, or if about 16 slices show that none is near.
+    At most 48 values of each slice are compared.
 
     Parameters
     ----------
@@ -70,10 +71,11 @@ def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
 
 @functools.lru_cache(maxsize=2)  # of one case, each row of the table asks
 def _list_orders(case: Case) -> list[tuple[str, Variant]]:
-    """Return the other orders in which y has the slices of the norm's result, as pairs of a kind and a variant.
+    """Return pairs of a kind and a variant: the norm's result with its slices in the order that y shows.
 
-    They are looked for along each axis, and along all kept axes taken as one. A kind is `exchanged`, `rolled`,
-    `reversed` or `permuted`; an order may have several.
+    Orders are looked for along each axis, and along all kept axes taken as one; none along more than 8,192
+    slices. A kind is `exchanged`, `rolled`, `reversed` or `permuted`; one order may have several. Empty if y
+    has the slices in order, or in none.
     """
     grid = case.plan.grid
     found: list[tuple[str, Variant]] = []
@@ -101,7 +103,7 @@ def _list_orders(case: Case) -> list[tuple[str, Variant]]:
 
 
 def _name_order(name: str, order: NDArray[np.intp]) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Yield each kind of an order: its name, its count of fitted numbers, the values of the fault's words.
+    """Yield each kind of an order: its name, its count of fitted numbers, values for the fault's words.
 
     Parameters
     ----------
@@ -123,7 +125,10 @@ def _name_order(name: str, order: NDArray[np.intp]) -> Iterator[tuple[str, int, 
 
 
 def find_shift(order: NDArray[np.intp]) -> int:
-    """Return the number of places by which slices are rolled, negative for backwards; 0 if they are not."""
+    """Return the number of places by which slices are rolled, negative for backwards; 0 if they are not.
+
+    `order` has the index of the right slice at each place. It is 0 for one or two slices too.
+    """
     count = len(order)
     shifts = (np.arange(count) - order) % count
     if count <= 2 or len(np.unique(shifts)) > 1:
@@ -133,12 +138,15 @@ def find_shift(order: NDArray[np.intp]) -> int:
 
 
 def is_reverse(order: NDArray[np.intp]) -> bool:
-    """Whether more than two slices stand in reversed order."""
+    """Whether an order, the index of the right slice at each place, is reversed; False for 1 or 2 slices."""
     return len(order) > 2 and np.array_equal(order, np.arange(len(order))[::-1])
 
 
 def _find(kind: str) -> Callable[[Case], list[Variant]]:
-    """Return a function that lists the variants of a case whose order is of a kind."""
+    """Return a function that lists the variants of a case with y's slices in another order of one kind.
+
+    The kinds are those of `_list_orders`, such as `rolled`.
+    """
     return lambda case: [variant for one, variant in _list_orders(case) if one == kind]
 
 
@@ -151,9 +159,9 @@ def _transpose(case: Case) -> Iterator[Variant]:
 
 
 def _read_memory(case: Case) -> Iterator[Variant]:
-    """Yield variants that take memory with channels first for channels last, or the reverse.
+    """Yield variants in which memory with channels first is read as channels last, or the reverse.
 
-    The memory may be misread before the norm, behind it, or on both sides. Nothing for fewer than three axes.
+    It may be misread before the norm, behind it, or on both sides. Nothing for fewer than three axes.
     """
     shape = case.plan.grid.merge_shape(case.x.shape)
     rank = len(shape)
@@ -192,7 +200,7 @@ ORDER: Sequence[Row] = (
     Row(Fault("order-permuted", "{moved} of {count} rows along {name} stand elsewhere",
               "write each row where it was read", "y[permutation]", ("K", "N", "AXIS")), _find("permuted")),
 )  # fmt: skip
-"""The rows of rows in another order, the likeliest first."""
+"""The faults of slices of y in another order, the likeliest first."""
 
 
 def _take_zeros(case: Case) -> Iterator[Variant]:
@@ -219,7 +227,7 @@ OF_COPIES = (
     Row(Fault("where-infinite", "y is {what}", "find what makes ∞ there", "y[n] = np.inf",
               ("infinite", "for a part of the values")), _take_infinite),
 )  # fmt: skip
-"""The rows of x, 0, NaN and infinity in a part of y in place of the result."""
+"""The faults of x, 0, NaN or infinity in a part of y, in place of the result."""
 
 NOT_FINITE = OF_COPIES[2:]
 
@@ -231,7 +239,7 @@ OF_REGIONS = {
         ("values", "y[3, 5] = np.nan", "for values here and there"),
     )
 }
-"""The rows of a wrong part of y whose content no other row names, by the part's kind."""
+"""The faults of a wrong part of y whose content no other fault names, by the part's kind."""
 
 _COMPARE = "compare it with the right one"
 
@@ -245,8 +253,8 @@ UNKNOWN = {
         ("stats", "both", "mean and divisor are others", "(x - m) / d", ()),
     )
 }  # fmt: skip
-"""The rows of wrong statistics or parameters that no other row explains, by their name."""
+"""The faults of wrong statistics or parameters that no other fault explains, by the wrong number."""
 
 CAST = Row(Fault("after-cast", "y is rounded to {dtype}", "keep y in the dtype of x", "y.astype(np.float16)",
                  ("float16",)))  # fmt: skip
-"""The row of a right result in half precision that was saved in another dtype."""
+"""The fault of a right result in half precision that was saved in another dtype."""

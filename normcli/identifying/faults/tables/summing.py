@@ -29,7 +29,8 @@ _WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64"}
 def _overflow(case: Case) -> Iterator[Variant]:
     """Yield variants whose variance is infinite or NaN in the groups where squares overflow y's dtype.
 
-    Tried for single squares, for exact sums of them, and for sums added in half precision by each algorithm.
+    The squares are of x or of x − mean, each alone or in exact sums; then sums are added in half precision by
+    each summation algorithm. What overflows in no group makes no variant.
     """
     name, squares = case.dtype.name, {"x · x": case.x**2}
     if case.centres:
@@ -47,9 +48,9 @@ def _overflow(case: Case) -> Iterator[Variant]:
 
 
 def _underflow(case: Case) -> Iterator[Variant]:
-    """Yield variants in which a variance, or single squares, too small for y's dtype become 0.
+    """Yield variants in which a variance, or single squares, are too small for y's dtype and become 0.
 
-    Nothing with running statistics.
+    Sums that are added in half precision are tried too. Nothing with running statistics.
     """
     if case.stored is not None:
         return
@@ -74,14 +75,14 @@ def _round(case: Case, values: Floats) -> Floats:
 
 
 def _name_groups(case: Case, variant: Variant, what: str, there: Selected) -> Iterator[Variant]:
-    """Yield one variant with its words: what y's dtype does not hold, that dtype, a wider one, and the groups.
+    """Yield one variant with values for the fault's words: quantity, y's dtype, a wider dtype, which groups.
 
     Parameters
     ----------
     what : str
         The quantity, such as "the sum of squares".
     there : ndarray of bool
-        The groups where it overflows or underflows.
+        True for groups in which the quantity overflows or underflows.
     """
     where, name = "every group" if there.all() else "some groups", case.dtype.name
     wider = _WIDER.get(name, "float64, of x / max |x|")
@@ -118,10 +119,10 @@ class NarrowSums(NamedTuple):
 
 @functools.lru_cache(maxsize=2)  # of one case, two rows ask
 def _add_narrowly(case: Case) -> tuple[NarrowSums, ...]:
-    """Return the statistics of each summation algorithm that keeps its sums in y's half precision.
+    """Return the statistics that each summation algorithm computes with sums in y's half precision.
 
     Empty if y is not of half precision, if running statistics were given, if groups have one value or more
-    than 16,384, or if too little of y lies on a line in each group.
+    than 16,384, or if less than 90 % of y lies near a line a · x + b of its group.
     """
     if not is_half(case.dtype) or case.stored is not None or not 1 < case.count <= _LARGEST_GROUP:
         return ()
@@ -140,7 +141,10 @@ def _add_narrowly(case: Case) -> tuple[NarrowSums, ...]:
 
 
 def _soften(case: Case, variant: Variant, times: float = 1.0) -> Variant:
-    """Return a variant whose `noise` is the error of a kernel that calculates in y's dtype, times a factor."""
+    """Return a variant with, as its `noise`, `times` the error of a kernel that calculates in y's dtype.
+
+    Without its own mean or divisor, the variant has the norm's.
+    """
     mean = case.mean if variant.mean is None else variant.mean
     size = np.abs(case.gamma * (case.x - mean) / case.find_divisor(variant))
     size = (np.nan_to_num(size, posinf=0.0) + np.abs(case.beta)) * np.abs(case.factor)
@@ -148,10 +152,10 @@ def _soften(case: Case, variant: Variant, times: float = 1.0) -> Variant:
 
 
 def _sum_narrowly(case: Case) -> Iterator[Variant]:
-    """Yield variants with sums in half precision: the algorithm nearest to y, and the statistics that y shows.
+    """Yield variants with sums in half precision: the algorithm nearest to y, and the statistics that fit y.
 
-    Recovered statistics stand for sums in an unknown order. They need errors that scatter over the groups, and
-    no fault of eps or cancellation that explains y. Nothing if y is explained without sums in half precision.
+    Fitted statistics stand for sums in an unknown order. They need errors that scatter over the groups, and no
+    fault of eps or cancellation that explains y. Nothing if half precision without such sums explains y.
     """
     rounded = Variant(_round(case, case.mean), square=_round(case, case.square))
     if any(case.explains(case.predict(_soften(case, exact))).all() for exact in (NOTHING, rounded)):
@@ -179,9 +183,9 @@ _LEAST_OFF = 0.5
 
 
 def _are_scattered(case: Case) -> bool:
-    """Whether the means and divisors that y shows have random errors, of the size of sums in half precision.
+    """Whether the means and divisors that fit y have random errors of the size of sums in half precision.
 
-    False for fewer than 8 groups, and for errors that rounding the mean of squares and the mean explains.
+    False for fewer than 8 groups, and for errors that E[x²] − E[x]² explains with both means rounded once.
     """
     off = case.used.divisor / case.divisor - 1.0
     of_mean = (case.used.mean - case.mean) / case.divisor
@@ -200,7 +204,7 @@ UNDERFLOW = Row(
           "x * x  # of float16: 0 below 0.00017", ("the variance", "float16", "some groups", "float32")),
     _underflow,
 )  # fmt: skip
-"""The row of a variance that becomes 0, tried before the rows it looks like: one divisor, eps as a floor."""
+"""The fault of a variance that becomes 0, tried before similar ones: one divisor for all, eps as a floor."""
 
 SUMMING: Sequence[Row] = (
     Row(Fault("stats-overflow", "{what} overflows {dtype} in {where}", "square and add in {wider}",

@@ -11,7 +11,7 @@ from normcli.dtypes import find_type
 from normcli.identifying.identify import identify
 from normcli.identifying.models.known_maps import CONSTANTS
 from normcli.identifying.models.line_fit import fit_lines
-from normcli.identifying.models.plain_map import (
+from normcli.identifying.models.map_search import (
     SampledBlock,
     _choose_lengths,
     _pick,
@@ -22,8 +22,8 @@ from normcli.identifying.models.plain_map import (
     list_map_levels,
 )
 from normcli.identifying.question import Kind, Question
+from normcli.identifying.search.norm_search import Search
 from normcli.identifying.search.samples import MOST_VALUES
-from normcli.identifying.search.search import Search
 from normcli.identifying.words.phrasing import diagnose
 from tests.identifying.not_norms import make_far_plants, make_plants
 from tests.identifying.plain_words import require_plain_words
@@ -385,7 +385,7 @@ def test_values_in_lines_of_their_own_show_no_map():
 @pytest.mark.parametrize("most", [1, 60, 1 << 17])
 @pytest.mark.parametrize("lengths", [(3, 4, 5), (9, 1, 7), (1, 8, 2), (2, 2, 1)])
 def test_values_of_evenly_spread_indices_are_picked_part_by_part_or_at_once(lengths, most, monkeypatch):
-    monkeypatch.setattr("normcli.identifying.models.plain_map.MOST_SAMPLED", most)
+    monkeypatch.setattr("normcli.identifying.models.map_search.MOST_SAMPLED", most)
     values = np.arange(9 * 8 * 7.0).reshape(9, 8, 7)
     rows, columns = (
         [(n - 1) * i // max(1, k - 1) for i in range(k)] for n, k in zip((9, 8), lengths, strict=False)
@@ -476,8 +476,8 @@ def test_few_values_in_a_line_show_no_wrong_one():
 
 
 def test_wrong_values_beyond_a_sample_are_counted(monkeypatch):
-    monkeypatch.setattr("normcli.identifying.models.plain_map.MOST_SAMPLED", 600)
-    monkeypatch.setattr("normcli.identifying.models.plain_map.PIECE", 500)
+    monkeypatch.setattr("normcli.identifying.models.map_search.MOST_SAMPLED", 600)
+    monkeypatch.setattr("normcli.identifying.models.map_search.PIECE", 500)
     x, y = make_affine()
     y[5, 3, 4, 1] = y[6, 0, 0, 0] = 9.0
     found = find_near_map(x, y, y.dtype)

@@ -1,4 +1,4 @@
-"""The search for what made a tensor: hypotheses are tried on few groups first, since most fail at once."""
+"""The search for the norm that made a tensor: hypotheses are tried on few groups first, since most fail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from normcli.identifying.search.affine_estimate import estimate
 from normcli.identifying.search.groups import widen
 from normcli.identifying.search.match import BY_LUCK, Match, rank_matches
 from normcli.identifying.search.match_names import try_plan
-from normcli.identifying.search.samples import FEW_VALUES, MOST_VALUES, Samples, list_grids
+from normcli.identifying.search.samples import FEW_VALUES, FEWEST_VALUES, MOST_VALUES, Samples, list_grids
 from normcli.identifying.search.screen import ON_ANY_LINE
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.plan import make_plan
@@ -43,12 +43,12 @@ _MOST_DOUBTFUL = 256
 
 
 class Fitting(NamedTuple):
-    """The matches at one level of precision.
+    """The matches at one level: a precision of the kernel's arithmetic, and the bounds of its errors.
 
     Parameters
     ----------
     level : int
-        The index of the level in `Samples.levels`; their number if nothing fits.
+        The index of the level in `Samples.levels`; the length of these if there is no match.
     matches : list of Match
     """
 
@@ -73,9 +73,9 @@ class Search:
         self.samples = samples
 
     def find_matches(self) -> Fitting:
-        """Return the matches of the first level that has any.
+        """Return the matches of the first level with a certain match, or else of the first level with any.
 
-        If these are certain and none has a default eps, matches with a default eps at looser levels are added.
+        If there are certain matches, but none with a default eps, those at looser levels are added.
         """
         best = self._find_first()
         if not best.is_certain or any(match.is_certain and match.has_default_eps for match in best.matches):
@@ -83,10 +83,11 @@ class Search:
         return best._replace(matches=[*best.matches, *self._find_defaults(best)])
 
     def _find_defaults(self, best: Fitting) -> list[Match]:
-        """Return certain matches with a default eps, at the first looser level of the precision that has any.
+        """Return certain matches with a default eps, of the first level looser than `best` that has any.
 
-        They have about as many exact values as the best match. A fitted eps makes up for some rounding errors
-        of a kernel, and so may fit at a stricter level than the true default.
+        The level has the precision of `best`, and the matches have at most 10 % fewer exact values than its
+        best. A fitted eps makes up for some rounding errors of a kernel, and so may fit at a stricter level
+        than the true default. Empty without such matches.
         """
         least = rank_matches(match for match in best.matches if match.is_certain)[0].equal - BY_LUCK
         for level in self.samples.levels[best.level + 1 :]:
@@ -99,9 +100,9 @@ class Search:
         return []
 
     def _find_first(self) -> Fitting:
-        """Return the matches of the first level with a certain one, or else of the first with any.
+        """Return the matches of the first level with a certain match, or else of the first level with any.
 
-        A level with a certain match of a usual eps is preferred, up to 2 levels later.
+        A level with a certain match of a usual eps is preferred, if it is at most 2 levels later.
         """
         best, doubted = Fitting(len(self.samples.levels), []), False
         for number, level in enumerate(self.samples.levels):
@@ -124,12 +125,21 @@ class Search:
         return best
 
     def _match_all(self, level: Level, *, doubtful_too: bool) -> Iterator[Match]:
-        """Yield matches of the hypotheses with enough evidence; if wanted, also of the best doubtful ones."""
-        fitted = [one for pair in self._candidates for one in self.samples.fit(*pair, level)]
+        """Yield matches of the hypotheses that fit at a level and have enough evidence.
+
+        If `doubtful_too`, the 256 best of the others have matches too.
+        """
+        fitted: list[Hypothesis] = []
+        left = []
+        for pair in self._candidates:
+            bounds = self.samples.bound(*pair, level)
+            fitted += self.samples.fit(*pair, level, bounds)
+            if bounds is None or np.any(bounds[0] > 0.0):  # else y shows no divisor, at looser levels neither
+                left.append(pair)
+        self._candidates = left
         doubtful = [hypothesis for hypothesis in fitted if not hypothesis.model.is_likely]
         doubtful.sort(key=lambda one: (one.model.is_odd, -one.model.bits))  # plausible eps, then most evidence
-        left = doubtful[:_MOST_DOUBTFUL] if doubtful_too else []
-        kept = set(map(id, left))
+        kept = set(map(id, doubtful[:_MOST_DOUBTFUL] if doubtful_too else ()))
         for hypothesis in fitted:
             if hypothesis.model.is_likely or id(hypothesis) in kept:
                 yield from self.samples.describe(hypothesis, level)
@@ -139,10 +149,10 @@ class Search:
         return list(self._survive())
 
     def estimate_matches(self, most: float = math.inf) -> list[Match]:
-        """Return matches with fewer than `most` pairs of gamma and beta, which are fitted to the values.
+        """Return matches with gamma and beta fitted to the values, fewer than `most` pairs; empty if none fits.
 
-        Of a large tensor, only the first values are fitted. Left out are then norms that reduce an axis of
-        which only a part is read, and those whose gamma and beta do not have the whole tensor's shape.
+        Of a large tensor, about the first 2¹⁷ values are fitted. Norms are then left out if they reduce an axis
+        of which only a part is read, or if gamma and beta vary along such an axis.
         """
         block, shape = self.samples.choose_block(), self.samples.x.shape
         if not 0 < self.samples.x[block].size <= MOST_VALUES:
@@ -166,19 +176,24 @@ class Search:
         return self.samples.describe(hypothesis._replace(model=hypothesis.model._replace(fine=fine)), level)
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
-        """Yield each sample and affine step that a few groups leave possible at the loosest level."""
-        steps = self.samples.steps
+        """Yield each sample and affine step that may lead to y, as a few groups show at the loosest level."""
+        steps, loosest = self.samples.steps, self.samples.levels[-1]
         for grid in self.samples.grids:
             shown = grid.group_size > ON_ANY_LINE
             possible = self.samples.screen.find_possible(grid, steps) if shown else steps
-            for few in self.samples.take_samples(grid, FEW_VALUES) if possible else ():
-                left = [step for step in possible if self.samples.bound(few, step, self.samples.levels[-1])]
-                sample = self.samples.take_some(grid, MOST_VALUES, few.standard.divisor) if left else None
+            left = dict.fromkeys(self.samples.standards if possible else (), possible)
+            for few in self.samples.take_samples(grid, FEWEST_VALUES, [*left]):
+                left[few.standard.divisor] = self.samples.keep_possible(few, possible, loosest)
+            divisors = [divisor for divisor, some in left.items() if some]
+            for few in self.samples.take_samples(grid, FEW_VALUES, divisors) if divisors else ():
+                divisor = few.standard.divisor
+                some = [step for step in left[divisor] if self.samples.bound(few, step, loosest)]
+                sample = self.samples.take_some(grid, MOST_VALUES, divisor) if some else None
                 if sample is not None:
-                    yield from ((sample, step) for step in left)
+                    yield from ((sample, step) for step in some)
 
     def _find_windows(self, level: Level) -> list[Match]:
-        """Return matches of the windows of local response normalization that fit the first samples."""
+        """Return matches of the windows of local response normalization that fit the first part of y."""
         if not self._sides:
             return []
         x, y = self._take_first()
@@ -199,9 +214,9 @@ class Search:
         return widen(self.samples.x[:count]), widen(self.samples.y[:count])
 
     def _find_matrices(self, level: Level) -> list[Match]:
-        """Return matches of spectral normalization of the whole tensor.
+        """Return matches of spectral normalization of the whole tensor; empty if none fits.
 
-        Empty for tensors above `MOST_VALUES`, since no sample shows the largest singular value.
+        Empty also for vectors, and above 2¹⁷ values, as no sample shows the largest singular value.
         """
         x, scope = self.samples.x, self.samples.scope
         if scope.norm not in (None, OF_MATRICES) or x.ndim < 2 or x.size > MOST_VALUES:
@@ -212,13 +227,23 @@ class Search:
 
 
 def _is_of(affine: AffineStep, shape: tuple[int, ...]) -> bool:
-    """Whether a gamma that was fitted to a block has lengths of 1 or of the whole tensor along each axis."""
+    """Whether a gamma fitted to a part of a tensor has a length of 1, or the tensor's, along each axis."""
     assert affine.scale is not None  # of every gamma that was fitted
     return all(length in (1, full) for length, full in zip(affine.scale.shape, shape, strict=True))
 
 
 def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
-    """Return the match of a window of local response normalization."""
+    """Return the match of a fitted window of local response normalization.
+
+    Parameters
+    ----------
+    fitted : FittedWindow
+    actual : ndarray
+        The values of y that the window was fitted to.
+    scope : Scope
+    precision : str
+        The dtype of the kernel's arithmetic.
+    """
     axis, window, result, bits = fitted
     covers_all = min(window.before, window.after) >= actual.shape[axis] - 1
     like, users = [], 0
@@ -247,7 +272,17 @@ def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precisio
 
 
 def describe_matrix(fitted: FittedMatrix, actual: Floats, scope: Scope, precision: str) -> Match:
-    """Return the match of the largest singular value of a matrix."""
+    """Return the match of spectral normalization, with the rows of the matrix that was fitted.
+
+    Parameters
+    ----------
+    fitted : FittedMatrix
+    actual : ndarray
+        The whole y.
+    scope : Scope
+    precision : str
+        The dtype of the kernel's arithmetic.
+    """
     shape = actual.shape
     default = make_plan(Request(OF_MATRICES), shape, actual.dtype).spec.rows
     return Match.of(

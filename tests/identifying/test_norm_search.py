@@ -9,11 +9,11 @@ from normcli import normalize
 from normcli.checking.ulp import measure_distance
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search import search
+from normcli.identifying.search import norm_search
 from normcli.identifying.search.affine_step import enumerate_affine_steps
 from normcli.identifying.search.match import Match, Scope, rank_matches
+from normcli.identifying.search.norm_search import Search
 from normcli.identifying.search.samples import Samples
-from normcli.identifying.search.search import Search
 from normcli.identifying.words.phrasing import diagnose
 
 
@@ -361,7 +361,7 @@ def test_an_eps_that_no_framework_has_takes_many_groups_to_show():
 def test_where_nothing_shows_few_of_what_fits_is_looked_at(monkeypatch):
     x, gamma = make((3, 2)), np.random.default_rng(1).normal(1.0, 0.3, 2).astype("f4")
     x[:] = x[:, :1]
-    monkeypatch.setattr(search, "_MOST_DOUBTFUL", 2)
+    monkeypatch.setattr(norm_search, "_MOST_DOUBTFUL", 2)
     found = ask(x, normalize(x, "ln", gamma=gamma, beta=gamma).normalized, gamma, gamma)
     assert len({id(match.hypothesis) for match in found.doubtful}) == 2  # of 100 and more
 

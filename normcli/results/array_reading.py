@@ -61,7 +61,7 @@ def read_foreign(x: Any) -> NDArray[Any]:
     for read in _list_ways(x):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of a read-only array that another library shares
+                warnings.simplefilter("ignore")  # a warning about a read-only array of another library
                 array = np.asarray(read())
         except _REFUSALS:
             continue

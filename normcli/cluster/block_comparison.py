@@ -41,7 +41,22 @@ class BlockCheck(NamedTuple):
     tolerate: Callable[[np.dtype[Any]], Tolerance]
 
     def run(self, box: Box, values: NDArray[Any], actual: NDArray[Any], version: str) -> Comparison:
-        """Return the comparison of a block of `actual` with the exact one; indices count within the block."""
+        """Return the comparison of a block of `actual` with the exact one; indices count within the block.
+
+        Parameters
+        ----------
+        box : tuple of slice
+            The place of the block in the tensor.
+        values, actual : ndarray
+            The block of x, and the block to compare.
+        version : str
+            The caller's version of normcli.
+
+        Raises
+        ------
+        DataError
+            If the worker runs another version.
+        """
         require_version(version)
         block, theirs = (np.ascontiguousarray(array) for array in (values, actual))
         plan, inputs = self.block.prepare(box, block)

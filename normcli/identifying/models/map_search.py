@@ -46,13 +46,13 @@ _SHORTER = "float32"
 """The dtype in which maps of half precision, and some of float64, are calculated."""
 
 _SHORT_ROUNDINGS = 4.0
-"""The error of a map in machine epsilons of a longer arithmetic than y's, or of float32."""
+"""The error of a map in machine epsilons of arithmetic in float64, or in float32 for half precision."""
 
 
 def find_plain_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
-    """Return the map y = a · x + b with the fewest pairs of a and b that explains y; None if none does.
+    """Return the map y = a · x + b with the fewest pairs of a and b that holds within rounding; else None.
 
-    In half precision, errors of about half a unit in the last place are tried first, then of one unit.
+    In half precision, last roundings of about half a unit in the last place are tried first, then of one unit.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ def _list_all_levels(dtype: np.dtype[Any]) -> list[Level]:
 
 
 def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
-    """Return the map y = a · x + b with one a and b for all values, if it explains y; else None."""
+    """Return the map y = a · x + b with one a and b for all values, if it holds within rounding; else None."""
     return _find(x, y, dtype, [()], list_map_levels(dtype))
 
 
 def _find(
     x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], every: Iterable[Axes], levels: Sequence[Level]
 ) -> PlainMap | None:
-    """Return the map of the first axes and level that explains samples, if it explains all of y; else None."""
+    """Return the map of the first axes and level that holds in a sample, if it holds in all of y; else None."""
     few, more = SampledBlock(x, y, FEW_SAMPLED), SampledBlock(x, y, MOST_SAMPLED)
     for axes, level in itertools.product(every, levels):
         fitted = None if few.fit(axes, dtype, level) is None else more.fit(axes, dtype, level)
@@ -92,10 +92,11 @@ def _find(
 
 
 def find_near_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
-    """Return the map y = a · x + b with the fewest numbers that explains all but at most 5 % of y; or None.
+    """Return the map y = a · x + b with the fewest pairs of a and b that holds for at least 95 % of y.
 
-    At least half of the exceptions have to be off by more than 16 rounding bounds. The map's `wrong` counts the
-    exceptions, and `first_wrong` is the index of the first.
+    None if there is no such map, or it holds everywhere. At least half of the exceptions have to be off by more
+    than 16 rounding bounds. The map's `wrong` is the count of exceptions, and `first_wrong` the index of the
+    first.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ _LEAST_IN_LINE = 8
 def _list_wrong(
     fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level, times: float
 ) -> NDArray[np.intp]:
-    """Return the flat indices of values that a map misses by more than `times` their rounding bound."""
+    """Return the flat indices of values of y that differ from a map by over `times` their rounding bound."""
     each = x.size // len(x)
     wrong = (
         np.flatnonzero(lines.find_wrong(some, theirs, dtype, level, times)) + start * each
@@ -151,9 +152,9 @@ def _list_wrong(
 
 
 def _walk(fitted: PlainMap, x: NDArray[Any], y: NDArray[Any]) -> Iterator[tuple[int, Floats, Floats, PlainMap]]:
-    """Yield pieces of two tensors along an axis: first index, piece of x, piece of y, and its lines.
+    """Yield pieces of two tensors along an axis: first index, piece of x, piece of y, and the piece's map.
 
-    If the map has lines for a sample of the indices only, lines are fitted to each piece.
+    The map is cut to the piece; if it was fitted to a sample of indices, it is fitted to each piece anew.
     """
     is_of_all = _is_of_all(fitted, x.shape)
     axis = 0 if is_of_all else max(fitted.axes, key=lambda axis: x.shape[axis])
@@ -172,13 +173,16 @@ def _walk(fitted: PlainMap, x: NDArray[Any], y: NDArray[Any]) -> Iterator[tuple[
 
 
 def _widen(level: Level, dtype: np.dtype[Any]) -> Level:
-    """Return a level with 4 times the errors, in the shorter dtype, for values outside the fitted sample."""
+    """Return a level with 4 times the errors, for values outside the fitted sample.
+
+    Its precision is y's dtype or the level's, whichever is shorter.
+    """
     precision = max(level.precision, dtype.name, key=lambda name: get_eps(np.dtype(find_type(name))))
     return Level(precision, BEYOND_SAMPLE * level.ulp, BEYOND_SAMPLE * level.roundings)
 
 
 def _is_of_all(fitted: PlainMap, shape: tuple[int, ...]) -> bool:
-    """Whether a map has a pair of a and b for each index of its axes, and not for a sample of them."""
+    """Whether a map has a pair of a and b for each index of its axes, not only for a sample of indices."""
     return all(fitted.scale.shape[axis] == shape[axis] for axis in fitted.axes)
 
 
@@ -189,8 +193,9 @@ BEYOND_SAMPLE = 4.0
 def list_map_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
     """Return the levels of precision at which a map may have been calculated, the strictest first.
 
-    They are one rounding at the end, rounding at every step, and for float64 arithmetic in float32. Half
-    precision has one rounding after float32 only, since rounding at every step would explain too much.
+    These are arithmetic in float64 with one rounding at the end, arithmetic in y's dtype, and for float64 also
+    arithmetic in float32. Half precision has only arithmetic in float32 with one rounding at the end, since
+    rounding at every step would explain too much.
     """
     if is_half(dtype):  # whose last place is as large as what tells one group's factor from another's
         return (Level(_SHORTER, ROUNDED_ONCE, _SHORT_ROUNDINGS),)
@@ -224,9 +229,9 @@ class SampledBlock:
         self._taken: dict[Axes, tuple[Floats, Floats]] = {}
 
     def fit(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
-        """Return the map through 0, or else with a shift, that explains the sample; None without one.
+        """Return the map y = a · x, or else y = a · x + b, that holds in the sample within rounding; else None.
 
-        It has a pair of a and b for each index of some axes, and needs at least 20 bits of evidence.
+        It has a pair of a and b for each index of `axes`. None also with less than 20 bits of evidence.
         """
         x, y = self.take(axes)
         for through_zero in (True, False):
@@ -239,9 +244,9 @@ class SampledBlock:
         return None
 
     def fit_mostly(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
-        """Return the map that explains all but at most 5 % of the sample; None without one.
+        """Return the map y = a · x, or else y = a · x + b, that holds for 95 % of the sample; else None.
 
-        It has a pair of a and b for each index of some axes, and needs at least 20 bits of evidence.
+        It has a pair of a and b for each index of `axes`. None also with less than 20 bits of evidence.
         """
         x, y = self.take(axes)
         for through_zero in (True, False):
@@ -261,7 +266,7 @@ class SampledBlock:
         return None
 
     def take(self, axes: Axes) -> tuple[Floats, Floats]:
-        """Return samples of x and y, in float64; some axes are whole if there is room."""
+        """Return samples of x and y in float64, in which `axes` are whole if there is room."""
         lengths = _choose_lengths(self._x.shape, self._most, axes)
         if lengths not in self._taken:
             self._taken = {lengths: (_take(self._x, lengths), _take(self._y, lengths))}
@@ -271,7 +276,10 @@ class SampledBlock:
 def _fit(
     x: Floats, y: Floats, axes: Axes, dtype: np.dtype[Any], level: Level, *, through_zero: bool
 ) -> PlainMap:
-    """Return the least-squares lines through values; for half precision, lines within all bounds if any."""
+    """Return the least-squares lines through values, one for each index of `axes`.
+
+    For half precision, lines within the rounding bounds of all values are returned if there are any.
+    """
     unit = level.ulp / level.measure(1.0) * measure_unit(y, dtype)  # in units of the roundings of terms
     lines = fit_lines(x, y, axes, unit, through_zero=through_zero)
     return fit_closely(lines, x, y, dtype, level) if is_half(dtype) else lines
@@ -280,7 +288,7 @@ def _fit(
 def _choose_lengths(shape: tuple[int, ...], most: int, whole: Axes) -> tuple[int, ...]:
     """Return the number of indices to take along each axis, in all at most `most` values.
 
-    Long axes are cut first; axes in `whole` only if the others are down to 4 indices.
+    Long axes are cut first; axes in `whole` only once the others have at most 4 indices.
     """
     lengths = list(shape)
     while math.prod(lengths) > most:
@@ -298,7 +306,7 @@ def _take(values: NDArray[Any], lengths: tuple[int, ...]) -> Floats:
 
 
 def _pick(values: NDArray[Any], lengths: tuple[int, ...]) -> NDArray[Any]:
-    """Return the values of `_take` in their own dtype; large tensors are read one first index at a time."""
+    """Return the values of `_take` in their own dtype; of large tensors, one first index is read at a time."""
     if len(lengths) > 1 and values.size > MOST_SAMPLED:
         chosen = np.linspace(0, len(values) - 1, lengths[0]).astype(np.intp)
         return np.stack([_pick(values[place], lengths[1:]) for place in chosen])
@@ -315,7 +323,7 @@ _MOST_DIGITS = 17
 
 
 def simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
-    """Return a map of one pair with a and then b rounded to as few digits as explain y."""
+    """Return a map of one pair with a and then b rounded to the fewest digits with which it holds for y."""
     a, b = float(fitted.scale.flat[0]), float(fitted.shift.flat[0])
     middle = float(np.mean(x[np.isfinite(x)]))
     best = fitted._replace(digits=2 * _MOST_DIGITS)

@@ -65,21 +65,22 @@ class AskedNorm(NamedTuple):
     def is_open(self) -> bool:
         """Whether faults of the norm can be looked for.
 
-        It needs groups of at most 2¹⁸ values, and no selection of values but a slice that moments are taken of.
+        True if its groups have at most 2¹⁸ values, and all values are used, or mean and variance (or mean
+        square) are of a slice of an axis.
         """
         is_known = self.inputs.selection is None or self.takes_slice
         return is_known and self.plan.has_groups and self.plan.grid.group_size <= _LARGEST_GROUP
 
     @property
     def takes_slice(self) -> bool:
-        """Whether the whole of an axis is normalized by moments of a slice of it."""
+        """Whether mean and variance (or mean square) are of a slice of an axis, and normalize all of it."""
         return self.plan.request.over is not None and self.plan.norm.divisor.measurement is Measurement.MOMENTS
 
 
 def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
-    """Return the slices of the view that hold the first groups, about `most` values.
+    """Return a slice for each axis of the view, which together hold the first groups, about `most` values.
 
-    Reduced axes are whole, and kept axes keep at least two indices if they have two.
+    Reduced axes are whole, and kept axes have at least two indices if they are that long.
     """
     lengths = list(plan.grid.view_shape)
     kept = [axis for axis in range(len(lengths)) if axis not in plan.grid.view_axes]
@@ -111,7 +112,10 @@ def open_case(
 def _open_at(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], index: tuple[slice, ...]
 ) -> Case:
-    """Return the case of the values at an index of the view."""
+    """Return the case of the values at an index of the view, which has a slice for each axis.
+
+    Other parameters are as in `open_case`.
+    """
     plan, inputs, addends = subject
     gates, inputs = (inputs.gate, inputs.gated_input), inputs._replace(gate=None, gated_input=None)
     shape = plan.grid.view_shape
@@ -156,7 +160,7 @@ def _open_at(
 def _measure_moments(subject: AskedNorm, x: NDArray[Any]) -> tuple[Floats, Floats] | None:
     """Return the mean and the variance of each group, or 0 and the mean square for a norm without mean.
 
-    None for a norm with neither variance nor mean square.
+    Both have the view's rank. None for a norm with neither variance nor mean square.
     """
     plan = subject.plan
     known = calculate(plan, fetch(x), subject.inputs, statistics_alone=True).statistics
@@ -170,9 +174,9 @@ def _measure_moments(subject: AskedNorm, x: NDArray[Any]) -> tuple[Floats, Float
 def open_wide_case(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Case | None:
     """Return a case with values of every group, to find rows in another order and wrong parts of y.
 
-    Above 2¹⁹ values, each group has evenly spaced values along its longest axis, with the statistics of all its
-    values. None for tensors of at most 2¹⁶ or more than 2²² values, with a gate behind the norm, and
-    without room for such a sample.
+    Above 2¹⁹ values, the case has evenly spaced values along the longest axis of a group, with the statistics
+    of all values. None for tensors of at most 2¹⁶ or more than 2²² values, with a gate behind the norm, and if
+    a group's longest axis is too short for such a sample.
 
     Parameters
     ----------
@@ -219,7 +223,7 @@ LIKELY = 0.3
 
 
 class Thin(NamedTuple):
-    """A sample of a case.
+    """A sample of a case's values, in which variants are tried before all values are.
 
     Parameters
     ----------
@@ -233,19 +237,19 @@ class Thin(NamedTuple):
     places: tuple[slice, ...]
 
     def cut(self, variant: Variant) -> Variant:
-        """Return a variant of the whole case with its arrays cut to the sample."""
+        """Return a variant of the whole case with each of its arrays cut to the sample."""
         given = {name: some for name, some in variant._asdict().items() if isinstance(some, np.ndarray)}
         few: dict[str, Any] = {name: cut_at(some, self.places) for name, some in given.items() if some.ndim}
         return variant._replace(**few)
 
     def is_likely(self, variant: Variant) -> bool:
-        """Whether a variant of the sample explains at least 15 % of it, and so may explain a part of y."""
+        """Whether the result of a variant, cut to the sample, is within rounding of at least 15 % of it."""
         return bool(self.case.explains(self.case.predict(variant)).mean() >= LIKELY / 2.0)
 
 
 @functools.lru_cache(maxsize=2)  # of one case, each variant asks
 def thin_out(case: Case) -> Thin:
-    """Return a sample of about 2,048 values, with the statistics of all values; of fewer values, all."""
+    """Return a sample of about 2,048 values of a case, or all of fewer, with the statistics of all values."""
     places = choose_places(case.x.shape, first=case.axes)
     given = {name: getattr(case, name) for name in ("x", "y", "gamma", "beta", "exact")}
     few: dict[str, Any] = {name: cut_at(values, places) for name, values in given.items() if values is not None}
@@ -256,9 +260,10 @@ def thin_out(case: Case) -> Thin:
 
 @functools.lru_cache(maxsize=2)  # each table of rows asks of a case
 def goes_with_x(case: Case) -> bool:
-    """Whether y may be a function of x or of the right result; if not, only another order of rows explains it.
+    """Whether y may depend on x, or on the right result, value by value, as a sample shows.
 
-    True with a gate or a residual, and for a y without two different values.
+    If not, only rows in another order can explain y. True with a gate or a residual, and for a y without
+    finite values or with equal values.
     """
     few = thin_out(case).case
     beside = (case.gate, case.gated_input, case.addends)

@@ -1,0 +1,186 @@
+"""The search for the default norm whose result is a tensor with a given gate, and its words."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from normcli.checking.check import NORMALIZED, check
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.errors import DataError
+from normcli.identifying.faults.fault_search import list_subjects, open_cases
+from normcli.identifying.faults.joint_search import open_joints
+from normcli.identifying.faults.variant import Variant
+from normcli.identifying.models.evidence import list_usual_eps
+from normcli.identifying.question import Diagnosis, Identification, Kind
+from normcli.identifying.search.match import Match
+from normcli.identifying.words.phrasing import diagnose
+from normcli.numerics.elements.activation import Activation
+from normcli.numerics.rounding import widen
+from normcli.results.calculate import calculate
+from normcli.results.surroundings import GateOrder, Surroundings
+from normcli.tensors.mapped import fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.identifying.faults.case import Case
+    from normcli.identifying.faults.case_sampling import AskedNorm
+    from normcli.identifying.faults.claim import Claim
+    from normcli.identifying.question import Question
+
+
+_MOST_TRIED = 1 << 14
+"""About how many values norms are tried on; those that agree in all of these are tried on the whole tensor."""
+
+_LEAST_VALUES = 16
+"""Fewer values do not tell norms apart."""
+
+
+def identify_gated(
+    question: Question, gate: NDArray[Any], norm: str | None = None
+) -> tuple[Identification, Diagnosis]:
+    """Return the identification of y as a default norm with a gate, and its diagnosis.
+
+    The gate may be before the norm or behind it, with any activation. If no such norm makes y, faults of norms
+    with a gate of the default activation are looked for. Nothing is identified below 16 values.
+
+    Parameters
+    ----------
+    question : Question
+    gate : ndarray
+        The gate, before its activation, of a shape that broadcasts to that of x.
+    norm : str or None
+        The only norm to look for; None for all.
+
+    Raises
+    ------
+    DataError
+        If the gate's shape does not broadcast to that of x, or x and y differ in shape.
+    """
+    if question.y.shape != question.x.shape:
+        raise DataError(f"the actual tensor has the shape {question.y.shape}; x has {question.x.shape}")
+    found = [*find_gated(question, gate, norm)]
+    is_small = question.x.size < _LEAST_VALUES
+    if not found or is_small:
+        claims = () if is_small else _find_claims(question, gate, norm)
+        blamed = Identification(question, (), claims=claims)
+        if claims:
+            step = f"check {claims[0].plan.norm.name} --gate FILE tells which values are off, and how far"
+            return blamed, diagnose(blamed)._replace(next_step=step)
+        step = "check NORM --gate FILE names faults of a norm that you know"
+        return blamed, Diagnosis(Kind.NONE, "no usual norm with that gate makes y", next_step=step)
+    best, *others = [match for match in found if match.max_ulp <= _EXACT] or found
+    known = Identification(question, (best, *others))
+    words, also = _describe(best), tuple(map(_describe, others))
+    evidence = "with that, every value is the exact one, rounded"
+    if best.max_ulp > _EXACT:
+        evidence = f"the largest difference is {best.max_ulp:.2g} ulp"
+    if len({(match.norm, match.gate) for match in (best, *others)}) > 1:
+        return known, Diagnosis(Kind.UNDECIDED, f"y may be {words}", (evidence,), also)
+    order, act = best.gate or ("", "")
+    command = f"normcli {_name(best)} --eps {best.eps:g} --gate … --gate-act {act} --gate-order {order}"
+    return known, Diagnosis(Kind.NORM, f"y is {words}", (evidence,), also, command)
+
+
+def _describe(match: Match) -> str:
+    """Return a norm, its eps and its gate in words: `rms with eps 1e-06, times silu(gate)`."""
+    order, act = match.gate or ("", "")
+    factor = "gate" if act == Activation.NONE else f"{act}(gate)"
+    if order == GateOrder.BEFORE:
+        return f"{_name(match)} with eps {match.eps:g}, of x · {factor}"
+    return f"{_name(match)} with eps {match.eps:g}, times {factor}"
+
+
+def _name(match: Match) -> str:
+    """Return the name of a norm, with its groups: `gn --groups 4`."""
+    return match.norm + ("" if match.groups is None else f" --groups {match.groups}")
+
+
+_EXACT = 0.5
+"""The largest error, in ulp, of a value that is rounded once."""
+
+
+def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iterator[Match]:
+    """Yield the norms that make y with a gate, with their own eps or another usual one, the likelier first.
+
+    A norm makes y if every value is within the tolerance of a check. `norm` is the only norm to try, or None.
+    """
+    x, y, dtype = question.x, question.y, choose_counting_dtype(question.y.dtype)
+    for order, act in itertools.product(GateOrder, Activation):
+        around = Surroundings(gate=gate, gate_act=act, gate_order=order)
+        for gated, values in _list_gated(question, around, norm):
+            for case in open_cases(iter((gated,)), values, y, dtype, most=_MOST_TRIED):
+                for eps in _find_eps(case):
+                    plan = gated.plan.change_spec(eps=eps)
+                    if check(plan, values, {NORMALIZED: y}, gated.inputs).ok:
+                        exact = calculate(plan.change_spec(dtype="float64"), values, gated.inputs).normalized
+                        split, spec = plan.grid.split, plan.spec
+                        yield Match.of(
+                            plan.norm.name, widen(fetch(y)), exact, dtype,
+                            axes=plan.grid.axes, precision=dtype.name, like=(),
+                            order=tuple(range(x.ndim)), groups=None if split is None else split.groups,
+                            group_order=None if split is None else split.order.value, eps=eps,
+                            eps_range=(eps, eps), eps_mode=spec.eps_mode, ddof=spec.ddof,
+                            affine=", ".join(gated.inputs.parameters) or "none",
+                            gate=(order.value, act.value),
+                        )  # fmt: skip
+
+
+def _list_gated(
+    question: Question, around: Surroundings, norm: str | None
+) -> Iterator[tuple[AskedNorm, NDArray[Any]]]:
+    """Yield each default norm with its gate, and the tensor that it normalizes: x, or x times the gate.
+
+    `around` has the gate, its activation and its place; `norm` is the only norm to yield, or None for all.
+    """
+    x, _, gamma, beta, layout, *_ = question
+    for subject in list_subjects(x, gamma, beta, layout, norm):
+        request, values = around.prepare(subject.plan.request, x)
+        inputs = around.surround(subject.inputs, subject.plan, x)
+        plan = subject.plan if values is x else replace(subject.plan, request=request)
+        yield subject._replace(plan=plan, inputs=inputs), values
+
+
+def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tuple[Claim, ...]:
+    """Return the claims of faults with which a default norm and its gate make y, the likeliest first.
+
+    The gate is tried behind the norm, then before it. Empty if no fault explains y.
+    """
+    dtype = choose_counting_dtype(question.y.dtype)
+    for order in GateOrder:
+        listed = [*_list_gated(question, Surroundings(gate=gate, gate_order=order), norm)]
+        if listed:
+            subjects, (values, *_) = zip(*listed, strict=True)
+            claims = open_joints([*open_cases(iter(subjects), values, question.y, dtype)])
+            if claims:
+                return claims
+    return ()
+
+
+def _find_eps(case: Case) -> Iterator[float]:
+    """Yield the plan's eps and other usual eps with which all y of a case are within rounding of the norm.
+
+    Nothing for a norm without eps.
+    """
+    for eps in list_usual_eps(case.plan.spec.eps):
+        if eps is not None and case.explains(case.predict(Variant(divisor=case.root(case.square, eps)))).all():
+            yield eps
+
+
+def find_exact_eps(subject: AskedNorm, values: NDArray[Any], y: NDArray[Any]) -> float | None:
+    """Return another usual eps than the plan's with which y is the norm's exact result, rounded once.
+
+    None without such an eps. `values` are the norm's input, of the plan's shape.
+    """
+    for case in open_cases(iter((subject,)), values, y, choose_counting_dtype(y.dtype), most=_MOST_TRIED):
+        for eps in _find_eps(case):
+            plan = subject.plan.change_spec(eps=eps)
+            if eps == subject.plan.spec.eps:
+                continue
+            if check(plan, values, {NORMALIZED: y}, subject.inputs).comparisons[NORMALIZED].max_ulp <= _EXACT:
+                return eps
+    return None
