@@ -91,8 +91,9 @@ class Model(NamedTuple):
 def fit_models(standard: Standard, least: Floats, largest: Floats, roundings: float = 0.0) -> Iterator[Model]:
     """Yield the models (divisor, ddof, p, range of eps) that agree with the factors of all groups.
 
-    Nothing if no model agrees, or if every group is constant or has no largest factor. Where a likelier eps fits
-    if the kernel's variance is E[x²] − E[x]², off by `roundings` · E[x]², the range of eps is widened by that.
+    Nothing if no model agrees, or if every group is constant or has no largest factor. Where a likelier eps
+    fits if the kernel's variance is E[x²] − E[x]², off by `roundings` · E[x]², the range of eps is widened by
+    that.
 
     Parameters
     ----------
