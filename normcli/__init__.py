@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from normcli.errors import NormError
     from normcli.library.auditing import audit
     from normcli.library.fit_tensors import GroupedRows, apply, fit, load, merge, normalize_by
-    from normcli.library.judging import Judgement, check, identify
+    from normcli.library.judgement import Judgement
+    from normcli.library.judging import check, identify
     from normcli.library.restoring import invert
     from normcli.library.statistics import Statistics
     from normcli.library.training import Tracked, track
@@ -36,7 +37,8 @@ _HOMES = {
         "normcli.errors": ("NormError",),
         "normcli.library.auditing": ("audit",),
         "normcli.library.fit_tensors": ("GroupedRows", "apply", "fit", "load", "merge", "normalize_by"),
-        "normcli.library.judging": ("Judgement", "check", "identify"),
+        "normcli.library.judgement": ("Judgement",),
+        "normcli.library.judging": ("check", "identify"),
         "normcli.library.restoring": ("invert",),
         "normcli.library.statistics": ("Statistics",),
         "normcli.library.training": ("Tracked", "track"),

@@ -102,7 +102,7 @@ def test_golden_files_are_checked_with_the_options_that_they_were_written_with(
     folder = tmp_path / "golden"
     ran = normcli("golden", norm.name, "-i", tmp_path / "x.npy", *write_arguments(options), "-o", folder, "-q")
     assert (ran.code, ran.err) == (0, "")
-    request = verify_golden(folder).subject.plan.request
+    request = verify_golden(folder).problem.plan.request
     given = {name: value for name, value in request._asdict().items() if value is not None}
     assert given == {"norm": norm.name, **options}
     assert getattr(request, option.name) == options[option.name]

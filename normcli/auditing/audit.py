@@ -90,7 +90,10 @@ class JudgedTensor(NamedTuple):
 
 
 class Detail(NamedTuple):
-    """The plan, arrays and findings of one layer, from which the report of `normcli check` is written."""
+    """The arrays and findings of one layer, from which the report of `normcli check` is written.
+
+    `source` is the name of the layer's output; `dy` and `gradients` are None if gradients were not recorded.
+    """
 
     plan: Plan
     tensor: Tensor
@@ -235,8 +238,7 @@ def judge_layer(
 ) -> LayerVerdict:
     """Return the verdict on one layer; a `NormError` while it is judged becomes the verdict's `problem`.
 
-    `known` has the norms found on earlier layers, or None: a layer for which no norm is named is first compared
-    with them, and a norm found on it is added.
+    A layer for which no norm is named is first compared with `known`, the norms found before, which it adds to.
     """
     try:
         return _judge(layer, tolerate, effort, known or KnownNorms())
@@ -245,7 +247,7 @@ def judge_layer(
 
 
 def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: KnownNorms) -> LayerVerdict:
-    """Return the verdict on one layer, with its `detail`; pass on any `NormError`."""
+    """Return the verdict on one layer, with its `detail` if its norm is named; pass on any `NormError`."""
     settings = layer.settings
     if settings.problem:
         return LayerVerdict(settings, problem=settings.problem)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from normcli.cli.languages import TranslatedContext
-from normcli.norms.table import BY_ANY_NAME, NORMS
+from normcli.norms.table import BY_ANY_NAME, NORMS, find_norm
 from normcli.printable import make_printable
 
 if TYPE_CHECKING:
@@ -41,6 +41,17 @@ VERBS: Mapping[str, str] = {
     "help": "Explain formats, exit codes, layouts, words, faults, symptoms or dumps; show a command's help.",
 }
 """Verb → its line in the list of commands."""
+
+_FOREIGN_OPTIONS = {
+    **dict.fromkeys(("--dim", "--dims", "--axis", "--normalized-shape"), "--axes"),
+    **dict.fromkeys(("--num-groups", "--num_groups", "--n-groups"), "--groups"),
+    "--epsilon": "--eps",
+    "--correction": "--ddof",
+}
+"""Frameworks' name of an option → its name here."""
+
+_MOST_VERBS = 4
+"""The most verbs that the error for an unknown option names as having it."""
 
 _ALIKE = 0.7
 """The least likeness, from 0 to 1, of a word and the name suggested for it: `help` is not like `lp`."""
@@ -105,3 +116,34 @@ class CommandGroup(click.Group):
             )
         shown, command, rest = super().resolve_command(ctx, args)
         return make_printable(shown or ""), command, rest  # a folder's name, in its help
+
+
+def name_verbs(ctx: click.Context, option: str) -> None:
+    """Raise `NoSuchOption` for an unknown option, with its name here or with the norms or verbs that have it.
+
+    Return if no norm and no verb has such an option.
+    """
+    from normcli.norms.options import OPTIONS
+
+    root, norm = ctx.find_root(), str(ctx.info_name)
+    if option in _FOREIGN_OPTIONS:
+        own = _FOREIGN_OPTIONS[option]
+        raise click.NoSuchOption(option, f"No such option {option!r}; it is {own} here", ctx=ctx)
+    row = next((row for row in OPTIONS if f"--{row.word}" == option), None)
+    if norm.lower() in BY_ANY_NAME and row is not None and not row.belongs_to(find_norm(norm)[0]):
+        having = ", ".join(name for name, other in NORMS.items() if row.belongs_to(other))
+        raise click.NoSuchOption(
+            option, f"No such option {option!r} of {norm}; it is an option of {having}", ctx=ctx
+        )
+    norm = norm if norm.lower() in BY_ANY_NAME else next(iter(NORMS))
+    found = []
+    for name in (norm, *VERBS):
+        command = cast("click.Group", root.command).get_command(root, name)
+        if isinstance(command, click.Group):
+            command = command.get_command(root, norm)
+        params = () if command is None else command.params
+        if any(option in param.opts and not getattr(param, "hidden", False) for param in params):
+            found.append(name)
+    if found:
+        listed = ", ".join(found[:_MOST_VERBS]) + (", …" if len(found) > _MOST_VERBS else "")
+        raise click.NoSuchOption(option, f"No such option {option!r}; it is an option of {listed}", ctx=ctx)

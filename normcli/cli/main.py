@@ -42,91 +42,50 @@ def import_verb(name: str) -> Verb:
     """Import the module of a verb and return the verb's record; raise `ValueError` for an unknown verb."""
     match name:
         case "explain":
-            from normcli.cli.verbs.teaching.explain import EXPLAIN
-
-            return EXPLAIN
+            from normcli.cli.verbs.teaching.explain import EXPLAIN as VERB
         case "compare":
-            from normcli.cli.verbs.teaching.compare import COMPARE
-
-            return COMPARE
+            from normcli.cli.verbs.teaching.compare import COMPARE as VERB
         case "draw":
-            from normcli.cli.verbs.calculating.draw import DRAW
-
-            return DRAW
+            from normcli.cli.verbs.calculating.draw import DRAW as VERB
         case "backward":
-            from normcli.cli.verbs.calculating.backward import BACKWARD
-
-            return BACKWARD
+            from normcli.cli.verbs.calculating.backward import BACKWARD as VERB
         case "restore":
-            from normcli.cli.verbs.teaching.restore import RESTORE
-
-            return RESTORE
+            from normcli.cli.verbs.teaching.restore import RESTORE as VERB
         case "check":
-            from normcli.cli.verbs.judging.check import CHECK
-
-            return CHECK
+            from normcli.cli.verbs.judging.check import CHECK as VERB
         case "identify":
-            from normcli.cli.verbs.judging.identify import IDENTIFY
-
-            return IDENTIFY
+            from normcli.cli.verbs.judging.identify import IDENTIFY as VERB
         case "audit":
-            from normcli.cli.verbs.judging.audit import AUDIT
-
-            return AUDIT
+            from normcli.cli.verbs.judging.audit import AUDIT as VERB
         case "doctor":
-            from normcli.cli.verbs.judging.doctor import DOCTOR
-
-            return DOCTOR
+            from normcli.cli.verbs.judging.doctor import DOCTOR as VERB
         case "golden":
-            from normcli.cli.verbs.judging.golden import GOLDEN
-
-            return GOLDEN
+            from normcli.cli.verbs.judging.golden import GOLDEN as VERB
         case "simulate":
-            from normcli.cli.verbs.batches.simulate import SIMULATE
-
-            return SIMULATE
+            from normcli.cli.verbs.batches.simulate import SIMULATE as VERB
         case "fit":
-            from normcli.cli.verbs.batches.fit import FIT
-
-            return FIT
+            from normcli.cli.verbs.batches.fit import FIT as VERB
         case "merge":
-            from normcli.cli.verbs.batches.fit import MERGE
-
-            return MERGE
+            from normcli.cli.verbs.batches.fit import MERGE as VERB
         case "apply":
-            from normcli.cli.verbs.batches.apply import APPLY
-
-            return APPLY
+            from normcli.cli.verbs.batches.apply import APPLY as VERB
         case "invert":
-            from normcli.cli.verbs.batches.apply import INVERT
-
-            return INVERT
+            from normcli.cli.verbs.batches.apply import INVERT as VERB
         case "fold":
-            from normcli.cli.verbs.batches.fold import FOLD
-
-            return FOLD
+            from normcli.cli.verbs.batches.fold import FOLD as VERB
         case "generate":
-            from normcli.cli.verbs.calculating.generate import GENERATE
-
-            return GENERATE
+            from normcli.cli.verbs.calculating.generate import GENERATE as VERB
         case "norms":
-            from normcli.cli.verbs.reference.list_tables import NORMS
-
-            return NORMS
+            from normcli.cli.verbs.reference.list_tables import NORMS as VERB
         case "conventions":
-            from normcli.cli.verbs.reference.list_tables import CONVENTIONS
-
-            return CONVENTIONS
+            from normcli.cli.verbs.reference.list_tables import CONVENTIONS as VERB
         case "completion":
-            from normcli.cli.verbs.reference.completion import COMPLETION
-
-            return COMPLETION
+            from normcli.cli.verbs.reference.completion import COMPLETION as VERB
         case "help":
-            from normcli.cli.verbs.reference.help import HELP
-
-            return HELP
+            from normcli.cli.verbs.reference.help import HELP as VERB
         case _:
             raise ValueError(name)
+    return VERB
 
 
 @cache

@@ -1,9 +1,8 @@
-"""The subject of a verb: tensor, plan of the norm, gamma, beta, running statistics, selection."""
+"""What a command line asks for, loaded: tensor, plan, gamma, beta, running statistics, selection."""
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from normcli.cli.files.sources import load_input, load_optional, load_parameters, load_typed, require_one_stream
 from normcli.errors import DataError, UsageError
@@ -11,17 +10,14 @@ from normcli.norms.table import find_norm
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from normcli.checking.check import Checked
     from normcli.cli.parameters.settings import RunningOptions, RunOptions, Settings
     from normcli.engine.inputs import Inputs
-    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.numerics.statistics.solution import Given
+    from normcli.results.arguments import GivenInputs, Problem
     from normcli.results.degenerate_groups import Degeneracy
     from normcli.results.result import Result
     from normcli.results.surroundings import Surroundings
@@ -29,46 +25,8 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 
-class Problem(NamedTuple):
-    """A norm and the tensor that it is applied to, with gamma, beta, running statistics and selection.
-
-    Parameters
-    ----------
-    tensor : Tensor
-    plan : Plan
-        The norm with its options, resolved against the tensor's shape and dtype.
-    inputs : Inputs
-        gamma, beta, statistics and selection, in the shapes that the plan needs.
-    parameters : mapping of str to ndarray or None
-        gamma and beta in the shapes in which they were given; None where not given.
-    before : Given or None
-        The running statistics before training; None if none are given, and for evaluation.
-    """
-
-    tensor: Tensor
-    plan: Plan
-    inputs: Inputs
-    parameters: Mapping[str, NDArray[Any] | None] = MappingProxyType({})
-    before: Given | None = None
-
-    def calculate(
-        self, effort: Effort, *, out: NDArray[Any] | None = None, statistics_alone: bool = False
-    ) -> Result:
-        """Apply the norm to the tensor, as `normcli.results.calculate.calculate` does."""
-        from normcli.results.calculate import calculate
-
-        values, inputs = self.tensor.values, self.inputs
-        return calculate(self.plan, values, inputs, out=out, effort=effort, statistics_alone=statistics_alone)
-
-
-def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
+def load_problem(settings: Settings) -> Problem:
     """Load the tensor and everything else that the options name, and plan the norm for the tensor.
-
-    Parameters
-    ----------
-    settings : Settings
-    trains : bool
-        Whether running statistics are to be updated: they may then be given without `--eval`.
 
     Raises
     ------
@@ -84,17 +42,14 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
     require_one_stream(settings, settings.source.residual, settings.around.gate)
     tensor = load_input(settings)
     if not any(value is not None for value in settings.around):
-        return make_problem(settings, tensor, running, trains=trains)
-    around, given = load_surroundings(settings, tensor), tensor.values
-    request, values = around.prepare(settings.request, given)
-    if values is not given:
-        made = " and ".join(f"--{name}" for name in ("clip", "gate") if getattr(around, name) is not None)
-        settings = settings._replace(request=request)
-        tensor = tensor._replace(
-            values=values, source=f"{tensor.source} behind {made}", opened=None, stored=None
-        )
-    problem = make_problem(settings, tensor, running, trains=trains)
-    return problem._replace(inputs=around.surround(problem.inputs, problem.plan, given))
+        return plan_tensor(settings, tensor, running)
+    around = load_surroundings(settings, tensor)
+    problem = plan_tensor(settings, tensor, running, around)
+    if problem.values is tensor.values:
+        return problem
+    made = " and ".join(f"--{name}" for name in ("clip", "gate") if getattr(around, name) is not None)
+    source = f"{tensor.source} behind {made}"
+    return problem._replace(tensor=problem.tensor._replace(source=source, opened=None, stored=None))
 
 
 def load_surroundings(settings: Settings, tensor: Tensor) -> Surroundings:
@@ -109,8 +64,8 @@ def load_surroundings(settings: Settings, tensor: Tensor) -> Surroundings:
     return Surroundings(clip, gate, given.gate_act, given.gate_order, output)
 
 
-def make_problem(
-    settings: Settings, tensor: Tensor, running: Running | None = None, *, trains: bool = False
+def plan_tensor(
+    settings: Settings, tensor: Tensor, running: Running | None = None, around: Surroundings | None = None
 ) -> Problem:
     """Plan the norm for a loaded tensor, and load gamma, beta, running statistics and mask.
 
@@ -120,8 +75,8 @@ def make_problem(
     tensor : Tensor
     running : Running or None
         The running statistics, if they are loaded already; None: they are loaded if the options name them.
-    trains : bool
-        Whether running statistics are to be updated: they may then be given without `--eval`.
+    around : Surroundings or None
+        The bounds and the gate around the norm; None without any.
 
     Raises
     ------
@@ -131,32 +86,36 @@ def make_problem(
         If a file cannot be read, or an array does not fit the tensor.
     """
     from normcli.norms.layout import find_layout
-    from normcli.norms.plan import make_plan
-    from normcli.results.given_inputs import SelectionRequest, fit_given, fit_inputs
+    from normcli.results.arguments import make_problem
+    from normcli.results.given_inputs import SelectionRequest
 
     evaluation, request = settings.running.evaluation, settings.request
     running = running or load_running(settings.running, find_norm(request.norm)[0].name, tensor.columns)
     request = adopt_eps(request, None if running is None else running.state)
-    request = request.adopt_layout(find_layout(tensor.dimensions)).adopt_dtype(tensor.output_dtype)
-    plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
-    parameters = load_parameters(plan, settings)
-    plan = plan.adopt_parameters(parameters)
-    if running is not None and running.state is not None:
-        what = f"{plan.norm.name} of {plan.grid.shape}"
-        running.state.require_shape(plan.grid.running.stats_shape, running.names[0], what, plan.advise_layout)
-    known = None if running is None else fit_given(plan, running.statistics, running.names)
-    if evaluation and known is None:
-        raise UsageError(
-            "--eval needs running statistics: give --running-mean and --running-var, or --state FILE.npz"
-        )
-    if not evaluation and not trains and (known is not None or settings.running.state is not None):
-        raise UsageError("running statistics are what --eval normalizes with; add it")
-    used, before = (known, None) if evaluation else (None, known)
-    selection = SelectionRequest(
-        load_optional("mask", settings.selection.mask, tensor.columns), *settings.selection[1:]
-    )
-    inputs = fit_inputs(plan, tensor.values, parameters, used, selection)
-    return Problem(tensor, plan, inputs, parameters, before)
+
+    def read_inputs(plan: Plan) -> GivenInputs:
+        parameters = load_parameters(plan, settings)
+        known = None if running is None else running.fit(plan)
+        if evaluation and known is None:
+            raise UsageError(
+                "--eval needs running statistics: give --running-mean and --running-var, or --state FILE.npz"
+            )
+        if not evaluation and (known is not None or settings.running.state is not None):
+            raise UsageError("running statistics are what --eval normalizes with; add it")
+        mask = load_optional("mask", settings.selection.mask, tensor.columns)
+        return parameters, known, SelectionRequest(mask, *settings.selection[1:])
+
+    return make_problem(request.adopt_layout(find_layout(tensor.dimensions)), tensor, read_inputs, around)
+
+
+def load_training(settings: Settings) -> tuple[Problem, Given | None]:
+    """Load a batch of training, as `load_problem` does, and the running statistics before it.
+
+    They are in the plan's shape; None if the options name none. A state file is not read here.
+    """
+    problem = load_problem(settings._replace(running=type(settings.running)()))
+    running = load_running(settings.running, problem.plan.norm.name, problem.tensor.columns)
+    return problem, None if running is None else running.fit(problem.plan)
 
 
 class Running(NamedTuple):
@@ -175,6 +134,15 @@ class Running(NamedTuple):
     statistics: Given
     names: tuple[str, str]
     state: State | None = None
+
+    def fit(self, plan: Plan) -> Given:
+        """Return the statistics in the plan's shape; raise `NormError` if they do not fit it."""
+        from normcli.results.given_inputs import fit_given
+
+        if self.state is not None:
+            what = f"{plan.norm.name} of {plan.grid.shape}"
+            self.state.require_shape(plan.grid.running.stats_shape, self.names[0], what, plan.advise_layout)
+        return fit_given(plan, self.statistics, self.names)
 
 
 def adopt_eps(request: Request, state: State | None) -> Request:
@@ -223,8 +191,8 @@ def load_running(given: RunningOptions, norm: str, columns: tuple[str, ...] | No
     return Running(Given(mean, var), ("--running-mean", "--running-var"))
 
 
-def warn_of_input(run: RunOptions, problem: Problem, measured: Result | Checked) -> list[str]:
-    """Write warnings of degenerate groups that input and statistics show, and return them, one line each.
+def warn_of_input(run: RunOptions, problem: Problem, measured: Result) -> None:
+    """Write warnings of degenerate groups that input and statistics show.
 
     Raises
     ------
@@ -236,13 +204,12 @@ def warn_of_input(run: RunOptions, problem: Problem, measured: Result | Checked)
     plan, statistics, counts = problem.plan, measured.statistics, measured.counts
     found = find_all_degeneracies(plan, problem.tensor.values, statistics, None, problem.inputs, counts)
     run.warn_of_groups(plan.norm.name, advise(found, problem.inputs))
-    return [str(kind) for kind in found]
 
 
-def advise(found: Sequence[Degeneracy], inputs: Inputs) -> list[str]:
+def advise(found: Sequence[Degeneracy | str], inputs: Inputs) -> list[str]:
     """Return the warnings of degenerate groups; one of NaN adds advice to use `--nan omit`.
 
     The advice is left out if statistics are given, as in evaluation.
     """
     spreads = "" if inputs.given is not None else "; --nan omit leaves such values out"
-    return [f"{kind}{spreads}" if kind.kind == "nan" else str(kind) for kind in found]
+    return [f"{kind}{spreads}" if getattr(kind, "kind", "") == "nan" else str(kind) for kind in found]

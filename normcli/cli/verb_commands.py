@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from normcli.cli.commands import VERBS, CommandGroup
+from normcli.cli.commands import CommandGroup, name_verbs
 from normcli.cli.languages import LANGUAGE, TranslatedContext
 from normcli.cli.parameters.types import FileName
-from normcli.norms.options import OPTIONS
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import BY_ANY_NAME, NORMS, find_norm
 from normcli.printable import agree
@@ -125,17 +124,6 @@ class Verb(NamedTuple):
         return "\n\n".join([summary, f"The norm is {named.norm.title}: {named.norm.summary}.", *rest])
 
 
-_FOREIGN_OPTIONS = {
-    **dict.fromkeys(("--dim", "--dims", "--axis", "--normalized-shape"), "--axes"),
-    **dict.fromkeys(("--num-groups", "--num_groups", "--n-groups"), "--groups"),
-    "--epsilon": "--eps",
-    "--correction": "--ddof",
-}
-"""Frameworks' name of an option → its name here."""
-
-_MOST_VERBS = 4
-"""The most verbs that the error for an unknown option names as having it."""
-
 _MAY_BE_BLANK = "delimiter"
 """The option whose value may be blank: a blank may separate the cells of a table."""
 
@@ -154,7 +142,7 @@ class _Command(click.Command):
             try:
                 given, rest, order = parse(args)
             except click.NoSuchOption as error:
-                _name_verbs(ctx, error.option_name)
+                name_verbs(ctx, error.option_name)
                 raise
             if not ctx.resilient_parsing:
                 _check_given(ctx, given, order)
@@ -173,35 +161,6 @@ class _Command(click.Command):
             which = agree(len(rest), "argument", "arguments")
             raise click.UsageError(f"Got unexpected extra {which} ({' '.join(rest)}){remedy}", ctx)
         return rest
-
-
-def _name_verbs(ctx: click.Context, option: str) -> None:
-    """Raise `NoSuchOption` for an unknown option, with its name here or with the norms or verbs that have it.
-
-    Return if no norm and no verb has such an option.
-    """
-    root, norm = ctx.find_root(), str(ctx.info_name)
-    if option in _FOREIGN_OPTIONS:
-        own = _FOREIGN_OPTIONS[option]
-        raise click.NoSuchOption(option, f"No such option {option!r}; it is {own} here", ctx=ctx)
-    row = next((row for row in OPTIONS if f"--{row.word}" == option), None)
-    if norm.lower() in BY_ANY_NAME and row is not None and not row.belongs_to(find_norm(norm)[0]):
-        having = ", ".join(name for name, other in NORMS.items() if row.belongs_to(other))
-        raise click.NoSuchOption(
-            option, f"No such option {option!r} of {norm}; it is an option of {having}", ctx=ctx
-        )
-    norm = norm if norm.lower() in BY_ANY_NAME else next(iter(NORMS))
-    found = []
-    for name in (norm, *VERBS):
-        command = cast("click.Group", root.command).get_command(root, name)
-        if isinstance(command, click.Group):
-            command = command.get_command(root, norm)
-        params = () if command is None else command.params
-        if any(option in param.opts and not getattr(param, "hidden", False) for param in params):
-            found.append(name)
-    if found:
-        listed = ", ".join(found[:_MOST_VERBS]) + (", …" if len(found) > _MOST_VERBS else "")
-        raise click.NoSuchOption(option, f"No such option {option!r}; it is an option of {listed}", ctx=ctx)
 
 
 def _check_given(ctx: click.Context, given: Mapping[str, Any], order: Sequence[click.Parameter]) -> None:
@@ -325,8 +284,7 @@ class _VerbOfNorms(CommandGroup):
             ("NORM …", "norm") if verb.find_folder is None else ("NORM|DIR …", "norm or folder")
         )
         super().__init__(verb.name, subcommand_metavar=metavar, no_args_is_help=False, **settings)
-        self._make_norm_command, self._find_folder = cache(verb.make_norm_command), verb.find_folder
-        self._without_norm = verb.without_norm
+        self._make_norm_command, self._verb = cache(verb.make_norm_command), verb
         self.others = ()
         self.params.append(LANGUAGE)
 
@@ -338,8 +296,8 @@ class _VerbOfNorms(CommandGroup):
             )
         known = {*ctx.help_option_names, *(name for param in self.params for name in param.opts)}
         if args and args[0].startswith("-") and args[0].partition("=")[0] not in known:
-            if self._without_norm:
-                return super().parse_args(ctx, [self._without_norm, *args])
+            if self._verb.without_norm:
+                return super().parse_args(ctx, [self._verb.without_norm, *args])
             raise click.UsageError(
                 f"{ctx.info_name} needs a norm first: normcli {ctx.info_name} NORM {args[0]} …; the norms are "
                 f"{', '.join(NORMS)}",
@@ -351,15 +309,15 @@ class _VerbOfNorms(CommandGroup):
         """Return the command of a norm (name, alias or preset), of `without_norm` or of a folder; else None."""
         if cmd_name.lower() in BY_ANY_NAME:
             return self._make_norm_command(cmd_name)
-        if cmd_name == self._without_norm:
+        if cmd_name == self._verb.without_norm:
             return cast("click.Group", ctx.find_root().command).get_command(ctx.find_root(), cmd_name)
-        return None if self._find_folder is None else self._find_folder(cmd_name)
+        return None if self._verb.find_folder is None else self._verb.find_folder(cmd_name)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """Return the norms that begin with a text, and folders if the verb takes them."""
         from click.shell_completion import CompletionItem
 
-        folders = [] if self._find_folder is None else [CompletionItem(incomplete, type="dir")]
+        folders = [] if self._verb.find_folder is None else [CompletionItem(incomplete, type="dir")]
         return [*super().shell_complete(ctx, incomplete), *folders]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

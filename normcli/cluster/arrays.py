@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from normcli.checking.check import Checked
     from normcli.checking.ulp import Tolerance
-    from normcli.fitting.parts import Box
+    from normcli.fitting.block_sums import Box
     from normcli.fitting.statistics import Stats
     from normcli.fitting.use import Use
     from normcli.norms.plan import Plan

@@ -11,7 +11,7 @@ from normcli.checking.tally import Comparison, GroupTally
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.cluster.blocks import ALONE, BlockUse, require_version
 from normcli.errors import DataError
-from normcli.fitting.parts import locate_groups
+from normcli.fitting.block_sums import locate_groups
 from normcli.fitting.statistics import round_stats
 from normcli.tuples import NamedTuple
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from normcli.checking.ulp import Tolerance
     from normcli.cluster.blocks import BlockNorm
-    from normcli.fitting.parts import Box
+    from normcli.fitting.block_sums import Box
     from normcli.norms.plan import Plan
 
 

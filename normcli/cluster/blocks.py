@@ -10,7 +10,7 @@ from dask.delayed import delayed
 
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
-from normcli.fitting.parts import add_parts, cut_stats, gather_part, holds_apart, join_parts
+from normcli.fitting.block_sums import add_parts, cut_stats, gather_part, holds_apart, join_parts
 from normcli.fitting.subject import choose_subject, require_fittable
 from normcli.fitting.sums import require_no_nan
 from normcli.fitting.use import Use, use_stats
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.inputs import Inputs
-    from normcli.fitting.parts import Box, Part
+    from normcli.fitting.block_sums import Box, Part
     from normcli.fitting.statistics import Stats
     from normcli.fitting.subject import Subject
     from normcli.norms.plan import Plan

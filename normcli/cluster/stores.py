@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from normcli.cluster.block_comparison import BlockCheck
     from normcli.cluster.blocks import BlockNorm, BlockUse
     from normcli.cluster.session import Session
+    from normcli.fitting.block_sums import Box, Part
     from normcli.fitting.fit import Fitted, Policy, Survey, Surveyed
-    from normcli.fitting.parts import Box, Part
     from normcli.fitting.statistics import Stats
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request

@@ -34,18 +34,14 @@ _MOST_FILLED = 1 << 20
 
 _ARCHIVE = re.compile(r"(?P<path>.+\.(?P<kind>npz|safetensors)):(?P<key>[^:]+)", re.IGNORECASE)
 
-_GENERATORS = {"numpy": "np.random.default_rng({seed})", "numpy-legacy": "np.random.RandomState({seed})"}
-"""Stream → the code of NumPy's generator."""
-
-_DRAWS = {
-    ("randint", "numpy"): "integers({low}, {high}, {shape})",
-    ("randint", "numpy-legacy"): "randint({low}, {high}, {shape}, dtype=np.int64)",
-    ("normal", "numpy"): "standard_normal({shape})",
-    ("normal", "numpy-legacy"): "standard_normal({shape})",
-    ("uniform", "numpy"): "uniform({low}, {high}, {shape})",
-    ("uniform", "numpy-legacy"): "uniform({low}, {high}, {shape})",
+_GENERATORS = {
+    "numpy": ("np.random.default_rng({seed})", "integers({low}, {high}, {shape})"),
+    "numpy-legacy": ("np.random.RandomState({seed})", "randint({low}, {high}, {shape}, dtype=np.int64)"),
 }
-"""(distribution, stream) → the generator's call that draws a tensor."""
+"""Stream → the code of NumPy's generator, and its call that draws integers."""
+
+_DRAWS = {"normal": "standard_normal({shape})", "uniform": "uniform({low}, {high}, {shape})"}
+"""Distribution → the call of either generator that draws a tensor; others are of integers."""
 
 
 class NamedTensor(NamedTuple):
@@ -130,11 +126,11 @@ def _write_draw(recipe: Recipe | None) -> TensorCode | None:
     if recipe.dist == "arange":
         size = int(np.prod(recipe.shape))
         return TensorCode(f"np.arange({low}, {(low or 0) + size}).reshape{recipe.shape}")
-    draw = _DRAWS.get((recipe.dist, recipe.rng))
-    if draw is None:
+    if recipe.rng not in _GENERATORS:
         return None
-    generator = _GENERATORS[recipe.rng].format(seed=recipe.seed)
-    return TensorCode(f"{generator}.{draw.format(low=low, high=high, shape=recipe.shape)}")
+    generator, integers = _GENERATORS[recipe.rng]
+    draw = _DRAWS.get(recipe.dist, integers).format(low=low, high=high, shape=recipe.shape)
+    return TensorCode(f"{generator.format(seed=recipe.seed)}.{draw}")
 
 
 def _write_load(source: NamedTensor, arrays: Arrays) -> TensorCode | None:

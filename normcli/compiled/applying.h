@@ -1,12 +1,12 @@
-/* The elements: each sequence ends with two sums, of all that is known less and more its error, and misses what they
- * round in two ways. Bounds of errors are those of bounds.py. */
+/* The elements, rounded once: each sequence of steps ends with two sums, the result less and more the bound of its error. Where
+ * these are rounded differently, the result is calculated again, by `settle` or by Python. */
 #pragma once
 
 #include "measuring.h"
 
 enum { PIECE = 1024 }; /* values that are normalized at once */
 
-/* What values are calculated with: one number for each group of a batch. */
+/* What values are calculated with, made of mean and divisor: one number for each group of a batch. */
 struct operands {
     double shift[BATCH], centre[BATCH], second[BATCH], rest[BATCH], exact[BATCH], top[BATCH], low[BATCH], factor[BATCH];
     double lower[BATCH], upper[BATCH];           /* factors that the right one lies between */
@@ -19,7 +19,7 @@ struct affine {
     double error[PIECE];             /* of beta, 2^-49 of it */
     float times[PIECE], plus[PIECE]; /* gamma and beta */
     bool beyond;                     /* whether some gammas are NaN */
-    int64_t place[5];                /* whose they are */
+    int64_t place[5];                /* the line that they are of: two of its numbers, and three places of parameters */
 };
 
 /* What batches are worked on in. */
@@ -28,8 +28,8 @@ struct memory {
     struct operands operands;
     struct affine affine;
     int64_t missed[PIECE];
-    uint32_t undecided[PIECE / WIDTH]; /* which of so many results, by bits, and where these begin in a line */
-    ptrdiff_t places[PIECE / WIDTH];
+    uint32_t undecided[PIECE / WIDTH]; /* of some WIDTH results, a bit for each, */
+    ptrdiff_t places[PIECE / WIDTH];   /* and the place of the first of them in its line */
     double y[PIECE];
     double values[SHORT * BATCH]; /* as they are measured: a leaf and more, or neighbours */
 };
@@ -46,21 +46,21 @@ struct line {
 #define TOP_BITS (~((1LL << 27) - 1))
 #define EXPONENT_BITS (0x7ffLL << 52)
 
-/* `_find_beyond` */
+/* Whether a number is so large or so small that products with it may leave the range of doubles. */
 static bool is_beyond(double value)
 {
     const double size = fabs(value);
     return size != 0.0 && size <= DBL_MAX && !(size >= 0x1p-300 && size <= 0x1p300);
 }
 
-/* A float that is off by 2^-24 of itself at most, and far from the ends of the range; otherwise NaN. */
+/* Return the nearest float, which is off by 2^-24 of itself at most; NaN for numbers near the ends of the range. */
 static float make_near(double value, double least)
 {
     const double size = fabs(value);
     return size == 0.0 || (size > least && size < 0x1p40) ? (float)value : NAN;
 }
 
-/* Groups whose numbers are beyond are left. */
+/* Prepare groups for results of 24 bits and fewer; those whose mean or divisor is beyond are left to Python. */
 static void prepare_short(struct batch *batch, struct operands *o)
 {
     for (int g = 0; g < BATCH; g++) {
@@ -76,6 +76,8 @@ static void prepare_short(struct batch *batch, struct operands *o)
     }
 }
 
+/* Prepare groups for results of more bits: the mean and the inverse of the divisor in parts, so that differences and products
+ * with parts of x are exact. */
 static void prepare_exact(const struct batch *batch, struct operands *o)
 {
     for (int g = 0; g < BATCH; g++) {
@@ -96,8 +98,8 @@ static void prepare_exact(const struct batch *batch, struct operands *o)
     }
 }
 
-/* What `prepare` leaves of gamma: NaN where products could leave float64's range, for short results also where beta
- * is beyond. */
+/* Prepare gamma and beta of n values. Where gamma is beyond or, for short results, beta is, gamma becomes NaN: such values are
+ * left to Python. */
 static void prepare_affine(struct affine *a, ptrdiff_t n, bool exact)
 {
     a->beyond = false;
@@ -111,7 +113,7 @@ static void prepare_affine(struct affine *a, ptrdiff_t n, bool exact)
     }
 }
 
-/* Leave value k of a line to Python, or its group, if there is no room. */
+/* Leave value k of a line to Python; its whole group if there is no room for more values. */
 static void miss(struct task *task, struct batch *b, const struct line *line, ptrdiff_t k, double x)
 {
     const ptrdiff_t turn = k % line->groups, g = line->g + turn;
@@ -126,8 +128,8 @@ static void miss(struct task *task, struct batch *b, const struct line *line, pt
     for (int k = 0; k < 5; k++) missed->known[k] = b->known[k][g];
 }
 
-/* Write a value of 24 bits and fewer as its double rounds, which is off by 2^-49 of itself and of what beta is added to; or
- * leave it to Python. */
+/* Write a result of 24 bits or fewer, rounded from a double that is off by 2^-49 of itself and of its largest term at most; leave
+ * it to Python where that does not decide. */
 static void settle(struct task *task, struct memory *m, const struct line *line, ptrdiff_t i, double x, char *y, bool affine)
 {
     const struct operands *o = &m->operands;
@@ -140,8 +142,8 @@ static void settle(struct task *task, struct memory *m, const struct line *line,
     else store(y + i * SIZES[out], out, sum);
 }
 
-/* Results of float32, of one group or of some that lie `across`; returns whether some of them are not decided: whether
- * the ends of what is known do not become the same float. */
+/* Calculate results of float32, of one group or of neighbours that lie `across`; return whether some are not decided: whether
+ * both ends of what a result may be do not become one float. */
 ALWAYS bool apply_single(const struct memory *m, const struct line *line, const char *x, float *y, bool across, bool centred,
                          bool affine, bool beta)
 {
@@ -168,8 +170,8 @@ ALWAYS bool apply_single(const struct memory *m, const struct line *line, const 
     return any;
 }
 
-/* Results of halves by floats, WIDTH at once, of whole such blocks; returns how many have undecided ones, which are kept.
- * Factors, what is added, products and sums are each off by 2^-24 of themselves, and so are the ends of what is known. */
+/* Calculate results of 16 bits by floats, WIDTH at a time; return how many times some of these are undecided, and note which.
+ * Factors, what is added, products and sums are each off by 2^-24 of themselves, and so are the ends of what results may be. */
 ALWAYS int apply_half(struct memory *m, const struct line *line, const char *x, enum kind in, char *y, enum kind out,
                       bool across, bool affine)
 {
@@ -202,7 +204,7 @@ ALWAYS int apply_half(struct memory *m, const struct line *line, const char *x, 
     return count;
 }
 
-/* The same as doubles, which `out` holds or which are rounded to it then. */
+/* Calculate results as doubles, and round these to `out` if it is shorter; return whether some are missed, and note which. */
 ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char *x, enum kind in, double *results,
                            enum kind out, bool across, bool centred, bool gamma, bool beta)
 {

@@ -9,7 +9,7 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* Do the same for either value of a condition, which is then known to the compiler. */
+/* Compile statements for either value of a condition; in them, `name` is that value, as a constant. */
 #define WITH(name, condition, ...) \
     if (condition) { enum { name = true }; __VA_ARGS__; } else { enum { name = false }; __VA_ARGS__; }
 
@@ -47,7 +47,7 @@ ALWAYS void two_sum(vector *s, vector *e, vector a, vector b)
     *e = (a - (sum - r)) + (b - r), *s = sum;
 }
 
-/* quick_two_sum: the same where |a| >= |b| or a = 0. */
+/* quick_two_sum: s + e = a + b where |a| >= |b| or a = 0. */
 ALWAYS void quick_two_sum(vector *s, vector *e, vector a, vector b)
 {
     const vector sum = a + b;
@@ -56,7 +56,7 @@ ALWAYS void quick_two_sum(vector *s, vector *e, vector a, vector b)
 
 #define SPLITTER 0x8000001p0
 
-/* What p = a * b leaves of the product: the same bits either way, where nothing over- or underflows. */
+/* Return a * b - p, exactly, for p = a * b rounded, where nothing over- or underflows. */
 ALWAYS double find_rest(double a, double b, double p)
 {
 #ifdef HAS_FMA
@@ -67,7 +67,7 @@ ALWAYS double find_rest(double a, double b, double p)
 #endif
 }
 
-/* a * b + c, of a product that is a double: the same bits either way. */
+/* Return a * b + c, rounded once, of a product that is a double. */
 ALWAYS vector add_product(vector a, vector b, vector c)
 {
 #ifdef HAS_FMA
@@ -78,7 +78,7 @@ ALWAYS vector add_product(vector a, vector b, vector c)
 #endif
 }
 
-/* a + b, where processors multiply: the units that add have more to do. */
+/* Return a + b, added by the units of the processor that multiply: those that add are busier. */
 ALWAYS vector add_aside(vector a, vector b) { return add_product(b, fill(1.0), a); }
 
 ALWAYS vector widen(floats a)
@@ -98,7 +98,7 @@ ALWAYS void two_prod(vector *p, vector *e, vector a, vector b)
     *p = product;
 }
 
-/* Return (a + al) - q * b, rounded twice: what a division, or a root, leaves first is a double. */
+/* Return (a + al) - q * b, where q is a / b rounded, or q = b is the root of a rounded: a - q * b is then a double. */
 ALWAYS vector find_remainder(vector a, vector al, vector q, vector b)
 {
     vector product, error;
@@ -133,7 +133,7 @@ ALWAYS mask distill(vector *values, int count, int size)
     return left;
 }
 
-/* `_add` of column_sums.py: add a term to numbers that are sums of doubles; `left` is where they have no room for it. */
+/* Add a term to a sum of `size` doubles; `left` is set where these have no room for it. */
 ALWAYS void add(vector *numbers, int size, vector term, mask *left)
 {
     for (int i = 0; i < size; i++) two_sum(&numbers[i], &term, numbers[i], term);

@@ -6,7 +6,7 @@
 /* Values that a batch of rows holds at most, so that they lie in the cache when they are written. */
 enum { MOST_VALUES = 16384 };
 
-/* Find gamma and beta of a line, which are still there if they are those of the last; false if there are none. */
+/* Find gamma and beta of a line, or keep those of the line before if they are equal; return false if there are none. */
 static bool find_affine(const struct task *task, struct affine *a, const struct line *line)
 {
     const struct parameter *p = task->parameters;
@@ -47,7 +47,7 @@ static void write_line(struct task *task, struct memory *m, const struct line *l
     const bool there = half || (whole && is_loaded(raw, line->step));
     const char *x = there ? line->from : line->loaded ? line->loaded : (char *)m->values;
     char *y = direct ? line->to : (char *)m->y;
-    bool any = !exact && raw == F64; /* which only shows how values are settled */
+    bool any = !exact && raw == F64; /* short results of doubles are settled one by one */
     int count = 0;
     if (x == (char *)m->values && !line->loaded) load_values(line->from, raw, line->step, line->n, m->values);
     if (exact) {
@@ -95,7 +95,7 @@ static bool stands(const struct view *view)
     return view->shape[1] > 1 && view->shape[2] == 1 && view->strides[1] == size && view->strides[3] != size;
 }
 
-/* Whether lines of so many neighbours lie in memory one behind the other. */
+/* Whether lines of some neighbours lie in memory one behind the other. */
 static bool is_dense(const struct view *view, int groups)
 {
     return view->strides[1] == SIZES[view->kind] && view->strides[3] == groups * view->strides[1];

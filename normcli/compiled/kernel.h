@@ -18,7 +18,7 @@
 
 enum kind { F64, F32, F16, BF16 };
 enum eps_mode { INSIDE, OUTSIDE, FLOOR };
-enum { SUM = 0, SQUARE = 3, NUMBERS = 7 }; /* three doubles of a sum, and four of one of squares */
+enum { SQUARE = 3, NUMBERS = 7 }; /* three doubles of a sum and, from SQUARE on, four of the sum of squares */
 
 static const ptrdiff_t SIZES[] = {[F64] = 8, [F32] = 4, [F16] = 2, [BF16] = 2};
 
@@ -36,16 +36,16 @@ struct parameter {
     ptrdiff_t span;
 };
 
-/* What a group is divided by, as plan.spec and `_resolve` have it. */
+/* How the divisor of a group follows from its sums: what `make_rule` of compiled_kernel.py makes of a plan. */
 struct rule {
     double freedom, eps, eps_rest;
-    double of_zero; /* the inverse of a divisor that is 0; NaN where such groups are left */
+    double of_zero; /* the inverse of a divisor that is 0; NaN: such groups are left to Python */
     int mode;       /* of enum eps_mode */
     int centred;
     int exact; /* results have more than 24 bits */
 };
 
-/* A value that is left to Python, which number it is in all groups, and what is known of its group. */
+/* A value that is left to Python: its number among the values of all groups, itself, and its group's mean and divisor. */
 struct missed {
     double number, x, known[5];
 };
@@ -59,9 +59,9 @@ struct task {
     const double *known;      /* three doubles of each mean, two of each divisor; NULL: they are measured */
     const double *counts;     /* how many values count, and degrees of freedom; NULL: all, and those of the rule */
     const bool *selected;     /* which values of all groups count; NULL: all do */
-    double *results[NUMBERS]; /* where each statistic, or each double of the sums, of all groups goes; or NULL */
+    double *results[NUMBERS]; /* arrays for four statistics, or for the doubles of the sums, of all groups; NULL: not wanted */
     bool *left;               /* which groups are left to Python */
-    struct missed *missed;    /* and values of the others */
+    struct missed *missed;    /* which values of the other groups are left to Python */
     ptrdiff_t missed_count, missed_most;
 };
 
@@ -86,7 +86,8 @@ struct routines {
     void (*find_largest)(const double *y, ptrdiff_t n, double *largest, ptrdiff_t groups);
 };
 
-/* Whether the compiler knows the levels of x86-64. Clang asks a processor for parts of a level: none has these alone. */
+/* Whether the compiler knows the levels of x86-64. Clang tests some features of a level, which no processor has without the
+ * others of that level. */
 #if defined(__x86_64__) && defined(__clang__) && __clang_major__ >= 12
 #define HAS_LEVELS
 #define RUNS_V3 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))

@@ -11,15 +11,16 @@ ALWAYS float widen_half(uint16_t half)
     return make_float(get_float_bits(make_float((uint32_t)same) * 0x1p112f) | above);
 }
 
-/* As `round_to_odd` of rounding.py, but to 13 bits: what is then rounded to two bits fewer, or more, is rounded once.
- * Of more, a float that is a subnormal number would lose some before. */
+/* Round to odd as `round_to_odd` of rounding.py does, but to 13 bits: a second rounding, to 11 bits or fewer, then gives what
+ * one rounding would. With more bits, a float that is subnormal would be rounded in between. */
 ALWAYS uint32_t round_to_odd(double value)
 {
     const int64_t rest = (1LL << 40) - 1, bits = get_bits(value);
     return get_float_bits((float)from_bits((bits | ((bits & rest) + rest)) & ~rest));
 }
 
-/* A bfloat16 has the upper bits of a float, a float16 others of one that is 2^-112 as large, as above; both to nearest. */
+/* Round to a bfloat16, which is the upper bits of a float, or to a float16, which is bits of a float that is 2^-112 as large
+ * (see `widen_half`): to nearest, ties to even. */
 ALWAYS uint16_t narrow(double value, enum kind kind)
 {
     const uint32_t odd = round_to_odd(value), size = odd & 0x7fffffffu, endless = 0x47800000u, cut = kind == F16 ? 13 : 16;
@@ -29,8 +30,8 @@ ALWAYS uint16_t narrow(double value, enum kind kind)
     return (uint16_t)((size <= 0x7f800000u ? rounded : kind == F16 ? 0x7e00u : 0x7fc0u) | ((odd >> 16) & 0x8000u));
 }
 
-/* Whether a number of a kind shorter than doubles may have two roundings within an error: whether the middle of two lies
- * there. Below the least normal number, they are as far apart as above it. */
+/* Whether a number that is known to within an error may have two roundings to a kind shorter than doubles: whether the middle
+ * between two numbers of that kind lies there. Subnormal numbers are as far apart as the least normal ones. */
 ALWAYS int64_t has_middle(double value, double error, enum kind kind)
 {
     const int cut = kind == F16 ? 42 : kind == BF16 ? 45 : 29;
@@ -53,7 +54,7 @@ ALWAYS void store(void *to, enum kind kind, double value)
     else *(uint16_t *)to = narrow(value, kind);
 }
 
-/* Do the same for any kind of numbers, which is then known to the compiler. */
+/* Compile statements for each kind of numbers; in them, `name` is the kind, as a constant. */
 #define WITH_KIND(name, which, ...)                                 \
     switch (which) {                                                \
     case F64: { const enum kind name = F64; __VA_ARGS__; break; }   \
@@ -62,7 +63,7 @@ ALWAYS void store(void *to, enum kind kind, double value)
     case BF16: { const enum kind name = BF16; __VA_ARGS__; break; } \
     }
 
-/* For values i of n, from some on, of a kind k that lie `step` bytes from each other; side by side, that is known. */
+/* For values i of n, from `first` on, of kind k, that lie `step` bytes from each other; side by side, `by` is a constant. */
 #define FOR_EACH(which, step, first, ...)                                                        \
     WITH_KIND(k, which, WITH(dense, step == SIZES[k],                                            \
         for (ptrdiff_t i = first, by = dense ? SIZES[k] : step; i < n; i++) { __VA_ARGS__; }))
@@ -70,7 +71,7 @@ ALWAYS void store(void *to, enum kind kind, double value)
 /* Whether values that lie `step` bytes from each other are as load_values leaves them. */
 static bool is_loaded(enum kind kind, ptrdiff_t step) { return kind <= F32 && step == SIZES[kind]; }
 
-/* Write numbers that lie side by side, doubles or of the kind that they become, to places `step` bytes from each other. */
+/* Write numbers that lie side by side, as doubles or as the kind that is written, to places `step` bytes from each other. */
 static void store_values(char *to, enum kind kind, ptrdiff_t step, const void *values, bool doubles, ptrdiff_t n)
 {
     const char *from = values;
@@ -117,7 +118,8 @@ ALWAYS wide load_wide(const char *from, enum kind kind)
 #endif
 }
 
-/* To float16; middles, which subnormal floats may have come to, go `up` or down, or to even where floats are none. */
+/* Round floats to float16, to nearest. Without instructions for that, middles go `up` or down, not to even: floats that became
+ * subnormal may have been rounded to a middle. */
 ALWAYS halves narrow_to_float16(wide a, bool up)
 {
     (void)up;

@@ -1,4 +1,4 @@
-/* `measure_leaves`, `measure_short_leaves` and `measure_columns` of row_sums.py and column_sums.py: exact sums, by other ways. */
+/* The exact sums of x and of x^2 of groups, as sums of few doubles: of one group (a row), or of LANES groups together. */
 #pragma once
 
 #include "loading.h"
@@ -9,7 +9,7 @@ enum {
     LEAF = 1024, /* floats that are summed on one grid; what is added up of leaves stays exact */
 };
 
-/* The sums of LANES groups so far: sums of doubles, not yet in order, about 0; and which groups they do not hold. */
+/* The sums of LANES groups so far, each as doubles in no order; `left` is set for groups whose sums they have no room for. */
 struct sums {
     vector at[NUMBERS];
     mask left;
@@ -37,7 +37,7 @@ ALWAYS void add_sums(struct sums *sums, const struct sums *more, int of_sum, int
     for (int k = 0; k < of_square; k++) add(sums->at + SQUARE, 4, more->at[SQUARE + k], &sums->left);
 }
 
-/* Add to every lane what one lane of others holds. */
+/* Add one lane of some sums to every lane of others. */
 ALWAYS void add_lane(struct sums *sums, const struct sums *more, int lane)
 {
     struct sums one = {.left = (mask){0} + more->left[lane]};
@@ -45,7 +45,7 @@ ALWAYS void add_lane(struct sums *sums, const struct sums *more, int lane)
     add_sums(sums, &one, 3, 4);
 }
 
-/* Let group g of a batch be what every lane holds. */
+/* Make sums whose lanes are all alike those of group g of a batch. */
 ALWAYS void put_sums(struct batch *batch, int g, const struct sums *sums)
 {
     struct sums *to = &batch->sums[g / LANES];
@@ -53,20 +53,20 @@ ALWAYS void put_sums(struct batch *batch, int g, const struct sums *sums)
     to->left[g % LANES] = sums->left[0];
 }
 
-/* Leave each of the doubles of a sum some 53 bits below the last. */
+/* Put the doubles of each sum in order: each is then some 53 bits below the one before. */
 ALWAYS void order_sums(struct sums *sums) { distill(sums->at, 3, 3), distill(sums->at + SQUARE, 4, 4); }
 
-/* Values are looked at in lines of LANES: one of each of some groups, or so many of one group, which is then a row.
- * From line to line there are `step` bytes. Of halves, there are rows alone, whose lines are even in number. */
+/* Values in lines of LANES: one value of each of LANES groups or, if it is a row, LANES values of one group. Lines begin `step`
+ * bytes from each other. Values of 16 bits come as rows alone, with an even number of lines. */
 struct block {
     const char *x;
-    ptrdiff_t step, n; /* lines */
+    ptrdiff_t step, n; /* the number of lines */
     enum kind kind;
     bool row, need_sum;
-    char *memory; /* which halves whose exponents are too far apart are loaded into */
+    char *memory; /* where values of 16 bits become floats, if their exponents are too far apart */
 };
 
-/* Lines i and i + 1 of what is shorter than doubles; of the second, zeros if there is none. */
+/* Load lines i and i + 1 of values shorter than doubles; the second is zeros if there is none. */
 ALWAYS void load_two(struct block block, ptrdiff_t i, vector *one, vector *two)
 {
     const char *x = block.x + i * block.step;
@@ -80,7 +80,7 @@ ALWAYS void load_two(struct block block, ptrdiff_t i, vector *one, vector *two)
     *one = widen(parts[0]), *two = widen(parts[1]);
 }
 
-/* x and e of x + e = the square of line i, and the line itself. */
+/* Return line i, and its square as p + e, exactly. */
 ALWAYS vector load_squares(struct block block, ptrdiff_t i, vector *p, vector *e)
 {
     const char *x = block.x + i * block.step;
@@ -89,8 +89,8 @@ ALWAYS vector load_squares(struct block block, ptrdiff_t i, vector *p, vector *e
     return value;
 }
 
-/* Of the largest size of each lane, and of the least but 0 or the number before it: the exponents, biased as those of
- * doubles; that of a subnormal number is the next one's. */
+/* Find two exponents of each lane, biased as those of doubles: of the largest magnitude, and of the number below the least
+ * magnitude that is not 0. A subnormal number has the exponent of the least normal one. */
 #define FIND_EXPONENTS(type, most, fraction, bias)                                                           \
     type largest = {0}, least = largest + most;                                                              \
     for (ptrdiff_t i = 0; i < block.n; i++) {                                                                \
@@ -104,7 +104,8 @@ ALWAYS vector load_squares(struct block block, ptrdiff_t i, vector *p, vector *e
     *high = __builtin_convertvector(largest - (largest == 0), mask) + bias;                                  \
     *low = __builtin_convertvector(least - (least == 0), mask) + bias;
 
-/* The same of any kind; those of a row together. Of float16, what they may be at most and at least, without a look. */
+/* Find these exponents of values of any kind; of a row, they are of all lanes. Of float16, they are those of its largest and
+ * its least normal number, whatever the values are. */
 ALWAYS void find_exponents(struct block block, mask *high, mask *low)
 {
     if (block.kind == F16) {
@@ -135,10 +136,10 @@ ALWAYS void find_exponents(struct block block, mask *high, mask *low)
     *high |= (*high == 1) & 1023; /* nothing but zeros */
 }
 
-/* `_HIGHEST` and `_LOWEST` of leaf_records.py, as biased exponents. */
+/* Biased exponents of doubles: of values with these and with higher or lower ones, squares may over- or underflow. */
 enum { HIGHEST = 1023 + 400, LOWEST = 1023 - 300 };
 
-/* Add the upper part of a term to a sum, whose last bit stays where it is; returns what is cut off. */
+/* Add to a sum as much of a term as its last bit, which stays where it is, has room for; return the rest of the term. */
 ALWAYS vector add_on_grid(vector *sum, vector term)
 {
     const vector next = add_aside(*sum, term), rest = term - (next - *sum);
@@ -146,8 +147,9 @@ ALWAYS vector add_on_grid(vector *sum, vector term)
     return rest;
 }
 
-/* Cut x (of doubles), x^2 and (of doubles) its rounding error where sums of their upper parts stay exact, and those
- * of what is left of them, too; false if values are too far apart for that. */
+/* Measure a block with few additions for each value: each term is cut at a bit, so that all upper parts add up exactly, and all
+ * lower parts. Of doubles, terms are x, x^2 rounded, and its rounding error; of shorter values, x^2, which is a double, as x
+ * adds up exactly by itself. Return false, with no sums, if the values are too far apart for that. */
 ALWAYS bool measure_on_grids(struct block block, struct sums *sums)
 {
     int log = 0;
@@ -198,7 +200,7 @@ ALWAYS bool measure_on_grids(struct block block, struct sums *sums)
     return true;
 }
 
-/* Measure a block, whatever its values are, and add it to what is known, if anything is. */
+/* Measure a block of any values; add its sums to the known ones if there are `more`, else make them the known ones. */
 ALWAYS void measure_block(struct block block, bool more, struct sums *known)
 {
     struct sums here;
@@ -225,11 +227,11 @@ ALWAYS void measure_block(struct block block, bool more, struct sums *known)
     for (int lane = 0; lane < LANES && block.row; lane++) add_lane(known, &here, lane);
 }
 
-/* Bytes of a value as it is measured. */
+/* Return the bytes of a value in memory: it is measured as a double or as a float. */
 static ptrdiff_t find_size(const struct view *view) { return view->kind == F64 ? 8 : 4; }
 
-/* Measure one group of any length, whose memory has room for SHORT * BATCH doubles, or neighbours line by line, a line having
- * `together` values of each. Of these, SHORT lines at a time are in `memory`, the last of them still afterwards. */
+/* Measure one group or, if `together` is not 0, some groups that are neighbours, whose lines have `together` values of each.
+ * `memory` has room for SHORT * BATCH doubles. SHORT lines at a time are loaded into it; the last ones stay there. */
 static void measure(const struct view *in, const char *from, int groups, int together, bool need_sum, struct batch *batch,
                     int first, char *memory)
 {

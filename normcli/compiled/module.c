@@ -17,8 +17,8 @@ static const struct routines *const VARIANTS[] = {
     &routines_baseline};
 enum { VARIANT_COUNT = sizeof VARIANTS / sizeof VARIANTS[0] };
 
-/* The buffers of a call, in its order, and what each has to be: of one of some formats, and of so many bytes for each
- * group, or for each value if that is 0, or of any number of them if it is ANY. */
+/* The buffers of a call, in its order, and what each has to be: its formats, of which it has one, and its bytes for each group;
+ * 0 for one byte for each value, ANY for any number of bytes. */
 enum { IN, OUT, LEFT, MISSED, KNOWN, COUNTS, SELECTED, GAMMA, BETA, GAMMA_STARTS, BETA_STARTS, RESULTS, ANY = -1 };
 enum { BUFFERS = RESULTS + NUMBERS };
 static const struct {
@@ -68,7 +68,7 @@ static struct view make_view(const Py_buffer *b)
     return view;
 }
 
-/* Whether gamma or beta has a value for each of all groups, or is not there. */
+/* Whether gamma or beta has a value for every value of every group, or is absent. */
 static bool is_inside(const struct parameter *p, Py_ssize_t count, const struct task *task)
 {
     if (!p->values) return true;
@@ -107,9 +107,9 @@ static bool complete(struct task *task, const Py_buffer *held)
 /* normalize(variant, rule, spans, (in, out, left, missed, known, counts, selected, gamma, beta, gamma_starts,
  * beta_starts, *results)) -> int
  *
- * Normalize groups, by what is known of them or by what is measured. `left` says which groups are left, of which nothing
- * is written that holds; `missed` has values of others that have to be calculated in pairs: for each seven doubles, its
- * number in all groups, itself, and its group's mean and divisor. Return how many these are. */
+ * Normalize groups by their mean and divisor, which are known or measured. `left` is set for groups that Python has to work
+ * on: nothing that is written of them is right. `missed` takes values of the other groups that Python has to calculate, as
+ * seven doubles each: its number among all values, itself, and its group's mean and divisor. Return how many these are. */
 static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *buffers, *result = NULL;

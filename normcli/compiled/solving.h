@@ -1,5 +1,5 @@
-/* `find_moments` of moments.py and `_resolve` of solution.py, with the same bounds of errors, for LANES groups.
- * Of groups that these do not decide, only `left` holds. */
+/* Means, divisors and statistics of LANES groups, from their sums: what `find_moments` of moments.py and `resolve` of
+ * solution.py do, in pairs with bounds of their errors. Of a group that these do not decide, `left` alone is right. */
 #pragma once
 
 #include "measuring.h"
@@ -20,7 +20,7 @@ ALWAYS mask find_mean(const vector *sum, vector n, bool exact, vector *mean)
         mean[1] = rest[0] / n, mean[2] = find_remainder(rest[0], fill(0.0), mean[1], n) / n;
         return (mask){0};
     }
-    for (int k = 0; k < 3; k++) { /* `_subtract_product` */
+    for (int k = 0; k < 3; k++) { /* `divide_triple` of pairs.py */
         quotient[k] = rest[0] / n;
         rest[0] = find_remainder(rest[0], fill(0.0), quotient[k], n);
         distill(rest, 3, 3);
@@ -55,7 +55,7 @@ ALWAYS void find_scatter(const vector *sum, const vector *square, vector n, bool
     *error = (lost + 2.0 * absolute(terms[2])) / positive;
 }
 
-/* `_divides` of solution.py: where q + ql is exactly (a + al) / d. */
+/* `is_exact_quotient` of pairs.py: where q + ql is exactly (a + al) / d. */
 ALWAYS mask divides(vector a, vector al, vector q, vector ql, vector d)
 {
     vector terms[6] = {a, al};
@@ -86,7 +86,7 @@ ALWAYS void add_eps(const struct rule *rule, const vector *square, const vector 
 
 ALWAYS mask is_moderate(vector a, double least, double most) { return ((a < most) & (a > least)) | (a == 0.0); }
 
-/* Solve groups g to g + LANES of a batch; roots and inverses, which nothing is divided by, where they are asked for. */
+/* Solve groups g to g + LANES of a batch; the root without eps and the inverse of the divisor only if they are asked for. */
 ALWAYS void solve_lanes(const struct task *task, struct batch *batch, int g)
 {
     const struct rule *rule = &task->rule;

@@ -1,1 +1,1 @@
-"cd2cd86ab02cb61d"
+"f4170bd7d37b44fe"

@@ -1,9 +1,9 @@
 """Statistics over many files: fitted, kept in a file, merged, used, and undone.
 
+* `block_sums`: statistics from blocks of a tensor
 * `by_column`: rows grouped by a column, and the sums of each group
 * `fit`: the statistics of files, each read once
 * `gather`: the sums of one tensor
-* `parts`: statistics from blocks of a tensor
 * `shards`: the part of the data that one of several commands fits
 * `statistics`: exact sums, the statistics rounded from them, and how those of two files become one
 * `stats_file`: the stats file

@@ -191,7 +191,17 @@ class _Gatherer:
 
 
 class _Part(NamedTuple):
-    """The exact sums of some leaves of one sample, and the numbers of finite values and of all values."""
+    """The exact sums of a part of a sample: of some of the leaves that it is cut into.
+
+    Parameters
+    ----------
+    total, square : Fixed
+        Σx and Σx² of the finite values.
+    counted : ndarray of float64, shape (1,)
+        The number of finite values.
+    size : float
+        The number of all values.
+    """
 
     total: Fixed
     square: Fixed

@@ -16,7 +16,6 @@ from normcli.checking.check import NORMALIZED, Checked, check
 from normcli.checking.gradient_check import CheckedGradients, check_gradients
 from normcli.checking.ulp import ROUNDED_ONCE, choose_tolerance
 from normcli.dtypes import is_bfloat16, is_short_float
-from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.golden.manifest import (
@@ -32,12 +31,11 @@ from normcli.golden.manifest import (
     digest_members,
 )
 from normcli.norms.options import find_option
-from normcli.norms.plan import make_plan
 from normcli.norms.request import NanRule
 from normcli.numerics.statistics.solution import Given
+from normcli.results.arguments import make_problem
 from normcli.results.backward import BackwardProblem, calculate_backward
 from normcli.results.calculate import calculate
-from normcli.results.given_inputs import fit_inputs
 from normcli.tensors.files import load
 from normcli.tensors.formats.npy import start_npy, write_npy
 from normcli.tuples import NamedTuple
@@ -50,9 +48,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.checking.ulp import Tolerance
-    from normcli.engine.inputs import Inputs, Selection
+    from normcli.engine.inputs import Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
+    from normcli.results.arguments import Problem
     from normcli.results.result import Result
     from normcli.tensors.tensor import Tensor
 
@@ -60,32 +59,15 @@ _LONG_ULP = 1.0
 """The tolerance of golden values of 64 bits, in ulp: older versions were off by 0.51 ulp."""
 
 
-class GoldenSubject(NamedTuple):
-    """The case that golden files hold: a plan, its input, its parameters, and dy.
-
-    Parameters
-    ----------
-    plan : Plan
-    tensor : Tensor
-        The input.
-    inputs : Inputs
-        Gamma, beta, running statistics and the selection of values.
-    dy : Tensor or None
-        The derivative of a loss with respect to the normalized tensor; None without a backward pass.
-    """
-
-    plan: Plan
-    tensor: Tensor
-    inputs: Inputs = NO_INPUTS
-    dy: Tensor | None = None
-
-
 class Golden(NamedTuple):
     """A golden folder that was verified.
 
     Parameters
     ----------
-    subject : GoldenSubject
+    problem : Problem
+        The plan, its input and its parameters.
+    dy : Tensor or None
+        The derivative of a loss with respect to the normalized tensor; None without a backward pass.
     checked : Checked
         The comparison of the golden values with newly calculated ones.
     gradients : CheckedGradients or None
@@ -94,7 +76,8 @@ class Golden(NamedTuple):
         The remark that the manifest's hash is wrong; None if it is right.
     """
 
-    subject: GoldenSubject
+    problem: Problem
+    dy: Tensor | None
     checked: Checked
     gradients: CheckedGradients | None = None
     note: str | None = None
@@ -107,7 +90,8 @@ class Golden(NamedTuple):
 
 def write_golden(
     folder: Path,
-    subject: GoldenSubject,
+    problem: Problem,
+    dy: Tensor | None = None,
     recipe: Mapping[str, Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Result:
@@ -116,9 +100,11 @@ def write_golden(
     Parameters
     ----------
     folder : Path
-    subject : GoldenSubject
-        The case. Gamma and beta are written in the dtype of the result if it holds them exactly, otherwise in
-        their own; dgamma and dbeta in the same dtypes.
+    problem : Problem
+        Gamma and beta are written in the dtype of the result if it holds them exactly, otherwise in their own;
+        dgamma and dbeta in the same dtypes.
+    dy : Tensor or None
+        The derivative of a loss with respect to the normalized tensor; None without a backward pass.
     recipe : mapping or None
         The seeds and options from which input, parameters and dy were generated; None if they were files.
     effort : Effort
@@ -131,7 +117,7 @@ def write_golden(
     DataError
         If dy does not have the shape of the input.
     """
-    plan, tensor, inputs, dy = subject
+    plan, tensor, inputs = problem[:3]
     values, dtype = tensor.values, plan.choose_output_dtype(tensor.values.dtype)
     if any(map(is_bfloat16, (dtype, values.dtype, *([] if dy is None else [dy.values.dtype])))):
         raise UsageError("golden files are .npy, which has no bfloat16; choose another dtype")
@@ -151,8 +137,8 @@ def write_golden(
         **result.statistics,
     }
     if dy is not None:
-        problem = BackwardProblem(plan, values, dy.values, inputs)
-        gradients = calculate_backward(problem, out=outs.get("dx"), effort=effort)
+        asked = BackwardProblem(plan, values, dy.values, inputs)
+        gradients = calculate_backward(asked, out=outs.get("dx"), effort=effort)
         files |= {DY: dy.values, **{name: gradients.field(name) for name in plan.norm.gradient_names}}
     arrays = {name: array for name, array in files.items() if array is not None}
     for name in arrays.keys() - outs.keys():
@@ -191,15 +177,13 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     tensor, dy = tensors[INPUT], tensors.get(DY)
     try:
         selection = manifest.read_selection(arrays.get(MASK))
-        plan = make_plan(manifest.request, tensor.values.shape, tensor.values.dtype)
-        plan = plan.adopt_parameters(parameters)
-        inputs = fit_inputs(plan, tensor.values, parameters, running, selection)
+        problem = make_problem(manifest.request, tensor, lambda _: (parameters, running, selection))
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
+    plan, inputs, gradients = problem.plan, problem.inputs, None
     described = {name: _describe_array(name, array) for name, array in arrays.items()}
     manifest.require_agreement(_to_json(_describe_plan(plan, inputs.selection)), _to_json(described))
-    subject, gradients = GoldenSubject(plan, tensor, inputs, dy), None
-    manifest.require_origin(*subject)
+    manifest.require_origin(plan, tensor, inputs, dy)
     forward, backward = (
         {name: arrays[name] for name in names if name in arrays}
         for names in ((NORMALIZED, *plan.norm.statistics), plan.norm.gradient_names)
@@ -207,11 +191,11 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     try:
         checked = check(plan, tensor.values, forward, inputs, _choose_tolerance, effort)
         if dy is not None:
-            problem = BackwardProblem(plan, tensor.values, dy.values, inputs)
-            gradients = check_gradients(problem, backward, _choose_tolerance, effort)
+            asked = BackwardProblem(plan, tensor.values, dy.values, inputs)
+            gradients = check_gradients(asked, backward, _choose_tolerance, effort)
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
-    golden = Golden(subject, checked, gradients, manifest.note)
+    golden = Golden(problem, dy, checked, gradients, manifest.note)
     if golden.ok and manifest.note is not None:  # nothing else shows that the manifest was changed
         raise DataError(f"{folder}: {manifest.note}, although the values agree with it")
     return golden

@@ -18,7 +18,7 @@ from normcli.auditing.runs import RunComparison, compare_runs
 from normcli.checking.ulp import choose_tolerance
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
-from normcli.library.judging import Judgement
+from normcli.library.judgement import Judgement
 from normcli.norms.request import parse_norm_spec
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,7 +73,7 @@ def fit_sums(
     tensor = tensor._replace(values=tensor.arrange(wanted), columns=wanted or tensor.columns)
     tensor = tensor._replace(by=group_rows(by, tensor.values))
     policy = fitting.Policy(nan)
-    return fitting.fit(request, [Named("x", partial(_return, tensor))], policy, Effort(threads=threads)).stats
+    return fitting.fit(request, [Named("x", lambda _: tensor)], policy, Effort(threads=threads)).stats
 
 
 def group_rows(by: Any | None, values: NDArray[Any]) -> GroupingColumns | None:
@@ -114,10 +113,6 @@ def refuse_groups(by: Sequence[Any] | None) -> None:
     """Raise `UsageError` if `by` is given; called for arrays that a scheduler holds in blocks."""
     if by is not None:
         raise UsageError("by groups the rows of an array in memory; of one in blocks, leave it out")
-
-
-def _return(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
-    return tensor
 
 
 def arrange_axes(taken: Taken, layout: str | None) -> Taken:

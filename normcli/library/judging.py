@@ -3,100 +3,29 @@
 from __future__ import annotations
 
 import functools
-import io
-import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.answers.judging.check_verdict import GroupedVerdict, Verdict
-from normcli.answers.judging.identification import IdentificationAnswer
-from normcli.checking import check as checking
+from normcli.answers.judging.check_verdict import Verdict
+from normcli.checking.check import NORMALIZED, Checked, fit_actual
 from normcli.checking.ulp import choose_tolerance
-from normcli.documents.document import View
-from normcli.documents.plan_header import name_inputs
 from normcli.errors import DataError, UsageError
-from normcli.identifying import identify as identification
-from normcli.identifying.faults.case_sampling import AskedNorm
-from normcli.identifying.gated_norm import identify_gated
 from normcli.identifying.grouped_check import GroupedTable
-from normcli.identifying.grouped_diagnosis import diagnose_groups
-from normcli.identifying.models.matrix_model import find_start
-from normcli.identifying.question import Identification, Kind, Question
-from normcli.identifying.words.phrasing import diagnose
-from normcli.identifying.words.request_phrasing import diagnose_actual
-from normcli.identifying.words.suggestion import hint_exchange
 from normcli.library.intake import group_rows, refuse_groups
-from normcli.norms.layout import make_layout
+from normcli.library.judgement import Judgement, ask, judge, judge_rows, judge_tensor
 from normcli.norms.request import Choices, Request
 from normcli.norms.table import find_norm
 from normcli.results.arguments import read_arguments, read_numbers
 from normcli.results.arrays import find_lazy, take
 from normcli.results.normalize import require_options
 from normcli.tensors.tensor import Tensor
-from normcli.writers.structured import write_json
-from normcli.writers.table import write, write_html
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from numpy.typing import ArrayLike
 
-    from numpy.typing import ArrayLike, NDArray
-
-    from normcli.checking.ulp import Tolerance
-    from normcli.documents.document import Document
-    from normcli.identifying.question import Diagnosis
+    from normcli.identifying.question import Identification
     from normcli.norms.rules import NormName
-    from normcli.results.arguments import Arguments
-
-Found = TypeVar("Found")
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Judgement(Generic[Found]):
-    """The verdict of `check`, `identify` or `audit`: true or false; printed, it is the command's report.
-
-    Parameters
-    ----------
-    ok : bool
-        Whether everything agrees (`check`, `audit`), or a norm reproduces the tensor without a fault
-        (`identify`).
-    found : Checked, Identification, Audit or RunComparison
-        The findings as numbers: `comparisons` by name for `check`; `matches`, the best first, for `identify`;
-        `layers` and `first`, or `parting`, for `audit`.
-    document : Document
-        The report, for any writer.
-    diagnosis : Diagnosis or None
-        The findings on what made the tensor: `verdict`, `cause`, `evidence`, `alternatives`, `remedy`,
-        `next_step` and `fault`. None for an audit, and for a check that has nothing to say.
-    """
-
-    ok: bool
-    found: Found
-    document: Document
-    diagnosis: Diagnosis | None = None
-
-    def __bool__(self) -> bool:
-        return self.ok
-
-    def __repr__(self) -> str:
-        said = "" if self.diagnosis is None else f": {self.diagnosis.cause}"
-        return f"<Judgement: {'ok' if self.ok else 'not ok'}{said}>"
-
-    def __str__(self) -> str:
-        text = io.StringIO()
-        write(self.document, text, View())
-        return text.getvalue().rstrip("\n")
-
-    def _repr_html_(self) -> str:
-        return write_html(self.document, View())
-
-    def data(self) -> dict[str, Any]:
-        """Return what the command prints with `--format json`, parsed."""
-        text = io.StringIO()
-        write_json(self.document, text, View())
-        data: dict[str, Any] = json.loads(text.getvalue())
-        return data
 
 
 def check(
@@ -109,7 +38,7 @@ def check(
     atol: float | None = None,
     by: Any | None = None,
     **options: Any,
-) -> Judgement[checking.Checked]:
+) -> Judgement[Checked]:
     """Compare a tensor with the exact norm of another tensor.
 
     Parameters
@@ -160,69 +89,26 @@ def check(
         refuse_groups(by)
         plan, parameters, found = lazy.work.check_array(actual, lazy.taken, norm, options, tolerate)
         hollow = Tensor(np.broadcast_to(np.zeros((), lazy.taken.values.dtype), plan.grid.shape), "x")
-        return Judgement(
-            found.ok, found, Verdict(plan, hollow, parameters, {checking.NORMALIZED: "actual"}, found)
-        )
+        return Judgement(found.ok, found, Verdict(plan, hollow, parameters, {NORMALIZED: "actual"}, found))
     if by is not None and (column := take(x, "x").values).ndim == 1:
         x = column[:, np.newaxis]
     asked = read_arguments(x, norm, options)
-    theirs = checking.fit_actual(asked.plan, read_numbers(actual, "actual"))
-    if theirs.shape != asked.plan.grid.shape:
-        raise DataError(f"actual has the shape {theirs.shape}; x has {asked.plan.grid.shape}")
+    theirs = Tensor(fit_actual(asked.plan, read_numbers(actual, "actual")), "actual")
+    if theirs.values.shape != asked.plan.grid.shape:
+        raise DataError(f"actual has the shape {theirs.values.shape}; x has {asked.plan.grid.shape}")
     if by is None:
-        return judge(asked, theirs, tolerate)
+        return judge(asked, {NORMALIZED: theirs}, tolerate)
     refused = next((name for name in _OF_WHOLE if options.get(name) is not None), None)
     if refused is not None:
         raise UsageError(f"{refused} is of the whole tensor: leave it out beside by")
-    plan = asked.plan
-    rule, affine = Choices(plan.request).pick_nan_rule(options.get("nan")), asked.inputs.parameters
-    tensor = Tensor(asked.values, "x", plan.grid.columns, by=group_rows(by, asked.values))
-    table = GroupedTable(tensor, Tensor(theirs, "actual"), affine, rule, tolerate, asked.effort)
-    grouped = table.compare(plan.request)
-    told = None if grouped.checked.ok else diagnose_groups(table, plan.request, grouped)
-    sources, warnings = {checking.NORMALIZED: "actual"}, grouped.warnings
-    answer = GroupedVerdict(
-        plan, tensor, affine, sources, grouped.checked, warnings, diagnosis=told, found=grouped
-    )
-    return Judgement(grouped.checked.ok, grouped.checked, answer, told)
+    rule = Choices(asked.plan.request).pick_nan_rule(options.get("nan"))
+    tensor = asked.tensor._replace(by=group_rows(by, asked.values))
+    table = GroupedTable(tensor, theirs, asked.inputs.parameters, rule, tolerate, asked.effort)
+    return judge_rows(table, asked.plan.request, asked.plan)
 
 
 _OF_WHOLE = ("mask", "lengths", "fill", "gate", "residual", "clip", "axes", "keep", "layout")
 """The options that are refused beside `by`: they are of the whole tensor."""
-
-
-def judge(
-    asked: Arguments,
-    actual: NDArray[Any],
-    tolerate: Callable[[np.dtype[Any]], Tolerance],
-    allowed: NDArray[np.float64] | None = None,
-) -> Judgement[checking.Checked]:
-    """Compare a tensor with the exact norm of another tensor, and diagnose a difference.
-
-    Parameters
-    ----------
-    asked : Arguments
-        The input, the plan and the options, as `read_arguments` returns them.
-    actual : ndarray
-        The tensor to judge.
-    tolerate : callable
-        Returns the tolerance for a dtype.
-    allowed : ndarray or None
-        The difference that is allowed for each value, passed on to `normcli.checking.check.check`.
-
-    Raises
-    ------
-    DataError
-        If `actual` does not have the input's shape.
-    """
-    plan, values, given, effort = asked.plan, asked.values, asked.inputs, asked.effort
-    arrays = {checking.NORMALIZED: actual}
-    found = checking.check(plan, values, arrays, given, tolerate, effort, allowed, asked.addends)
-    subject = AskedNorm(plan, given, asked.addends)
-    told = diagnose_actual(subject, values, actual, found)
-    tensor, sources = Tensor(values, "x"), dict.fromkeys(arrays, "actual")
-    answer = Verdict(plan, tensor, name_inputs(given), sources, found, diagnosis=told)
-    return Judgement(found.ok, found, answer, told)
 
 
 def identify(
@@ -275,19 +161,9 @@ def identify(
     >>> best.norm, best.axes, best.eps
     ('ln', (1,), 1e-05)
     """
-    taken, theirs = take(x, "x"), read_numbers(actual, "actual")
+    taken = take(x, "x")
+    tensors = Tensor(taken.values, "x"), Tensor(read_numbers(actual, "actual"), "actual")
     given = {name: read_numbers(a, name) for name, a in (("gamma", gamma), ("beta", beta)) if a is not None}
-    layout = layout or taken.layout
-    names = make_layout(layout, taken.values.ndim).names
     wanted = None if norm is None else find_norm(norm)[0].name
-    start = find_start(Request.collect("", {"u": u, "v": v}))
-    asked = taken.values, theirs, given.get("gamma"), given.get("beta")
-    question = Question(*asked, layout=layout, start=start)
-    if gate is None:
-        found = identification.identify(question, wanted)
-        told = hint_exchange(question, diagnose(found))
-    else:
-        found, told = identify_gated(question, read_numbers(gate, "gate"), wanted)
-    source, other = Tensor(taken.values, "x"), Tensor(theirs, "actual")
-    answer = IdentificationAnswer(found, told, source, other, names)
-    return Judgement(told.verdict == Kind.NORM, found, answer, told)
+    question = ask(tensors, given, Request.collect("", {"layout": layout or taken.layout, "u": u, "v": v}))
+    return judge_tensor(question, tensors, wanted, None if gate is None else read_numbers(gate, "gate"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from normcli.printable import format_count
 from normcli.results.arguments import name_output_dtype, read_numbers
 from normcli.results.arrays import find_lazy, take
 from normcli.tensors.tensor import Tensor
-from normcli.writers.table import write, write_html
+from normcli.writers.table import format_text, write_html
 
 if TYPE_CHECKING:
     import os
@@ -137,9 +136,7 @@ class Statistics:
         return f"<Statistics: {self.norm} of ({lengths}), {self.samples:,} samples{grouped}>"
 
     def __str__(self) -> str:
-        text = io.StringIO()
-        write(answer_fit(self._stats, self._round()), text, View())
-        return text.getvalue().rstrip("\n")
+        return format_text(answer_fit(self._stats, self._round()), View())
 
     def _repr_html_(self) -> str:
         return write_html(answer_fit(self._stats, self._round()), View())

@@ -108,7 +108,7 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
     shape = first.plan.grid.shape
     stretches = choose_slice(shape, page.at)
     grid = np.ix_(*stretches)
-    names = first.plan.grid.layout.names
+    names, columns = first.plan.grid.layout.names, page.tensor.columns
     return {
         "source": translate(make_printable(page.tensor.source)),
         "shape": list(shape),
@@ -118,7 +118,9 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
         "start": [stretch.start for stretch in stretches],
         "size": list(map(len, stretches)),
         "slice": _name_slice(shape, stretches, names),
-        "columns": _pick_columns(page, stretches),
+        "columns": None
+        if columns is None or not stretches
+        else [make_printable(name) for name in columns[stretches[-1].start : stretches[-1].stop]],
         "at": None if page.at is None else list(page.at),
         "cellDigits": view.digits or CELL_DIGITS,
         "digits": view.digits or STATISTIC_DIGITS,
@@ -156,13 +158,6 @@ def _name_slice(shape: Sequence[int], stretches: Sequence[range], names: Sequenc
         span = f"{stretch.start}…{stretch.stop - 1}" if len(stretch) > 1 else f"{stretch.start}"
         parts.append(f"{name}={span} of {length:,}")
     return ", ".join(parts)
-
-
-def _pick_columns(page: Page, stretches: Sequence[range]) -> list[str] | None:
-    columns = page.tensor.columns
-    if columns is None or not stretches:
-        return None
-    return [make_printable(name) for name in columns[stretches[-1].start : stretches[-1].stop]]
 
 
 def _label_results(page: Page) -> list[str]:

@@ -1,4 +1,4 @@
-"""The arguments of Python functions as records: a plan, a tensor, gamma, beta, masks."""
+"""A request as one record, for commands and functions; and the arguments of Python functions, read into it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from normcli.dtypes import OUTPUT_DTYPES
+from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import UsageError
 from normcli.norms.option_kinds import read_flag
@@ -15,9 +16,11 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
 from normcli.results.arrays import Give, Taken, give_back_as_is, take
+from normcli.results.calculate import calculate, require_threads
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from normcli.tensors.residual import Addends, ResidualSum
 from normcli.tensors.tables.column_choice import match_names
+from normcli.tensors.tensor import Tensor
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -25,8 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-    from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
+    from normcli.results.result import Result
     from normcli.results.surroundings import Surroundings
 
 Item = TypeVar("Item")
@@ -44,34 +47,92 @@ AROUND = ("clip", *GATE, "clip_output")
 """The names of the options for bounds and gates around a norm: see `Surroundings`."""
 
 
-class Arguments(NamedTuple):
-    """The arguments of a call, read.
+class Problem(NamedTuple):
+    """A norm and the tensor that it is applied to: the request of a command or of a function, read.
 
     Parameters
     ----------
     plan : Plan
-    values : ndarray
-        The tensor as it enters the norm.
+        The norm with its options, resolved against the tensor's shape and dtype.
+    tensor : Tensor
+        The tensor as it enters the norm: with its residual added, clipped, and multiplied by a gate before it.
     inputs : Inputs
+        Gamma, beta, statistics, selection, gate and bounds, in the shapes that the plan needs.
     effort : Effort
-    give : callable
-        Converts an array of the tensor's shape to the type of x.
-    addends : Addends or None
-        x and the residual, whose sum enters the norm; None without a residual.
-    give_other : callable
-        Converts an array of another shape to the type of x.
+        The threads to work with, and whether statistics are kept.
+    give, give_other : callable
+        Converts an array of the tensor's shape, or of another shape, to the type of the caller's tensor.
     """
 
     plan: Plan
-    values: NDArray[Any]
-    inputs: Inputs
-    effort: Effort
+    tensor: Tensor
+    inputs: Inputs = NO_INPUTS
+    effort: Effort = DEFAULT_EFFORT
     give: Give = give_back_as_is
-    addends: Addends | None = None
     give_other: Give = give_back_as_is
 
+    @property
+    def values(self) -> NDArray[Any]:
+        """The values of the tensor."""
+        return self.tensor.values
 
-def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:
+    def calculate(
+        self, effort: Effort, *, out: NDArray[Any] | None = None, statistics_alone: bool = False
+    ) -> Result:
+        """Apply the norm to the tensor, as `normcli.results.calculate.calculate` does."""
+        values, inputs = self.tensor.values, self.inputs
+        return calculate(self.plan, values, inputs, out=out, effort=effort, statistics_alone=statistics_alone)
+
+
+GivenInputs = tuple["Mapping[str, NDArray[Any] | None]", "Given | None", "SelectionRequest | None"]
+"""The arrays beside a tensor as they were given: gamma and beta by name, running statistics, the selection."""
+
+
+def make_problem(
+    request: Request,
+    tensor: Tensor,
+    read_inputs: Callable[[Plan], GivenInputs],
+    around: Surroundings | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+    gives: tuple[Give, Give] = (give_back_as_is, give_back_as_is),
+) -> Problem:
+    """Plan a norm for a tensor, and fit the arrays beside it to the plan.
+
+    Parameters
+    ----------
+    request : Request
+    tensor : Tensor
+        The tensor with its residual added.
+    read_inputs : callable
+        Takes the plan, before gamma and beta have changed it, and returns the arrays beside the tensor.
+    around : Surroundings or None
+        The bounds and the gate around the norm; None without any.
+    effort : Effort
+    gives : pair of callable
+        The `give` and `give_other` of `Problem`.
+
+    Raises
+    ------
+    UsageError
+        If options contradict each other or do not fit the norm.
+    DataError
+        If an array does not fit the tensor.
+    """
+    request, given = request.adopt_dtype(tensor.output_dtype), tensor.values
+    if around is not None:
+        request, values = around.prepare(request, given)
+        tensor = tensor._replace(values=values)
+    plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
+    parameters, running, selection = read_inputs(plan)
+    if parameters:
+        plan = plan.adopt_parameters(parameters)
+    inputs = fit_inputs(plan, tensor.values, parameters, running, selection)
+    if around is not None:
+        inputs = around.surround(inputs, plan, given)
+    return Problem(plan, tensor, inputs, effort, *gives)
+
+
+def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Problem:
     """Read the arguments of `normalize`.
 
     Parameters
@@ -92,22 +153,18 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
         options["dtype"] = read_dtype("dtype", given("dtype"))
     request = Request.collect(norm, options)
     taken = take(x, "x")
-    values, addends = taken.values, _read_addends(taken, options)
-    if addends is not None:
-        values, request = addends.add(), request.adopt_dtype(addends.output_dtype)
-    around, given_values = _read_surroundings(taken, options), values
-    if around is not None:
-        request, values = around.prepare(request, values)
-    plan = make_plan(request.adopt_layout(taken.layout), values.shape, values.dtype, taken.columns)
-    arrays = {name: _arrange(options[name], name, taken) for name in _PARAMETERS if name in options}
-    if arrays:
-        plan = plan.adopt_parameters(arrays)
-    running = pair_running(given("running_mean"), given("running_var"))
-    inputs = fit_inputs(plan, values, arrays, running, _read_selection(taken, options))
-    if around is not None:
-        inputs = around.surround(inputs, plan, given_values)
+    addends = _read_addends(taken, options)
+    values = taken.values if addends is None else addends.add()
+    tensor = Tensor(values, "x", taken.columns, addends=addends)
+
+    def read_inputs(plan: Plan) -> GivenInputs:
+        arrays = {name: _arrange(options[name], name, taken) for name in _PARAMETERS if name in options}
+        running = pair_running(given("running_mean"), given("running_var"))
+        return arrays, running, _read_selection(taken, options)
+
+    around, gives = _read_surroundings(taken, options), (taken.give, taken.give_other)
     effort = _read_effort(given("threads"), given("statistics"))
-    return Arguments(plan, values, inputs, effort, taken.give, addends, taken.give_other)
+    return make_problem(request.adopt_layout(taken.layout), tensor, read_inputs, around, effort, gives)
 
 
 def read_given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,12 +228,6 @@ def _read_surroundings(taken: Taken, options: Mapping[str, Any]) -> Surroundings
     if "gate" in given:
         given["gate"] = _arrange(given["gate"], "gate", taken)
     return Surroundings(**given)
-
-
-def require_threads(effort: Effort) -> None:
-    """Raise `UsageError` if the number of threads is below 1."""
-    if effort.threads is not None and effort.threads < 1:
-        raise UsageError(f"threads {effort.threads} is less than one")
 
 
 def pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None:

@@ -13,8 +13,9 @@ from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill
-from normcli.results.arguments import read_arguments, read_numbers, require_threads
+from normcli.results.arguments import read_arguments, read_numbers
 from normcli.results.arrays import take_place
+from normcli.results.calculate import require_threads
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from normcli.tuples import NamedTuple

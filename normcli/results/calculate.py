@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs
 from normcli.engine.run import make_copy, measure, run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
-from normcli.results.arguments import require_threads
+from normcli.errors import UsageError
 from normcli.results.arrays import Give, give_back_as_is
 from normcli.results.result import Result
 
@@ -107,3 +107,9 @@ def calculate(
     result = Result(plan, values, shown, inputs, again, counts, give)
     vars(result)["_y"] = y  # where the cached property keeps it
     return result
+
+
+def require_threads(effort: Effort) -> None:
+    """Raise `UsageError` if the number of threads is below 1."""
+    if effort.threads is not None and effort.threads < 1:
+        raise UsageError(f"threads {effort.threads} is less than one")

@@ -249,8 +249,8 @@ def _normalize(x: Any, norm: str, options: Mapping[str, Any]) -> Result:
     out = options.get("out")
     place = None if out is None else take_place(out)
     give = asked.give if place is out else asked.give_other  # no copy of a torch tensor's memory
-    plan, values, inputs, effort = asked[:4]
-    result = calculate(plan, values, inputs, out=place, effort=effort, may_copy=True, give=give)
+    plan, tensor, inputs, effort = asked[:4]
+    result = calculate(plan, tensor.values, inputs, out=place, effort=effort, may_copy=True, give=give)
     if strict:
         result.require_sound()
     return result

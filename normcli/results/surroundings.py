@@ -63,8 +63,8 @@ class Surroundings(NamedTuple):
     def prepare(self, request: Request, values: NDArray[Any]) -> tuple[Request, NDArray[Any]]:
         """Return the request and the tensor as it enters the norm, clipped and multiplied by a gate before it.
 
-        If a gate before the norm widens a tensor of half precision to float32, the output dtype of the request
-        is the tensor's own, unless the request names one.
+        If a gate before the norm widens a tensor of half precision, the output dtype of the request is the
+        tensor's own, unless the request names one.
 
         Notes
         -----

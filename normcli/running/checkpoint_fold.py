@@ -1,4 +1,4 @@
-"""Every batch normalization of a state dict, folded into the layer before it."""
+"""Every batch normalization of a state dict, folded into the layer before it; notes on open choices."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from normcli.errors import DataError, UsageError, name_subject
 from normcli.numerics.statistics.solution import Given
+from normcli.printable import format_count
 from normcli.running.fold import Affine, Layer, fold, prove
 from normcli.tuples import NamedTuple
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.norms.rules import EpsMode
+    from normcli.running.matrix_fold import FoldedMatrix
 
 _MEAN = ".running_mean"
 _NORM_MEMBERS = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
@@ -24,6 +26,10 @@ _NORM_MEMBERS = ("weight", "bias", "running_mean", "running_var", "num_batches_t
 _NORM_STEM = re.compile("batch_?norm|normalization|norm|bn")
 _LAYER_STEMS = ("convolution", "conv", "linear", "fc", "dense")
 """The parts of layers' names that correspond to `bn` in their norms' names: conv1 and bn1."""
+
+
+_MOST_NAMES = 5
+"""The most names that a note lists."""
 
 
 class NormedLayer(NamedTuple):
@@ -52,7 +58,17 @@ class NormedLayer(NamedTuple):
 
 
 class FoldedPair(NamedTuple):
-    """A pair, the layer that replaces both, and the proof: what `prove` returned."""
+    """A layer with the norm behind it folded in.
+
+    Parameters
+    ----------
+    pair : NormedLayer
+        The layer and the norm.
+    folded : Layer
+        The layer that replaces both.
+    proof : tuple of float
+        The largest difference of the outputs and the largest output, as from `prove`.
+    """
 
     pair: NormedLayer
     folded: Layer
@@ -142,6 +158,91 @@ def read_pairs(arrays: Mapping[str, NDArray[Any]], given: Sequence[str]) -> list
                 raise UsageError(f"--pairs {text}: {name} is folded into once")
             pairs[name] = pair
     return list(pairs.values())
+
+
+def pair_norms(
+    arrays: Mapping[str, NDArray[Any]], given: str | None, *, is_ordered: bool
+) -> tuple[list[NormedLayer], list[str]]:
+    """Return the (layer, norm) pairs of a state dict, and the names of its batch norms.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        The state dict.
+    given : str or None
+        The value of `--pairs`; None: the pairs are those that the names of modules imply.
+    is_ordered : bool
+        Whether the arrays stand in the order of the modules, as for `find_pairs`.
+
+    Raises
+    ------
+    DataError
+        If no module keeps running statistics, or the names imply no pair.
+    """
+    names = list_norms(arrays)
+    if not names:
+        raise DataError("no module keeps running statistics: NAME.running_mean and NAME.running_var")
+    if given is not None:
+        return read_pairs(arrays, given.split(",")), names
+    pairs = find_pairs(arrays, is_ordered=is_ordered)
+    if not pairs:
+        raise DataError(f"no name tells the layer before {list_names(names)}; --pairs LAYER=NORM does")
+    return pairs, names
+
+
+def describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_given: bool) -> Iterator[str]:
+    """Yield notes on what the names and shapes of a state dict leave open.
+
+    Parameters
+    ----------
+    pairs : sequence of NormedLayer
+    left : sequence of str
+        The names of norms in no pair.
+    is_given : bool
+        Whether the user or the graph of a model gave the pairs; False if names of modules imply them.
+    """
+    if not is_given:
+        yield "names tell the pairs; a norm before its layer is none of them, and --pairs says others"
+    if is_open := [pair.layer for pair in pairs if pair.is_open]:
+        yield f"{list_names(is_open)} could be transposed: taken for ordinary, (out, in, …)"
+    if left:
+        yield f"{format_count(len(left), 'norm')} left: {list_names(left)}"
+
+
+def describe_state(
+    folded: Sequence[FoldedMatrix], saved: Mapping[str, NDArray[Any]], has_open: Sequence[str]
+) -> Iterator[str]:
+    """Yield notes on open choices in a state dict, and on parametrizations that stay in it.
+
+    Parameters
+    ----------
+    folded : sequence of FoldedMatrix
+    saved : mapping of str to ndarray
+        The state dict after folding.
+    has_open : sequence of str
+        The names of weights whose rows could be axis 0 or axis 1.
+    """
+    from normcli.running.matrix_fold import find_parametrized
+
+    if has_open:
+        yield (
+            f"the rows of {list_names(has_open)} could be axis 0 or axis 1: axis 0 is taken, as of all but "
+            "transposed convolutions; --rows 1 takes the other one"
+        )
+    alone = [each.name for each in folded if each.iteration is None]
+    if alone:
+        yield (
+            f"{list_names(alone)} is of one axis and without vectors: taken for one that "
+            "spectral_norm divides by its length"
+        )
+    others = find_parametrized(saved)
+    if others:
+        yield f"other parametrizations stay as they are: {list_names(others)}"
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return the first five names as a list with commas, which ends with `…` if there are more."""
+    return ", ".join((*names[:_MOST_NAMES], *(("…",) if len(names) > _MOST_NAMES else ())))
 
 
 def _list_namesakes(norm: str) -> Iterator[tuple[str, bool]]:

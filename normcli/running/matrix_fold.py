@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.dtypes import get_eps, is_float
 from normcli.engine.sn.passes import lay_matrix
-from normcli.engine.sn.singular_values import approximate_largest
+from normcli.engine.sn.sigma_of_groups import approximate_largest
 from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request

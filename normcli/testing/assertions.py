@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import functools
-import io
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from normcli.answers.judging.gradients_verdict import GradientsVerdict
 from normcli.auditing.record import record
 from normcli.checking.check import NORMALIZED
-from normcli.checking.gradient_check import check_gradients
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.documents.document import View
 from normcli.errors import DataError, UsageError
 from normcli.library.auditing import audit
-from normcli.library.judging import judge
+from normcli.library.judgement import judge, judge_gradients
 from normcli.printable import agree, format_count
 from normcli.results.arguments import read_arguments, read_numbers
-from normcli.results.backward import BackwardProblem, require_derivative
+from normcli.results.backward import require_derivative
 from normcli.results.normalize import require_options
 from normcli.tensors.tensor import Tensor
 from normcli.testing.declared_algorithm import (
@@ -30,7 +27,7 @@ from normcli.testing.declared_algorithm import (
     read_declared,
     tolerate_derived,
 )
-from normcli.writers.table import write
+from normcli.writers.table import format_text
 
 if TYPE_CHECKING:
     import os
@@ -42,7 +39,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document
     from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
-    from normcli.results.arguments import Arguments
+    from normcli.results.arguments import Problem
 
 
 _WIDTH = 76
@@ -135,7 +132,7 @@ def assert_matches(
         if void.size:
             raise AssertionError(describe_void(declared, asked, void))
         tolerate = functools.partial(tolerate_derived, declared.name)
-    judgement = judge(asked, array, tolerate, allowed)
+    judgement = judge(asked, {NORMALIZED: Tensor(array, "actual")}, tolerate, allowed)
     if not judgement:
         _fail(plan, judgement.found.comparisons, judgement.document)
 
@@ -221,16 +218,13 @@ def assert_backward_matches(
         if void.size:
             raise AssertionError(describe_void(declared, asked, void))
         tolerate = functools.partial(tolerate_derived, declared.name)
-    problem = BackwardProblem(plan, values, dy, asked.inputs)
-    found = check_gradients(problem, arrays, tolerate, asked.effort, allowed)
-    if found.ok:
-        return
-    sources = dict.fromkeys(arrays, "actual")
-    report = GradientsVerdict(found, Tensor(values, "x"), Tensor(dy, "dy"), sources)
-    _fail(plan, found.comparisons, report)
+    actual = {name: Tensor(array, "actual") for name, array in arrays.items()}
+    judgement = judge_gradients(asked, Tensor(dy, "dy"), actual, tolerate, allowed)
+    if not judgement:
+        _fail(plan, judgement.found.comparisons, judgement.document)
 
 
-def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:
+def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Problem:
     """Return the arguments; raise `NormError` for one that is not valid or that `function` does not take."""
     require_options(function, options, but=("out",))
     return read_arguments(x, norm, options)
@@ -270,9 +264,8 @@ def _fail(plan: Plan, comparisons: Mapping[str, Comparison], report: Document) -
         for name, found in comparisons.items()
         if not found.ok
     ]
-    text = io.StringIO()
-    write(report, text, View(width=_WIDTH))
-    raise AssertionError(f"{plan.norm.name}: {'; '.join(wrong)}\n\n{text.getvalue()}")
+    text = format_text(report, View(width=_WIDTH))
+    raise AssertionError(f"{plan.norm.name}: {'; '.join(wrong)}\n\n{text}\n")
 
 
 def assert_model_matches(

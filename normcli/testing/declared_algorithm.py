@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from normcli.dtypes import Floats
-    from normcli.results.arguments import Arguments
+    from normcli.results.arguments import Problem
 
 _USUAL = "two-pass", next(iter(CASTS))
 
@@ -84,7 +84,7 @@ def read_declared(
     return Computation(Accumulation(found, find_dtype(dtype)), order)
 
 
-def derive_bounds(computation: Computation, asked: Arguments) -> DerivedBound:
+def derive_bounds(computation: Computation, asked: Problem) -> DerivedBound:
     """Return the largest error of each value of a result; it is 0 in groups that are not finite.
 
     Raises
@@ -109,7 +109,7 @@ def tolerate_derived(words: str, dtype: np.dtype[Any], scale: float = 1.0) -> To
 
 
 def derive_gradient_bounds(
-    computation: Computation, asked: Arguments, dy: NDArray[Any], dtypes: Mapping[str, np.dtype[Any]]
+    computation: Computation, asked: Problem, dy: NDArray[Any], dtypes: Mapping[str, np.dtype[Any]]
 ) -> tuple[dict[str, Floats], NDArray[np.intp]]:
     """Return the largest errors of gradients by name, and the numbers of groups without a useful bound.
 
@@ -118,7 +118,7 @@ def derive_gradient_bounds(
     computation : Computation
         The algorithm of the backward pass: all operations are in the dtype of its sums, and each gradient is
         rounded to its own dtype at the end.
-    asked : Arguments
+    asked : Problem
     dy : ndarray
     dtypes : mapping of str to dtype
         The dtypes of the gradients that are checked: `dx`, `dgamma`, `dbeta`.
@@ -149,7 +149,7 @@ def derive_gradient_bounds(
     return allowed, np.flatnonzero(slack.void & finite)
 
 
-def _require_bounds(computation: Computation, asked: Arguments) -> None:
+def _require_bounds(computation: Computation, asked: Problem) -> None:
     """Raise `UsageError` if no bounds are known for the norm or its inputs, or the sums' dtype is narrow."""
     plan, inputs, dtype = asked.plan, asked.inputs, asked.values.dtype
     measures = plan.norm.divisor.measurement in (Measurement.MOMENTS, Measurement.LENGTH)
@@ -163,7 +163,7 @@ def _require_bounds(computation: Computation, asked: Arguments) -> None:
         raise UsageError(f"{name} does not hold every {dtype.name}; accumulate in one that does")
 
 
-def describe_void(computation: Computation, asked: Arguments, void: NDArray[np.intp]) -> str:
+def describe_void(computation: Computation, asked: Problem, void: NDArray[np.intp]) -> str:
     """Return a sentence on the groups `void`, for which a computation has no useful bound."""
     grid, norm = asked.plan.grid, asked.plan.norm.name
     which = f"{len(void):,} of {format_count(grid.group_count, 'group')}"
@@ -173,9 +173,9 @@ def describe_void(computation: Computation, asked: Arguments, void: NDArray[np.i
     )
 
 
-def _make_task(asked: Arguments) -> tuple[RowTask, NDArray[np.bool_]]:
+def _make_task(asked: Problem) -> tuple[RowTask, NDArray[np.bool_]]:
     """Return the groups as rows, of which bounds are calculated, and for each whether it is finite."""
-    plan, values, inputs, effort = asked[:4]
+    plan, values, inputs, effort = asked.plan, asked.values, asked.inputs, asked.effort
     formula, statistics = RowFormula.of(plan), measure(plan, values, effort=effort)
     mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)
     offset = plan.spec.gamma_offset if inputs.gamma is not None else 0
@@ -187,12 +187,12 @@ def _make_task(asked: Arguments) -> tuple[RowTask, NDArray[np.bool_]]:
     return RowTask(x, groups, formula, gamma, beta, plan.spec.rounds_before_gamma), finite
 
 
-def _take(asked: Arguments, values: NDArray[Any]) -> Floats:
+def _take(asked: Problem, values: NDArray[Any]) -> Floats:
     """Return values of the tensor's shape as float64, a row for each group."""
     return take_groups(asked.plan.grid, values.astype(np.float64))
 
 
-def _spread(asked: Arguments, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
+def _spread(asked: Problem, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
     """Return gamma or beta for each value of the rows; a single number where there is none."""
     if parameter is None:
         return np.full((1, 1), otherwise)

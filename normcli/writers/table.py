@@ -54,6 +54,13 @@ def write(document: Document, stream: TextIO, view: View) -> None:
     stream.write(text.getvalue())
 
 
+def format_text(document: Document, view: View) -> str:
+    """Return a document as text, as `write` writes it, without blank lines at its end."""
+    text = io.StringIO()
+    write(document, text, view)
+    return text.getvalue().rstrip("\n")
+
+
 def write_html(document: Document, view: View) -> str:
     """Return the tables as HTML for a notebook, with the colours of the groups."""
     make = functools.partial(Console, file=io.StringIO(), width=UNBOUNDED, soft_wrap=True, record=True)

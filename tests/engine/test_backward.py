@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from normcli.engine.backward import run_backward
-from normcli.engine.gradients import gradient_tiles
 from normcli.engine.gradients import passes as gradients_run
+from normcli.engine.gradients import tile_gradients
 from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
 from normcli.norms.request import Request
@@ -159,7 +159,7 @@ def test_short_floats_in_doubles_are_the_same_as_in_pairs(request_, effort, kind
     gamma = np.random.default_rng(1).normal(size=plan.parameters.shape).astype(dtype)
     inputs = fit_inputs(plan, x, {"gamma": gamma})
     found = run_backward(plan, x, dy, inputs, None, effort)
-    monkeypatch.setattr(gradient_tiles, "suits_doubles", lambda *_: False)
+    monkeypatch.setattr(tile_gradients, "suits_doubles", lambda *_: False)
     require_same(found, run_backward(plan, x, dy, inputs, None, effort))
 
 
@@ -188,6 +188,6 @@ def test_sums_that_halves_hold_as_0_have_the_sign_of_exact_ones(norm, monkeypatc
     dy[3:] = -1
     plan = plan_request(Request(norm), x)
     found = run_backward(plan, x, dy, Inputs(), None, Effort())
-    monkeypatch.setattr(gradient_tiles, "suits_doubles", lambda *_: False)
+    monkeypatch.setattr(tile_gradients, "suits_doubles", lambda *_: False)
     for one, other in zip(found, run_backward(plan, x, dy, Inputs(), None, Effort()), strict=True):
         assert one is None or one.tobytes() == other.tobytes()

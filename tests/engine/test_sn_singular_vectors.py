@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine.sn.singular_values import approximate_largest
+from normcli.engine.sn.sigma_of_groups import approximate_largest
 from normcli.errors import MissingStatisticError
 
 X = [[3.0, 1.0], [0.0, 1.0]]

@@ -48,6 +48,18 @@ def test_groups_are_taken_evenly():
     np.testing.assert_array_equal(taken.standard.rows, X[[2, 5]])
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_ways_of_gamma_and_beta_are_kept_together_as_each_is_by_itself(dtype):
+    gamma, beta = np.linspace(0.5, 2.0, 8), np.linspace(-1.0, 1.0, 8)
+    y = normalize(X.astype(dtype), "ln", gamma=gamma, beta=beta, dtype=np.dtype(dtype).name).normalized
+    samples = make(X.astype(dtype), y, gamma=gamma, beta=beta)
+    sample, loosest = samples.take(ROWS, np.arange(12), DEVIATION), samples.levels[-1]
+    kept = samples.keep_possible(sample, samples.steps, loosest)
+    assert kept[0].way == "gamma, beta"
+    assert len(kept) < len(samples.steps)
+    assert kept == [step for step in samples.steps if samples.bound(sample, step, loosest) is not None]
+
+
 def test_groups_that_are_not_finite_are_apart():
     x = X.copy()
     x[3, 2], x[5, 1] = np.inf, np.nan

@@ -195,7 +195,7 @@ class _Texts(ast.NodeVisitor):
         if name == "Fault":  # whose example is code
             self._visit_fault(node)
             return
-        if name == "compile" or name.endswith(("Error", "refuse")):
+        if name == "compile" or name.endswith(("Error", "refuse", "Refusal")):
             return
         self.generic_visit(node)
 

@@ -31,6 +31,12 @@ def test_check_says_what_made_it_instead(x):
     assert judgement.data()["ok"] is False
 
 
+def test_check_warns_of_degenerate_groups_as_the_command_does():
+    judgement = check([[0.0, 0.0]], [[3.0, 3.0]], "ln")
+    assert [str(kind) for kind in judgement.warnings] == judgement.data()["warnings"]
+    assert judgement.warnings[0].kind == "constant"
+
+
 @pytest.mark.slow
 def test_check_is_the_report_of_the_command(x, normcli, tmp_path):
     y = normalize(x, "rms").normalized

@@ -134,7 +134,7 @@ def round_nothing(found, dtype):
 
 ROUND_NOTHING = {
     f"engine.{module}.round_known": round_nothing
-    for module in ("gradients.gradient_tiles", "gradients.tiles", "lrn.gradients")
+    for module in ("gradients.tile_gradients", "gradients.parameter_sums", "lrn.gradients")
 } | {"engine.gradients.passes.differentiate_in_doubles": differentiate_nothing}
 
 

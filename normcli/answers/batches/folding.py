@@ -124,9 +124,9 @@ class Folding(RecordDocument):
             "eps_from": self.eps_from,
             **describe_members(self.layer, "groups", "transposed"),
             "dtype": self.folded.weight.dtype.name,
-            "shape": list(self.arrays()["weight"].shape),
+            "shape": list(self.saved["weight"].shape),
             "proof": describe_proof(self.folded, self.proof),
-            **describe_value(self.arrays()),
+            **describe_value(self.saved),
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
@@ -134,8 +134,9 @@ class Folding(RecordDocument):
         for channel, values in enumerate(self._channels()):
             yield dict(zip(_OF_CHANNELS, (channel, *describe_value(tuple(values))), strict=True))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the folded `weight` and, if there is one, `bias`, as they are saved."""
+    @property
+    def saved(self) -> dict[str, NDArray[Any]]:
+        """The folded `weight` and, if there is one, `bias`, as they are saved."""
         bias = self.folded.bias
         weight = self._arrange_back(self.folded.weight)
         return {"weight": weight, **({} if bias is None else {"bias": bias})}

@@ -270,7 +270,7 @@ def count_group_values(result: Result) -> NDArray[np.int64]:
 def _tell_estimate(result: Result) -> Line:
     """Return a line on the error of the estimated σ; of several matrices, on the largest error."""
     from normcli.engine.sn.passes import iterate_matrices  # of one norm alone
-    from normcli.engine.sn.singular_values import approximate_largest
+    from normcli.engine.sn.sigma_of_groups import approximate_largest
 
     matrices = iterate_matrices(result.plan, result.input, result.inputs)
     sigma, largest = result.sigma.reshape(-1), np.array([*map(approximate_largest, matrices)])

@@ -6,29 +6,25 @@ import itertools
 import os
 from typing import TYPE_CHECKING, cast
 
-import click
-
 from normcli.cli.files.destination import STORE, Destination, refuse_bytes
-from normcli.cli.parameters.settings import NOTES
 from normcli.errors import UsageError
-from normcli.language import translate
-from normcli.printable import agree, make_printable
+from normcli.printable import agree
 from normcli.tensors.tensor import STANDARD_STREAM, STREAMED, find_place
 from normcli.writers import PAINTED, SUFFIXES, has_letters
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from normcli.cli.parameters.settings import AnswerOptions
+    from normcli.cli.parameters.settings import AnswerOptions, Settings
     from normcli.tensors.tensor import Place
 
 
-def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Destination:
+def choose_document_file(settings: Settings, formats: Collection[str]) -> Destination:
     """Return the destination of a document, with its format; without `--output`, standard output.
 
     Parameters
     ----------
-    answer : AnswerOptions
+    settings : Settings
     formats : collection of str
         The formats that the document can be written in.
 
@@ -38,24 +34,16 @@ def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Des
         If the suffix of the file is that of no such format, or of another format than `--format`; or if the
         file cannot be written.
     """
-    output, format_name = answer.output, answer.format_name
+    output, format_name = settings.answer.output, settings.answer.format_name
     if output is None:
         return Destination(None, format_name or "table")
     named = SUFFIXES[require_file(output, [suffix for suffix, name in SUFFIXES.items() if name in formats])]
     if format_name not in (None, named):
         raise UsageError(f"--format {format_name} and --output {output} are two formats; give one")
     if named == PAINTED and not has_letters():
-        _note_english(output)
-    return Destination(output, named)
-
-
-def _note_english(output: str) -> None:
-    """Note, to be written after the command, that a PNG has English words as no Chinese font is installed."""
-    context = click.get_current_context(silent=True)
-    if context is not None and not context.params.get("quiet"):
         reason = "no Chinese font is known here, so words in the PNG are English; in SVG, Chinese"
-        text = make_printable(f"normcli: {output}: {translate(reason)}")
-        context.meta.setdefault(NOTES, []).append(lambda: click.echo(text, err=True))
+        settings.run.note(output, reason)
+    return Destination(output, named)
 
 
 def choose_tensor_file(answer: AnswerOptions, shown: Sequence[str] = ()) -> Destination | None:

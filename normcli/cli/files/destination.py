@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from normcli.cli.parameters.settings import AnswerOptions
     from normcli.documents.document import Document, Drawable, View
+    from normcli.library.judgement import Judgement
     from normcli.tensors.formats.file_formats import FileFormat, Saved
     from normcli.tensors.tables.tables import FileTable
     from normcli.tensors.tensor import Place, Tensor
@@ -310,6 +311,12 @@ def save_arrays(destination: Destination | None, arrays: Mapping[str, NDArray[An
 def print_document(document: Document, answer: AnswerOptions) -> None:
     """Write a document to standard output."""
     Destination(None, answer.format_name or "table").write(document, answer.view())
+
+
+def print_verdict(told: Judgement[Any], answer: AnswerOptions) -> None:
+    """Print a judgement on standard output; unless it is true, raise click's `Exit` (`leave_with_verdict`)."""
+    print_document(told.document, answer)
+    leave_with_verdict(ok=told.ok)
 
 
 def leave_with_verdict(*, ok: bool) -> None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.cli.parameters.settings import AnswerOptions, RunOptions
-    from normcli.cli.problem import Problem
+    from normcli.cli.parameters.settings import RunOptions, Settings
+    from normcli.results.arguments import Problem
     from normcli.results.result import Result
 
 
@@ -106,7 +106,7 @@ class Outputs(NamedTuple):
         run.warn(str(self.tensor.path), f"{what} in {seconds:.2g} s{rate}; {more}")
 
 
-def choose_outputs(answer: AnswerOptions) -> Outputs:
+def choose_outputs(settings: Settings) -> Outputs:
     """Return the destinations of the normalized tensor, the statistics and the answer.
 
     Raises
@@ -114,7 +114,7 @@ def choose_outputs(answer: AnswerOptions) -> Outputs:
     UsageError
         If options contradict each other, or a file cannot be written.
     """
-    output, format_name = answer.output, answer.format_name
+    answer, output, format_name = settings.answer, settings.answer.output, settings.answer.format_name
     is_page = format_name == PAGE or (output is not None and output.lower().endswith(_SHOWN_SUFFIXES))
     if answer.fields and (is_page or format_name):
         raise UsageError("--print prints bare numbers; it has no --format, no page and no picture")
@@ -128,7 +128,7 @@ def choose_outputs(answer: AnswerOptions) -> Outputs:
     statistics = choose_values_file(answer.stats_output, "--stats-output", STATISTICS_SUFFIXES)
     require_distinct({"--output": answer.output, "--stats-output": answer.stats_output})
     if is_page:
-        document = choose_document_file(answer, _SHOWN)
+        document = choose_document_file(settings, _SHOWN)
         if document.format_name == PAINTED:
             from normcli.pictures.svg import require_painter
 

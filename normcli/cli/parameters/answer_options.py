@@ -13,7 +13,7 @@ from normcli.tensors.tensor import STREAMED
 from normcli.writers import FIELDS, FORMATS, WRITERS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from normcli.cli.parameters.options import Option
     from normcli.norms.norm import Norm
@@ -40,23 +40,20 @@ SAVE = (
     ),
 )
 
-FORMAT = option("-f", "--format", "format_name", type=click.Choice(FORMATS), help="[default: table]")
-ANY_FORMAT = option("-f", "--format", "format_name", type=click.Choice(tuple(WRITERS)), help="[default: table]")
-ANY_OR_TENSOR_FORMAT = option(
-    "-f", "--format", "format_name", type=click.Choice(tuple(dict.fromkeys((*WRITERS, *STREAMED)))),
-    help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table; with -o - its own]",
-)  # fmt: skip
-ANSWER_OR_TENSOR_FORMAT = option(
-    "-f", "--format", "format_name", type=click.Choice(tuple(dict.fromkeys((*FORMATS, *STREAMED)))),
-    help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table; with -o - its own]",
-)  # fmt: skip
-TENSOR_FORMAT = option(
-    "-f",
-    "--format",
-    "format_name",
-    type=click.Choice(STREAMED),
-    help="Of the tensor on standard output. [default: a table's own, or npy]",
+_OF_BOTH = (
+    f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table; with -o - its own]"
 )
+
+
+def _declare_format(names: Iterable[str], text: str = "[default: table]") -> Option:
+    return option("-f", "--format", "format_name", type=click.Choice([*dict.fromkeys(names)]), help=text)
+
+
+FORMAT = _declare_format(FORMATS)
+ANY_FORMAT = _declare_format(WRITERS)
+ANY_OR_TENSOR_FORMAT = _declare_format((*WRITERS, *STREAMED), _OF_BOTH)
+ANSWER_OR_TENSOR_FORMAT = _declare_format((*FORMATS, *STREAMED), _OF_BOTH)
+TENSOR_FORMAT = _declare_format(STREAMED, "Of the tensor on standard output. [default: a table's own, or npy]")
 ANSWER_FILE = output("Write the answer to a file, in the format that its name ends in.")
 
 

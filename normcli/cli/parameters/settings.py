@@ -138,12 +138,6 @@ class SelectionOptions(NamedTuple):
     fill: str | None = None
 
 
-def _find_terminal_width() -> int:
-    import shutil  # which imports what archives need: not for those who read from a pipe
-
-    return shutil.get_terminal_size().columns
-
-
 class AnswerOptions(NamedTuple):
     """The options for an answer's destination and look."""
 
@@ -161,13 +155,17 @@ class AnswerOptions(NamedTuple):
         """Return the `View` for standard output: width None unless it is a terminal; colours by `--color`."""
         from normcli.documents.document import View
 
-        terminal = sys.stdout.isatty()
+        terminal, width = sys.stdout.isatty(), None
+        if terminal:
+            import shutil  # which imports what archives need: not for those who read from a pipe
+
+            width = shutil.get_terminal_size().columns
         plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         return View(
             show=self.show,
             digits=self.digits,
             full=self.full,
-            width=_find_terminal_width() if terminal else None,
+            width=width,
             colour=self.colour == "always" or (self.colour == "auto" and terminal and not plain),
         )
 

@@ -2,7 +2,8 @@
 
 * `coefficients`: the coefficients of the gradients of groups
 * `gate_sums`: the derivative with respect to a gate that is broadcast
-* `gradient_tiles`: one tile, in doubles or in pairs
+* `parameter_sums`: the gradients of gamma and beta, as sums of many values
 * `passes`: the walks over a tensor and its gradient
-* `tiles`: the tuples that the other files hand to each other, and sums for the gradients of gamma and beta
+* `tile_gradients`: the gradients of one tile, in doubles or in pairs
+* `tile_records`: the values of a tile as they are read and prepared; bands of groups
 """

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.gradients.coefficients import CoefficientSolver
-from normcli.engine.gradients.gradient_tiles import stand, take_values
+from normcli.engine.gradients.parameter_sums import ParameterSums
 from normcli.engine.gradients.passes import GroupBackwardPasses
-from normcli.engine.gradients.tiles import ParameterSums
+from normcli.engine.gradients.tile_gradients import stand
 from normcli.engine.tiling.blocks import open_full
 from normcli.numerics.deciding import multiply_bounded
 from normcli.numerics.elements.activation import Activation
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.gradients.coefficients import SolvedGroups
-    from normcli.engine.gradients.tiles import ReadTile, Tile
+    from normcli.engine.gradients.tile_records import ReadTile, Tile
     from normcli.engine.tiling.blocks import Source
     from normcli.numerics.deciding import Bounded
 
@@ -104,7 +104,7 @@ class GateSumPasses(GroupBackwardPasses):
         """
         if tile.downstream is not None:
             return self.find_dx_exactly(tile, solved, row, columns, bits)
-        values, known = take_values(tile.rows, row, columns), solved.recall(row, bits)
+        values, known = tile.rows.take(row, columns), solved.recall(row, bits)
         gamma = np.ones(len(columns)) if values.gamma is None else values.gamma
         beta = np.zeros(len(columns)) if tile.beta is None else tile.beta[row, columns]
         found: list[Bounded] = []

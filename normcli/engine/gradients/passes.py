@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.gradients.coefficients import CoefficientSolver
-from normcli.engine.gradients.gradient_tiles import GradientTiles, round_gate, share_by_groups, take_values
-from normcli.engine.gradients.tiles import Band, ParameterSums, choose_shift, keep_small
+from normcli.engine.gradients.parameter_sums import ParameterSums
+from normcli.engine.gradients.tile_gradients import GradientTiles, round_gate, share_by_groups
+from normcli.engine.gradients.tile_records import Band, choose_shift, keep_small
 from normcli.norms.rules import Centre
-from normcli.numerics.gradients.in_doubles import (
-    differentiate_in_doubles,
-)
+from normcli.numerics.gradients.in_doubles import differentiate_in_doubles
 from normcli.numerics.gradients.in_fractions import round_exactly
 from normcli.numerics.gradients.rows import multiply_gradient
 from normcli.numerics.gradients.sums import GradientSums
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.gradients.coefficients import SolvedGroups
-    from normcli.engine.gradients.tiles import Tile
+    from normcli.engine.gradients.tile_records import Tile
     from normcli.engine.tiling.blocks import Source
     from normcli.engine.tiling.geometry import Slices
     from normcli.numerics.deciding import Bounded
@@ -306,7 +305,7 @@ class GroupBackwardPasses(GradientTiles):
         bits : int
             Bits to which roots, powers and activations are calculated.
         """
-        values = take_values(tile.rows, row, columns)
+        values = tile.rows.take(row, columns)
         if name == "gamma":
             return solved.recall(row, bits).find_shares(values, bits)
         return [(one.gradient, one.error) for one in values._replace(gamma=None).take_exactly(bits)]

@@ -364,6 +364,5 @@ class WindowPasses(Passes):
         if self.sink is not None:
             place = self.sink.open(tile, work)
             store(place, y)
-            if self.selection is not None and selected is not None:
-                self.selection.fill(place, raw, selected)
+            self.fill_unselected(place, raw, selected)
             self.sink.put(tile, place, work)

@@ -2,8 +2,8 @@
 
 * `exact_products`: products of matrices without rounding
 * `gradients`: the derivative of a matrix that is divided by σ
+* `largest_eigenvalue`: the largest eigenvalue of WᵀW, and its vector, enclosed as closely as is asked for
 * `passes`: the passes over a tensor, forward and back
 * `power_iterations`: the estimate of σ that frameworks divide by
-* `singular_values`: σ of each group, and the divisors that follow
-* `spectrum`: σ, enclosed as closely as anybody asks
+* `sigma_of_groups`: σ of each group, and the divisors that follow
 """

@@ -133,11 +133,15 @@ class GramOperator:
         self._planes = cut_values(matrix, self._width)
         self._transposed = transpose(self._planes)
 
+    def map(self, vectors: ScaledIntegers) -> ScaledIntegers:
+        """Return the product of W and some columns, exactly."""
+        shape = len(self._matrix), vectors.values.shape[1]
+        return multiply(self._planes, cut_whole(vectors, self._width), shape)
+
     def apply(self, vectors: ScaledIntegers) -> ScaledIntegers:
-        """Return the product of the matrix and some columns, exactly."""
-        columns = vectors.values.shape[1]
-        images = multiply(self._planes, cut_whole(vectors, self._width), (len(self._matrix), columns))
-        return multiply(self._transposed, cut_whole(images, self._width), (self.size, columns))
+        """Return the product of WᵀW and some columns, exactly."""
+        images = cut_whole(self.map(vectors), self._width)
+        return multiply(self._transposed, images, (self.size, vectors.values.shape[1]))
 
     def approximate(self) -> Approximation:
         """Return the matrix in doubles."""

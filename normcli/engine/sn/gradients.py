@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.engine.sn.power_iterations import PowerIterations, make_column, multiply_given
-from normcli.engine.sn.spectrum import find_leading
+from normcli.engine.sn.largest_eigenvalue import find_leading
+from normcli.engine.sn.power_iterations import iterate, make_column, multiply_given
 from normcli.numerics.deciding import FIRST_BITS
 from normcli.numerics.gradients.in_fractions import round_exactly, round_fractions, round_values
 from normcli.numerics.rational import MANTISSA, find_exponent, find_root, scale
@@ -259,11 +259,10 @@ def _iterate(matrix: NDArray[Any], iteration: Iteration, bits: int) -> SigmaGrad
         (sigma,) = product.list_fractions()
         column, row = make_column(iteration.u), make_column(iteration.v).T
         return SigmaGradient(sigma * sigma, column, row, product, is_exact=True) if sigma else None
-    iterations = PowerIterations(iteration)
-    vectors = iterations.find_directions(matrix, bits)
+    vectors = iterate(iteration, matrix, bits)
     if vectors is None:
         return None
-    first, last = (each.whole for each in iterations.order(vectors))
+    first, last = (each.whole for each in vectors.order(iteration))
     square, product = last.sum_squares() / first.sum_squares(), last.sum_products(last)
     is_exact = not any(each.error for each in vectors)
     return SigmaGradient(square, vectors.u.whole, vectors.v.whole.T, product, is_exact)

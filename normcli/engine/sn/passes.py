@@ -10,7 +10,7 @@ import numpy as np
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.passes import Passes, TileBackwardPasses
 from normcli.engine.sn.gradients import differentiate_matrix, find_sigma_gradient
-from normcli.engine.sn.singular_values import SingularValue, SingularValues, choose_enclosure
+from normcli.engine.sn.sigma_of_groups import SingularValue, SingularValues, choose_enclosure
 from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import find_geometry
 from normcli.errors import UsageError

@@ -27,7 +27,7 @@ from normcli.engine.sn.exact_products import (
     multiply,
     transpose,
 )
-from normcli.engine.sn.spectrum import Enclosure
+from normcli.engine.sn.largest_eigenvalue import Enclosure
 from normcli.errors import DataError
 from normcli.numerics.rational import scale
 from normcli.numerics.sums.scaled_integers import ScaledIntegers, take_exactly
@@ -36,7 +36,6 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
     from normcli.engine.sn.exact_products import Plane
     from normcli.norms.spec import Iteration
 
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
 _FEW = 16
 """The most iterations for which a rough bound of errors costs less than a close one."""
 
-_UNIT_BITS = 80
-"""Bits to which vectors are known that are shown in doubles."""
+_LOST_BITS = 4
+"""Bits that the relative errors of two vectors grow by in the quotient of the squares of their lengths."""
 
 _MARGIN = 2.0**-12
 """The part by which bounds in doubles are enlarged: ample for matrices of 2¹⁶ rows and columns."""
@@ -80,12 +79,6 @@ class FixedColumn(NamedTuple):
         off = 2 * error * self.whole.bound_length()
         return Enclosure(max(Fraction(0), square - off), square + off + error * error)
 
-    def make_unit(self) -> Floats:
-        """Return the vector divided by its length, in doubles, of one axis."""
-        values = self.whole.scale(self.whole.find_top())[:, 0]
-        unit: Floats = values / np.linalg.norm(values)
-        return unit
-
 
 class Vectors(NamedTuple):
     """The v and the u that iterations end with, as columns that are not divided by their lengths."""
@@ -93,99 +86,58 @@ class Vectors(NamedTuple):
     v: FixedColumn
     u: FixedColumn
 
+    def order(self, iteration: Iteration) -> tuple[FixedColumn, FixedColumn]:
+        """Return v and u in the order in which the iterations make them: u last if they start with u."""
+        return (self.v, self.u) if iteration.u is not None else (self.u, self.v)
 
-class PowerIterations:
-    """Some power iterations, for any matrix whose shape fits the vector they start with.
+
+def enclose_estimate(iteration: Iteration, matrix: NDArray[Any], bits: int) -> Enclosure | None:
+    """Enclose the square of the estimate uᵀWv, to a relative width of 2^−bits; return None where it is 0.
 
     Parameters
     ----------
     iteration : Iteration
+    matrix : ndarray, shape (rows, columns)
+        Finite values of any real dtype, of which one at least is not 0.
+    bits : int
+
+    Raises
+    ------
+    DataError
+        If uᵀWv of a given u and v is negative.
     """
+    if not iteration.steps:
+        (sigma,) = multiply_given(matrix, iteration).list_fractions()
+        return Enclosure(sigma * sigma, sigma * sigma) if sigma else None
+    found = iterate(iteration, matrix, bits + _LOST_BITS)
+    if found is None:
+        return None
+    first, last = (column.enclose_square() for column in found.order(iteration))
+    return Enclosure(last.low / first.high, last.high / first.low)
 
-    def __init__(self, iteration: Iteration) -> None:
-        self._iteration = iteration
 
-    def enclose_square(self, matrix: NDArray[Any], bits: int) -> Enclosure | None:
-        """Enclose the square of uᵀWv, to a relative width of 2^−bits; return None where it is 0.
+def iterate(iteration: Iteration, matrix: NDArray[Any], bits: int) -> Vectors | None:
+    """Return the v and the u that the iterations end with, not divided by their lengths.
 
-        Parameters
-        ----------
-        matrix : ndarray, shape (rows, columns)
-            Finite values of any real dtype, of which one at least is not 0.
-        bits : int
-
-        Raises
-        ------
-        DataError
-            If uᵀWv of a given u and v is negative.
-        """
-        if not self._iteration.steps:
-            (sigma,) = multiply_given(matrix, self._iteration).list_fractions()
-            return Enclosure(sigma * sigma, sigma * sigma) if sigma else None
-        count = self._iteration.steps
-        precision = bits + 32 + count * (1 if count > _FEW else max(matrix.shape).bit_length())
-        stretch = _bound_stretch(matrix, closely=count > _FEW)
-        while True:
-            found = self.find_vectors(matrix, precision, stretch)
-            if found is None:
-                return None
-            first, last = (column.enclose_square() for column in self.order(found))
-            if first.low:
-                enclosure = Enclosure(last.low / first.high, last.high / first.low)
-                if enclosure.high - enclosure.low <= scale(enclosure.low, -bits):
-                    return enclosure
-            precision *= 2
-
-    def find_vectors(self, matrix: NDArray[Any], precision: int, stretch: Fraction) -> Vectors | None:
-        """Return the v and the u that the iterations end with, not divided by their lengths.
-
-        None if the first product is 0, as the start is at a right angle to all of W. No later product is: WWᵀu
-        is 0 only where Wᵀu is.
-
-        Parameters
-        ----------
-        matrix : ndarray, shape (rows, columns)
-        precision : int
-            The bits that the largest number of each product is cut to.
-        stretch : Fraction
-            An upper bound of the largest singular value.
-        """
-        start = self._iteration.u or self._iteration.v
-        assert start is not None  # as there are iterations
-        width = choose_width(max(matrix.shape))
-        planes = cut_values(matrix, width)
-        turns = (transpose(planes), planes) if self._iteration.u is not None else (planes, transpose(planes))
-        column = FixedColumn(make_column(start), 0)
-        before = column
-        for step in range(2 * self._iteration.steps):
+    Each is off by at most 2^−bits of its largest number. None if the first product (Wᵀu or Wv) is 0, as the
+    start is at a right angle to all of W. No later product is: WWᵀu is 0 only where Wᵀu is.
+    """
+    start = iteration.u or iteration.v
+    assert start is not None  # as there are iterations
+    count, width = iteration.steps, choose_width(max(matrix.shape))
+    planes = cut_values(matrix, width)
+    turns = (transpose(planes), planes) if iteration.u is not None else (planes, transpose(planes))
+    precision = bits + 32 + count * (1 if count > _FEW else max(matrix.shape).bit_length())
+    stretch = _bound_stretch(matrix, closely=count > _FEW)
+    while True:
+        before = column = FixedColumn(make_column(start), 0)
+        for step in range(2 * count):
             before, column = column, _multiply(turns[step % 2], column, stretch, width).cut(precision)
             if not step and not column.whole.values.any():
                 return None
-        return Vectors(*((before, column) if self._iteration.u is not None else (column, before)))
-
-    def find_units(self, matrix: NDArray[Any]) -> tuple[Floats, Floats] | None:
-        """Return v and u, divided by their lengths, as doubles; None if the matrix or first product is 0."""
-        if not matrix.astype(np.bool_).any():
-            return None
-        found = self.find_directions(matrix, _UNIT_BITS)
-        return None if found is None else (found.v.make_unit(), found.u.make_unit())
-
-    def find_directions(self, matrix: NDArray[Any], bits: int) -> Vectors | None:
-        """Return the v and the u that the iterations end with, not divided by their lengths.
-
-        Each is off by at most 2^−bits of its largest number. None if the first product (Wᵀu or Wv) is 0.
-        """
-        precision = bits + 32 + self._iteration.steps * max(matrix.shape).bit_length()
-        stretch = _bound_stretch(matrix, closely=False)
-        while (found := self.find_vectors(matrix, precision, stretch)) is not None:
-            if all(column.error << bits <= column.whole.find_size() for column in found):
-                break
-            precision *= 2
-        return found
-
-    def order(self, found: Vectors) -> tuple[FixedColumn, FixedColumn]:
-        """Return v and u in the order in which the iterations make them: u last if they start with u."""
-        return (found.v, found.u) if self._iteration.u is not None else (found.u, found.v)
+        if all(each.error << bits <= each.whole.find_size() for each in (before, column)):
+            return Vectors(*((before, column) if iteration.u is not None else (column, before)))
+        precision *= 2
 
 
 def make_column(numbers: tuple[float, ...]) -> ScaledIntegers:

@@ -182,7 +182,8 @@ class Search:
             shown = grid.group_size > ON_ANY_LINE
             possible = self.samples.screen.find_possible(grid, steps) if shown else steps
             left = dict.fromkeys(self.samples.standards if possible else (), possible)
-            for few in self.samples.take_samples(grid, FEWEST_VALUES, [*left]):
+            is_small = possible and grid.group_size <= FEW_VALUES  # or groups of each step take room
+            for few in self.samples.take_samples(grid, FEWEST_VALUES, [*left]) if is_small else ():
                 left[few.standard.divisor] = self.samples.keep_possible(few, possible, loosest)
             divisors = [divisor for divisor, some in left.items() if some]
             for few in self.samples.take_samples(grid, FEW_VALUES, divisors) if divisors else ():

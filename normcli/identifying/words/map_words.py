@@ -10,7 +10,7 @@ import numpy as np
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps
 from normcli.engine.sn.passes import lay_matrix
-from normcli.engine.sn.singular_values import SingularValue
+from normcli.engine.sn.sigma_of_groups import SingularValue
 from normcli.identifying.models.known_maps import UNTRAINED, find_untrained_eps
 from normcli.identifying.models.matrix_model import MOST_TRIED, Start, iterate
 from normcli.identifying.question import Diagnosis, join_words

@@ -17,9 +17,9 @@ from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.deciding import PRECISIONS, enclose, round_quotient, round_reals, round_to
 from normcli.numerics.gradients.sums import needs_decimals
 from normcli.numerics.powers import raise_exactly
-from normcli.numerics.rational import ROOT_BITS, add_eps, find_root, scale
+from normcli.numerics.rational import ROOT_BITS, find_root, scale
 from normcli.numerics.rounding import store
-from normcli.numerics.statistics.divisor import find_freedom
+from normcli.numerics.statistics.divisor import find_exact_divisor, find_freedom
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -205,7 +205,9 @@ def solve_exactly(
     by = _multiply_divisor(plan, square, bits)
     steepness = product / (freedom * by) if by else zero
     known = ExactCoefficients(sums.p, centre, mean, steepness, None, product)
-    return _divide(plan, known, find_divisor(plan, square, bits), find_divisor(plan, square, 2 * bits), bits)
+    return _divide(
+        plan, known, find_exact_divisor(plan, square, bits), find_exact_divisor(plan, square, 2 * bits), bits
+    )
 
 
 def solve_given_exactly(
@@ -214,12 +216,9 @@ def solve_given_exactly(
     """Return the coefficients of a group whose mean, which is shift + centre, and variance are given."""
     zero, square = Fraction(0), Fraction(var)
     known = ExactCoefficients(2.0, Fraction(centre), zero, zero, None)
-    return _divide(plan, known, find_divisor(plan, square, bits), find_divisor(plan, square, 2 * bits), bits)
-
-
-def find_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction:
-    """Return the divisor, eps included, of a variance, mean square or squared length; a 0 is not replaced."""
-    return add_eps(square, plan.spec.eps, plan.spec.eps_mode, bits)
+    return _divide(
+        plan, known, find_exact_divisor(plan, square, bits), find_exact_divisor(plan, square, 2 * bits), bits
+    )
 
 
 def _divide(

@@ -94,6 +94,10 @@ class GradientRows(NamedTuple):
         """Return the rows with a function (an index, a reshape) applied to each array."""
         return map_arrays(self, function)
 
+    def take(self, row: int, columns: Any = slice(None)) -> GradientRows:
+        """Return some values of one row, along one axis; all of them by default."""
+        return self.map(lambda a: np.broadcast_to(a, self.dy.shape)[row, columns])
+
     def leave_gradients_out(self, chosen: Selected) -> GradientRows:
         """Return the rows with a dy of 0 where `chosen`, which broadcasts against them, is True."""
         dy, upstream = np.where(chosen, 0.0, self.dy), self.upstream

@@ -102,7 +102,7 @@ class GradientSums:
             chosen = rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[ordinary])
             self._add_ordinary(groups[ordinary], chosen)
             for row in np.flatnonzero(finite & ~ordinary).tolist():
-                self._add_exactly(int(groups[row]), _take_row(rows, row))
+                self._add_exactly(int(groups[row]), rows.take(row))
         if math.isinf(self.p):
             self._find_peak(groups[finite], rows.deviations.map(lambda a: a[finite]), counted[finite])
         if needs_decimals(self.p):
@@ -197,10 +197,6 @@ def is_moderate(values: Floats) -> Selected:
     """Return an array that is True where |value| is between 2⁻²⁰ and 2²⁰, so that powers are well known."""
     size = np.abs(values)
     return np.asarray((size > _LEAST_BASE) & (size < _LARGEST_BASE))
-
-
-def _take_row(rows: GradientRows, row: int) -> GradientRows:
-    return rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[row : row + 1])
 
 
 def take_sizes(d: Pair) -> Pair:

@@ -10,6 +10,7 @@ import numpy as np
 from normcli.dtypes import get_eps, is_float
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.rules import EpsMode, FlatRule, ZeroRule
+from normcli.numerics import rational
 from normcli.numerics.elements.in_pairs import KNOWN
 from normcli.numerics.pairs import (
     Pair,
@@ -111,16 +112,16 @@ class Solution:
         divisor : Fraction or None
             None for NaN.
         """
-        from normcli.numerics.rational import make_fraction, split
-
         parts: tuple[float, ...] = (np.nan, 0.0)
         error = 0.0
         if divisor is not None:
-            parts = split(min(divisor, make_fraction(_FINITE)), 2)
-            kept = sum(map(make_fraction, parts), make_fraction(0.0))
+            parts = rational.split(min(divisor, rational.make_fraction(_FINITE)), 2)
+            kept = sum(map(rational.make_fraction, parts), rational.make_fraction(0.0))
             least = min(kept, divisor)
-            error = float(min(abs(kept - divisor) / least, make_fraction(_UNKNOWN))) if least else _UNKNOWN
-        for array, value in zip((*self.divisor, *self.mean), (*parts, *split(mean, 3)), strict=True):
+            error = (
+                float(min(abs(kept - divisor) / least, rational.make_fraction(_UNKNOWN))) if least else _UNKNOWN
+            )
+        for array, value in zip((*self.divisor, *self.mean), (*parts, *rational.split(mean, 3)), strict=True):
             array[group] = value
         if error:
             self.error = np.array(np.broadcast_to(self.error, self.divisor.hi.shape))
@@ -178,6 +179,14 @@ def add_eps(square: Pair, root: Pair, eps: float | None, mode: EpsMode | None) -
     return Pair(*(np.where(under, a, b) for a, b in zip(least, root, strict=True)))
 
 
+def find_exact_divisor(plan: Plan, square: Fraction, bits: int = rational.ROOT_BITS) -> Fraction:
+    """Return the divisor, eps included, of a variance, mean square or squared length; roots to `bits` bits.
+
+    A divisor of 0 is not replaced.
+    """
+    return rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode, bits)
+
+
 _LEAST_SQUARED, _LARGEST_SQUARED = 2.0**-400, 2.0**400
 """The square of a size between these is exact as a pair: neither it nor its error over- or underflows."""
 
@@ -191,8 +200,6 @@ def find_divisor(size: Floats, eps: float | None, mode: EpsMode | None) -> Float
         found: Floats = np.array(add_eps(two_square(size), Pair(size, np.zeros_like(size)), eps, mode).hi)
         outside = np.isfinite(size) & ~((size <= _LARGEST_SQUARED) & ((size >= _LEAST_SQUARED) | (size == 0.0)))
     for place in np.flatnonzero(outside).tolist():
-        from normcli.numerics import rational
-
         exact = rational.make_fraction(size.item(place))
         found.reshape(-1)[place] = rational.round_once(rational.add_eps(exact * exact, eps, mode))
     return found

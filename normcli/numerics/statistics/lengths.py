@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -249,9 +248,9 @@ def merge_powers(leaves: Powers, count: Any, read: Read, *, p: float) -> Lengths
     `count` is the number of values that count, in all groups or in each; `read` takes the number of a group and
     yields its values that count, piece by piece.
     """
-    folded, recall = fold_powers(leaves, p), None
-    if p == 1.0 or has_powers(p):  # pairs may not be all of a length
-        recall = partial(_find_again, read, p)
+    folded = fold_powers(leaves, p)
+    loses = p == 1.0 or has_powers(p)  # pairs may not be all of a length
+    recall = (lambda group, bits: find_to_bits(read(group), p, bits)) if loses else None
     if p in (0.0, 1.0):
         lo = np.where(np.isfinite(folded.hi), folded.lo, 0.0)
         length = Pair(np.where(folded.extreme, 1.0, folded.hi), lo)  # any number in the place of unknown ones
@@ -272,10 +271,6 @@ def merge_powers(leaves: Powers, count: Any, read: Read, *, p: float) -> Lengths
         error = np.where(usable, np.where(within, error, 1.0), 0.0)
     found = Pair(np.where(usable, length.hi, unit), np.where(usable, length.lo, 0.0))
     return Lengths(count, found, error, recall)
-
-
-def _find_again(read: Read, p: float, group: int, bits: int) -> Fraction:
-    return find_to_bits(read(group), p, bits)
 
 
 def find_length_of_all(values: Floats, p: float) -> float:

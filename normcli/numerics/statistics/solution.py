@@ -20,7 +20,14 @@ from normcli.numerics.pairs import (
     two_prod,
     two_square,
 )
-from normcli.numerics.statistics.divisor import Solution, add_eps, replace_zero, replace_zeros
+from normcli.numerics.rational import ROOT_BITS, find_root, round_once
+from normcli.numerics.statistics.divisor import (
+    Solution,
+    add_eps,
+    find_exact_divisor,
+    replace_zero,
+    replace_zeros,
+)
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -154,7 +161,7 @@ def resolve(
         centre, exact = recall(group)
         if exact is None:
             return centre, None
-        divisor = _find_divisor(plan, exact, bits)
+        divisor = find_exact_divisor(plan, exact, max(bits, ROOT_BITS))
         return centre, divisor if zero_rule is None else replace_zero(divisor, zero_rule)
 
     left = SOLVED if plan.spec.eps else np.where(is_root & ~undecided & (mean.mid == 0.0), 0.0, SOLVED)
@@ -189,23 +196,14 @@ def _find_statistics(
     plan: Plan, mean: Fraction, square: Fraction | None, zero_rule: ZeroRule | None
 ) -> dict[str, float]:
     """Return the statistics of one group, calculated exactly and rounded once; a square of None is NaN."""
-    from normcli.numerics.rational import find_root, round_once
-
     row = plan.norm.divisor
     if square is None:
         return {**dict.fromkeys(row.statistics, np.nan), "mean": round_once(mean)}
-    divisor = _find_divisor(plan, square)
+    divisor = find_exact_divisor(plan, square)
     shown = replace_zero(divisor, zero_rule) if zero_rule is ZeroRule.ONE else divisor
     rstd = round_once(1 / shown) if shown else np.inf
     own = {row.square: round_once(square), row.spread or "": round_once(find_root(square))}
     return {"mean": round_once(mean), **own, "rstd": rstd}
-
-
-def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:
-    """Return the root, with eps added by the plan's mode, to at least `bits` bits; zeros are not replaced."""
-    from normcli.numerics import rational
-
-    return rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode, max(bits, rational.ROOT_BITS))
 
 
 def leave_out(plan: Plan, solution: Solution) -> Solution:

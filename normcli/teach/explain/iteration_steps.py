@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from normcli.engine.sn.gradients import find_sigma_gradient
 from normcli.engine.sn.passes import lay_matrix
-from normcli.engine.sn.power_iterations import PowerIterations
-from normcli.engine.sn.singular_values import SingularValue
+from normcli.engine.sn.sigma_of_groups import SingularValue
 from normcli.printable import format_count
 from normcli.teach.explain.story import SIGMA, StepWriter, StoryStep, enumerate_words
 
@@ -70,11 +72,11 @@ def _tell_vectors(group: MeasuredGroup, iteration: Iteration) -> Iterator[str]:
     if group.count > _MOST_VALUES or value.known is not None:
         return
     if iteration.steps:
-        vectors = PowerIterations(iteration).find_units(matrix)
-        if vectors is None:
+        by_sigma = find_sigma_gradient(matrix, iteration)
+        if by_sigma is None:
             yield f"{iteration.start} is at a right angle to the matrix: σ is 0."
             return
-        v, u = vectors
+        u, v = (np.array(vector, np.float64) for vector in by_sigma.list_vectors(iteration))
         yield f"That makes v = {format_vector(v)} and u = {format_vector(u)}."
     largest, sigma = float(value.find()), group.statistics["sigma"]
     if 0.0 < sigma < largest < math.inf:

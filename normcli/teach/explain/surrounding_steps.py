@@ -14,12 +14,10 @@ from normcli.teach.formulas.expression import Constant, Product, Sum, Symbol
 from normcli.tensors.residual import ResidualSum
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
 
     from normcli.numerics.elements.gate import Gated
-    from normcli.teach.explain.measured_group import MeasuredGroup, Outcome
+    from normcli.teach.explain.measured_group import Outcome
     from normcli.teach.explain.story import Story
     from normcli.tensors.residual import Addends
 
@@ -41,7 +39,14 @@ def begin_with_sum(story: Story, addends: Addends) -> Story:
     if group is None:
         return story
     parts = tuple(story.plan.grid.take_group(part, group.number) for part in (addends.values, addends.residual))
-    steps = _add(group, addends, f"{_describe(group.values.dtype, addends.kind)} From here on, x is the sum.")
+    sentence = f"{_describe(group.values.dtype, addends.kind)} From here on, x is the sum."
+    steps = []
+    for outcome in group.outcomes:
+        numbers = [get_number(part, outcome.index) for part in (addends.values, addends.residual)]
+        step = StoryStep(RESIDUAL, sentence, _SUM, outcome=outcome)
+        if all(map(math.isfinite, (*numbers, outcome.value))):
+            step = step._replace(chain=(Sum(tuple(map(Constant, numbers))),), value=Constant(outcome.value))
+        steps.append(step)
     return replace(story, group=replace(group, addends=parts), steps=(*steps, *story.steps))
 
 
@@ -52,16 +57,6 @@ def _describe(dtype: np.dtype[Any], kind: ResidualSum) -> str:
     if is_float(dtype):
         return f"The residual r is added to x, each sum rounded to {dtype.name}."
     return "The residual r is added to x."
-
-
-def _add(group: MeasuredGroup, addends: Addends, sentence: str) -> Iterator[StoryStep]:
-    """Yield the addition of each value that the story shows."""
-    for outcome in group.outcomes:
-        numbers = [get_number(part, outcome.index) for part in (addends.values, addends.residual)]
-        step = StoryStep(RESIDUAL, sentence, _SUM, outcome=outcome)
-        if all(map(math.isfinite, (*numbers, outcome.value))):
-            step = step._replace(chain=(Sum(tuple(map(Constant, numbers))),), value=Constant(outcome.value))
-        yield step
 
 
 _DEFINITIONS = {
@@ -121,15 +116,12 @@ def begin_with_product(story: Story, gate: Gated) -> Story:
     for outcome in group.outcomes:
         steps += list_activation(pick_gate(gate, ungated.shape, outcome.index), outcome)
         product = StoryStep("product", f"x times {name}.", X, outcome=outcome)
-        steps.append(multiply(product, get_number(ungated, outcome.index), steps[-1].value, outcome.value))
+        number, factor = get_number(ungated, outcome.index), steps[-1].value
+        if factor is not None and all(map(math.isfinite, (number, outcome.value))):
+            chain = (Product(Constant(number), factor),)
+            product = product._replace(chain=chain, value=Constant(outcome.value, exact=False))
+        steps.append(product)
     return replace(story, steps=(*steps, *story.steps))
-
-
-def multiply(step: StoryStep, number: Any, factor: Constant | None, value: float) -> StoryStep:
-    """Return a step with the product of two numbers and its rounded value; unchanged if one is not finite."""
-    if factor is None or not all(map(math.isfinite, (number, value))):
-        return step
-    return step._replace(chain=(Product(Constant(number), factor),), value=Constant(value, exact=False))
 
 
 def _tell(value: float, *, exact: bool = True) -> Constant | None:

@@ -17,35 +17,41 @@ from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.options import find_option, list_own_options
 from normcli.norms.request import Choices
 from normcli.norms.table import NORMS, OF_MATRICES, find_norm
-from normcli.printable import format_count
 from normcli.tensors.written_whole import open_whole
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from numpy.typing import NDArray
 
-    from normcli.answers.batches.folding import MatrixFolding
+    from normcli.answers.batches.folding import CheckpointFolding, Folding, MatrixFolding
     from normcli.cli.parameters.settings import Settings
     from normcli.cli.problem import Running
     from normcli.norms.rules import EpsMode
     from normcli.running.average import State
-    from normcli.running.checkpoint_fold import NormedLayer
     from normcli.running.fold import Layer
-    from normcli.running.matrix_fold import FoldedMatrix
+
+    Own = Mapping[str, Any]
+    Fold = Callable[[Settings, Own], Folding | CheckpointFolding | MatrixFolding]
+    """The own options of `fold` by name: of the layer that a norm is folded into, or of a state dict."""
 
 _NORM = NORMS["bn"]
 _MATRICES = NORMS[OF_MATRICES]
 
 _SUFFIXES = (".json", *ARCHIVES)
 
-_MOST_NAMES = 5
-"""The most names that a note lists."""
-
 _OF_NORM = ("--running-mean", "--running-var", "--state", "--gamma", "--beta")
 """The options that describe the batch normalization behind one layer."""
+
+_OF_LAYER = {
+    _NORM.name: ("--conv-bias", "--transposed", "--groups", *_OF_NORM),
+    _MATRICES.name: (
+        "--conv-bias", "--groups", "--like", "--transposed",
+        *(f"--{name}" for name in list_own_options(_MATRICES) if name != "rows"),
+    ),
+}  # fmt: skip
+"""Norm → the options that describe one layer, and nothing of a state dict."""
 
 _LAYER = (
     option(
@@ -55,17 +61,6 @@ _LAYER = (
     option("--groups", type=int, metavar="G", help="Of a grouped convolution. [default: 1]"),
     option("--transposed", is_flag=True, help="Of a transposed convolution: (in, out/groups, …)."),
 )
-
-
-class _Source(NamedTuple):
-    """The options for the layer that a norm is folded into, or for the layers of a state dict."""
-
-    conv_weight: str | None
-    conv_bias: str | None
-    checkpoint: str | None
-    transposed: bool
-    pairs: str | None
-    dry_run: bool
 
 
 def _run(settings: Settings, norm: str, **source: Any) -> None:
@@ -101,16 +96,32 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
     if row.name not in _FOLDS:
         raise UsageError(f"{row.name} is no norm that a layer takes up; {' and '.join(_FOLDS)} are")
     Choices(settings.request._replace(norm=row.name, groups=None, like=None))
-    _FOLDS[row.name](settings, _Source(**source))
+    if row is _MATRICES:
+        settings.refuse("is of bn, whose layer stands before it", "--pairs", "--dry-run")
+        settings.refuse("is of bn; sn has none", *_OF_NORM)
+    fold_layer, fold_state = _FOLDS[row.name]
+    path, output = source["checkpoint"], settings.answer.output
+    if path is None:
+        settings.refuse("goes with --checkpoint", "--pairs", "--dry-run")
+    else:
+        settings.refuse("and --checkpoint are two sources of weights: give one", "--conv-weight")
+        settings.refuse("goes with --conv-weight, not with --checkpoint", *_OF_LAYER[row.name])
+    destination = choose_values_file(
+        None if _is_model(path) and _is_model(output) else output,
+        suffixes=_SUFFIXES if path is None else ARCHIVES,
+    )
+    document = (fold_layer if path is None else fold_state)(settings, source)
+    save_arrays(destination, document.saved)
+    print_document(document, settings.answer)
 
 
-def _fold_batch(settings: Settings, source: _Source) -> None:
-    """Fold batch normalization into the layer before it, or every one of a state dict under `--checkpoint`."""
-    if source.checkpoint is not None:
-        _fold_norms(settings, source)
-        return
-    settings.refuse("goes with --checkpoint", "--pairs", "--dry-run")
-    destination = choose_values_file(settings.answer.output, suffixes=_SUFFIXES)
+def _is_model(path: str | None) -> bool:
+    """Whether a file is a model of ONNX, by its name."""
+    return path is not None and path.lower().endswith(".onnx")
+
+
+def _fold_batch(settings: Settings, source: Own) -> Folding:
+    """Fold batch normalization into the layer before it."""
     from normcli.answers.batches.folding import Folding
     from normcli.running.fold import Affine, arrange, fold, prove
 
@@ -125,133 +136,67 @@ def _fold_batch(settings: Settings, source: _Source) -> None:
     norm = Affine(running.statistics, eps, **load_affine(settings.parameters), eps_mode=eps_mode)
     folded = fold(arranged, norm)
     proof = prove(arranged, norm, folded)
-    document = Folding(arranged, norm, folded, proof, str(source.conv_weight), eps_from, order)
-    save_arrays(destination, document.arrays())
-    print_document(document, settings.answer)
+    return Folding(arranged, norm, folded, proof, str(source["conv_weight"]), eps_from, order)
 
 
-def _fold_norms(settings: Settings, source: _Source) -> None:
-    """Fold every batch normalization of a state dict into the layer before it."""
+def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
+    """Fold every batch normalization of a state dict or a model into the layer before it; write a model."""
     from normcli.answers.batches.folding import CheckpointFolding
-    from normcli.auditing.onnx_fold import SUFFIX as ONNX
     from normcli.auditing.onnx_fold import OpenModel
-    from normcli.running.checkpoint_fold import fold_checkpoint
+    from normcli.running.checkpoint_fold import describe_pairs, fold_checkpoint, pair_norms
+    from normcli.tensors.many import load_all
 
-    settings.refuse("and --checkpoint are two sources of weights: give one", "--conv-weight")
-    of_layer = ("--conv-bias", "--transposed", "--groups", *_OF_NORM)
-    settings.refuse("goes with --conv-weight, not with --checkpoint", *of_layer)
-    path, output = str(source.checkpoint), settings.answer.output
-    if source.dry_run and output is not None:
+    path, output = str(source["checkpoint"]), settings.answer.output
+    if source["dry_run"] and output is not None:
         raise UsageError("--dry-run writes nothing: leave --output out")
-    is_graph = path.lower().endswith(ONNX)
-    graph_file = output if is_graph and output is not None and output.lower().endswith(ONNX) else None
-    destination = choose_values_file(None if graph_file else output, suffixes=ARCHIVES)
+    is_graph = _is_model(path)
     eps, eps_mode, eps_from = _choose_eps(settings, None)
-    if is_graph and (eps_from is not None or source.pairs is not None):
+    if is_graph and (eps_from is not None or source["pairs"] is not None):
         raise UsageError(f"{path} has its pairs and eps itself: leave --pairs, --eps and --like out")
     with name_subject(f"--checkpoint {path}"):
         model = OpenModel.read(path) if is_graph else None
         if model is None:
-            arrays, pairs, names = _find_norms(path, source.pairs)
+            arrays = load_all(path)
+            pairs, names = pair_norms(arrays, source["pairs"], is_ordered=path.endswith(".npz"))
         else:
             (arrays, pairs), names = model.list_layers(), model.norms
-        folded, saved = ([], {}) if source.dry_run else fold_checkpoint(arrays, pairs, eps, eps_mode)
+        folded, saved = ([], {}) if source["dry_run"] else fold_checkpoint(arrays, pairs, eps, eps_mode)
     left = [name for name in names if name not in {pair.norm for pair in pairs}]
-    for note in _describe_pairs(pairs, left, is_given=is_graph or source.pairs is not None):
+    for note in describe_pairs(pairs, left, is_given=is_graph or source["pairs"] is not None):
         settings.run.note(path, note)
     if eps_from is None and not is_graph:
         settings.run.note(path, f"it keeps no eps: {eps:g} is taken, and --eps says another")
     shapes = {pair.layer: arrays[f"{pair.layer}.weight"].shape for pair in pairs}
     origin = "" if eps_from is None else f" ({eps_from})"
     said = "eps of each norm" if is_graph else f"eps {eps:g}{origin}"
-    document = CheckpointFolding(pairs, folded, shapes, left, saved, path, said)
-    if model is not None and graph_file is not None:
-        with open_whole(graph_file) as stream:
+    if model is not None and output is not None and _is_model(output):
+        with open_whole(output) as stream:
             stream.write(model.write(saved))
-    save_arrays(destination, saved)
-    print_document(document, settings.answer)
+    return CheckpointFolding(pairs, folded, shapes, left, saved, path, said)
 
 
-def _find_norms(path: str, given: str | None) -> tuple[dict[str, NDArray[Any]], list[NormedLayer], list[str]]:
-    """Return the arrays of a state dict, its (layer, norm) pairs, and the names of its batch norms.
-
-    The pairs are those that `given` (`--pairs`) lists; if it is None, those that the names of modules imply.
-
-    Raises
-    ------
-    DataError
-        If no module keeps running statistics, or the names imply no pair.
-    """
-    from normcli.running.checkpoint_fold import find_pairs, list_norms, read_pairs
-    from normcli.tensors.many import load_all
-
-    arrays = load_all(path)
-    names = list_norms(arrays)
-    if not names:
-        raise DataError("no module keeps running statistics: NAME.running_mean and NAME.running_var")
-    if given is not None:
-        return arrays, read_pairs(arrays, given.split(",")), names
-    pairs = find_pairs(arrays, is_ordered=path.endswith(".npz"))
-    if not pairs:
-        raise DataError(f"no name tells the layer before {_list_names(names)}; --pairs LAYER=NORM does")
-    return arrays, pairs, names
-
-
-def _describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_given: bool) -> Iterator[str]:
-    """Yield notes on what the names and shapes of a state dict leave open.
-
-    Parameters
-    ----------
-    pairs : sequence of NormedLayer
-    left : sequence of str
-        The names of norms in no pair.
-    is_given : bool
-        Whether the user or the graph of a model gave the pairs; False if names of modules imply them.
-    """
-    if not is_given:
-        yield "names tell the pairs; a norm before its layer is none of them, and --pairs says others"
-    if is_open := [pair.layer for pair in pairs if pair.is_open]:
-        yield f"{_list_names(is_open)} could be transposed: taken for ordinary, (out, in, …)"
-    if left:
-        yield f"{format_count(len(left), 'norm')} left: {_list_names(left)}"
-
-
-def _fold_matrices(settings: Settings, source: _Source) -> None:
-    """Fold spectral normalization into a weight, or into every such weight of a state dict."""
-    settings.refuse("is of bn, whose layer stands before it", "--pairs", "--dry-run")
-    settings.refuse("is of bn; sn has none", *_OF_NORM)
-    suffixes = _SUFFIXES if source.checkpoint is None else ARCHIVES
-    destination = choose_values_file(settings.answer.output, suffixes=suffixes)
-    document = (_fold_weight if source.checkpoint is None else _fold_checkpoint)(settings, source)
-    save_arrays(destination, document.saved)
-    print_document(document, settings.answer)
-
-
-def _fold_weight(settings: Settings, source: _Source) -> MatrixFolding:
+def _fold_weight(settings: Settings, source: Own) -> MatrixFolding:
     from normcli.answers.batches.folding import MatrixFolding
     from normcli.running.matrix_fold import fold_matrix
 
     layer, order = _load_layer(settings, source)
-    name = str(source.conv_weight)
+    name = str(source["conv_weight"])
     with name_subject(f"--conv-weight {name}"):
         folded = fold_matrix(layer, settings.request, order, name)
     bias = {} if layer.bias is None else {"bias": layer.bias}
     return MatrixFolding((folded,), {"weight": folded.weight, **bias}, name, settings.request.like)
 
 
-def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
+def _fold_checkpoint(settings: Settings, source: Own) -> MatrixFolding:
     from normcli.answers.batches.folding import MatrixFolding
+    from normcli.running.checkpoint_fold import describe_state
     from normcli.running.matrix_fold import fold_state
     from normcli.tensors.many import load_all
 
-    names = ("groups", *list_own_options(_MATRICES), "like")
-    settings.refuse("and --checkpoint are two sources of weights: give one", "--conv-weight")
-    of_layer = ("--conv-bias", *(f"--{name}" for name in names if name != "rows"), "--transposed")
-    settings.refuse("goes with --conv-weight, not with --checkpoint", *of_layer)
     rows = settings.request.rows
     if rows not in (None, "0", "1"):
         raise UsageError("--rows is 0 or 1 with --checkpoint: the axis of the rows where it is open")
-    path = str(source.checkpoint)
+    path = str(source["checkpoint"])
     with name_subject(f"--checkpoint {path}"):
         folded, saved = fold_state(load_all(path), int(rows or 0))
     has_open = [each.name for each in folded if each.has_open_rows]
@@ -259,48 +204,12 @@ def _fold_checkpoint(settings: Settings, source: _Source) -> MatrixFolding:
         raise UsageError(
             "--rows is for weights whose rows could be either axis; of this checkpoint none are open"
         )
-    for note in _describe_state(folded, saved, has_open if rows is None else []):
+    for note in describe_state(folded, saved, has_open if rows is None else []):
         settings.run.note(path, note)
     return MatrixFolding(folded, saved, path)
 
 
-def _describe_state(
-    folded: Sequence[FoldedMatrix], saved: Mapping[str, NDArray[Any]], has_open: Sequence[str]
-) -> Iterator[str]:
-    """Yield notes on open choices in a state dict, and on parametrizations that stay in it.
-
-    Parameters
-    ----------
-    folded : sequence of FoldedMatrix
-    saved : mapping of str to ndarray
-        The state dict after folding.
-    has_open : sequence of str
-        The names of weights whose rows could be axis 0 or axis 1.
-    """
-    from normcli.running.matrix_fold import find_parametrized
-
-    if has_open:
-        yield (
-            f"the rows of {_list_names(has_open)} could be axis 0 or axis 1: axis 0 is taken, as of all but "
-            "transposed convolutions; --rows 1 takes the other one"
-        )
-    alone = [each.name for each in folded if each.iteration is None]
-    if alone:
-        yield (
-            f"{_list_names(alone)} is of one axis and without vectors: taken for one that "
-            "spectral_norm divides by its length"
-        )
-    others = find_parametrized(saved)
-    if others:
-        yield f"other parametrizations stay as they are: {_list_names(others)}"
-
-
-def _list_names(names: Sequence[str]) -> str:
-    """Return the first five names as a list with commas, which ends with `…` if there are more."""
-    return ", ".join((*names[:_MOST_NAMES], *(("…",) if len(names) > _MOST_NAMES else ())))
-
-
-def _load_layer(settings: Settings, source: _Source) -> tuple[Layer, tuple[str, ...]]:
+def _load_layer(settings: Settings, source: Own) -> tuple[Layer, tuple[str, ...]]:
     """Return the layer, with its weight in the given order of axes, and the names of these axes in order.
 
     Raises
@@ -312,14 +221,14 @@ def _load_layer(settings: Settings, source: _Source) -> tuple[Layer, tuple[str, 
     """
     from normcli.running.fold import Layer, find_order
 
-    if source.conv_weight is None:
+    if source["conv_weight"] is None:
         raise UsageError("fold needs --conv-weight FILE")
-    weight = load_parameter("conv-weight", source.conv_weight)
-    bias = load_optional("conv-bias", source.conv_bias)
+    weight = load_parameter("conv-weight", source["conv_weight"])
+    bias = load_optional("conv-bias", source["conv_bias"])
     if weight.ndim < 1:
         raise DataError("--conv-weight holds a single number; a layer's weight has 2 axes or more")
-    groups, order = settings.request.groups, find_order(settings.request.like, transposed=source.transposed)
-    return Layer(weight, bias, 1 if groups is None else groups, source.transposed), order
+    groups, order = settings.request.groups, find_order(settings.request.like, transposed=source["transposed"])
+    return Layer(weight, bias, 1 if groups is None else groups, source["transposed"]), order
 
 
 def _require_channels(layer: Layer, running: Running, weight: NDArray[Any], order: tuple[str, ...]) -> None:
@@ -355,8 +264,11 @@ def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode
     return spec.eps or 0.0, spec.eps_mode or EpsMode.INSIDE, source
 
 
-_FOLDS = {_NORM.name: _fold_batch, _MATRICES.name: _fold_matrices}
-"""Norm → the function that folds it into a layer."""
+_FOLDS: Mapping[str, tuple[Fold, Fold]] = {
+    _NORM.name: (_fold_batch, _fold_norms),
+    _MATRICES.name: (_fold_weight, _fold_checkpoint),
+}
+"""Norm → the functions that fold it into one layer, and into every layer of a state dict."""
 
 FOLD = Verb(
     "fold",

@@ -96,7 +96,7 @@ def _run(settings: Settings, what: str, **own: Any) -> None:
       normcli simulate batch-size --shift 1 --scale 2
       normcli simulate training --batch 4 --shift 1 -o training.svg
     """
-    destination = choose_document_file(settings.answer, (*WRITERS, *PICTURES))
+    destination = choose_document_file(settings, (*WRITERS, *PICTURES))
     own["momentum"] = settings.training.momentum  # an option that other verbs have too
     own = {name.replace("seed_of_batches", "seed"): value for name, value in own.items() if value is not None}
     wrong = _OTHERS[what] & own.keys()

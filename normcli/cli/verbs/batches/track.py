@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from normcli.cli.files.choose_destination import choose_files_for, choose_values_file
 from normcli.cli.files.destination import WholeFiles, collect_fields, print_document
 from normcli.cli.files.outputs import Outputs, choose_outputs, require_distinct
-from normcli.cli.problem import adopt_eps, load_problem
+from normcli.cli.problem import adopt_eps, load_training
 from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.table import find_norm
 from normcli.tensors.tensor import STANDARD_STREAM
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from normcli.answers.batches.running_statistics import TrackedBatch, Tracking
     from normcli.answers.calculating.calculation import Answer
     from normcli.cli.parameters.settings import AnswerOptions, Settings
-    from normcli.cli.problem import Problem
     from normcli.norms.conventions import RunningRule
+    from normcli.numerics.statistics.solution import Given
+    from normcli.results.arguments import Problem
     from normcli.running.average import State
 
 
@@ -77,8 +78,8 @@ def track(settings: Settings) -> None:
             source = settings.source._replace(inputs=() if file is None else (file,))
             before = entries[-1].step.after if entries else kept
             wanted = None if before is None else before.columns
-            problem = load_problem(settings._replace(source=source).want(wanted), trains=True)
-            state = before if entries and before is not None else _begin(problem, kept)
+            problem, given = load_training(settings._replace(source=source).want(wanted))
+            state = before if entries and before is not None else _begin(problem, given, kept)
             batch = _enter(state, problem, rule, settings, goes, files)
             if not goes.is_stream:
                 batch.save()
@@ -109,12 +110,12 @@ def _choose_outputs(settings: Settings) -> list[Outputs]:
         {"--state": settings.running.state, "--output": answer.output, "--stats-output": answer.stats_output}
     )
     if len(inputs) < 2:
-        return [choose_outputs(answer)]
+        return [choose_outputs(settings)]
     for option, value in (("--print", answer.fields or None), ("--stats-output", answer.stats_output)):
         if value is not None:
             raise UsageError(f"{option} is of one batch; give one --input, not {len(inputs)}")
     if answer.output is None:
-        return [choose_outputs(answer)] * len(inputs)
+        return [choose_outputs(settings)] * len(inputs)
     if answer.output == STANDARD_STREAM:
         raise UsageError(f"-o - is for one batch; of {len(inputs)} the tensors go to a folder: -o DIR{os.sep}")
     files = choose_files_for(inputs, answer)
@@ -158,11 +159,10 @@ def _finish(run: Tracking, batch: _Batch, outputs: Outputs, answer: AnswerOption
         raise stopped
 
 
-def _begin(problem: Problem, kept: State | None) -> State:
+def _begin(problem: Problem, given: Given | None, kept: State | None) -> State:
     """Return the state before the first batch: the file's, else the options', else mean 0 and variance 1."""
     from normcli.running.average import begin
 
-    given = problem.before
     if kept is not None:
         if given is not None:
             raise UsageError("--state holds running statistics; leave out --running-mean and --running-var")

@@ -10,7 +10,7 @@ from click import option
 from normcli.cli.files.choose_destination import choose_document_file
 from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import Word
-from normcli.cli.problem import Problem, load_problem, warn_of_input
+from normcli.cli.problem import load_problem, warn_of_input
 from normcli.cli.verb_commands import Verb
 from normcli.errors import UsageError
 from normcli.pictures import PLOTS, VALUES, VIEWS
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from normcli.cli.files.destination import Destination
     from normcli.cli.parameters.settings import Settings
+    from normcli.results.arguments import Problem
     from normcli.results.gradient_reach import GradientReach
 
 _PICTURE = (
@@ -60,7 +61,7 @@ def _run(settings: Settings, backward: bool, at: str | None, **picture: Any) -> 
       normcli draw gn --groups 2 --shape 4,6,8,8 --values none
       normcli draw bn --shape 2,3,4,4 --backward --at 0,1,2,3 -o reach.svg
     """
-    destination = choose_document_file(settings.answer, PICTURES)
+    destination = choose_document_file(settings, PICTURES)
     chosen = {name: value for name, value in picture.items() if value is not None}
     _check_options(destination, chosen, full=settings.answer.full)
     if at is not None and not backward:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from normcli.cli.parameters.settings import Settings
-    from normcli.cli.problem import Problem
     from normcli.codegen.task import NamedTensor
+    from normcli.results.arguments import Problem
 
 MODEL = "onnx"
 """The target of `--emit` that is a model's file; all others are Python code."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from normcli.cli.files.outputs import choose_outputs
-from normcli.cli.files.sources import load_file, load_parameters, require_one_stream
+from normcli.cli.files.sources import load_file, load_parameters
 from normcli.cli.verb_commands import AROUND, CLUSTER
 from normcli.errors import DegenerateError, UsageError
 from normcli.language import keep_names
@@ -13,17 +13,7 @@ from normcli.norms.request import Choices
 from normcli.writers import PAGE, PICTURES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import numpy as np
-
-    from normcli.answers.judging.check_verdict import GroupedVerdict
-    from normcli.checking.ulp import Tolerance
     from normcli.cli.parameters.settings import Settings
-    from normcli.norms.plan import Plan
-    from normcli.tensors.tensor import Tensor
-
-    Load = Callable[[str, str, Plan, Settings], Tensor]
 
 
 def normalize_groups(settings: Settings) -> None:
@@ -45,7 +35,7 @@ def normalize_groups(settings: Settings) -> None:
     from normcli.tensors.many import Named
 
     refuse_beside_groups(settings)
-    outputs = choose_outputs(settings.answer)
+    outputs = choose_outputs(settings)
     if outputs.document is not None and outputs.document.format_name in (PAGE, *PICTURES):
         raise UsageError("--by has no page and no picture: leave it out, or write a table")
     tensor = load_file(settings.source.inputs[0], settings)
@@ -82,55 +72,3 @@ def refuse_beside_groups(settings: Settings) -> None:
     )
     if len(settings.source.inputs) != 1:
         raise UsageError("--by groups the rows of one table: give -i FILE")
-
-
-ALONE = "--by checks --actual alone; normcli fit --by has the statistics of groups"
-"""The message of `check --by` if anything but the normalized table is to be checked."""
-
-
-def check_rows_by(
-    settings: Settings,
-    paths: Mapping[str, str],
-    load: Load,
-    tolerate: Callable[[np.dtype[Any]], Tolerance],
-) -> GroupedVerdict:
-    """Return the verdict on a table whose rows are normalized group by group.
-
-    Parameters
-    ----------
-    settings : Settings
-    paths : mapping of str to str
-        The file to check, under the name `normalized`.
-    load : callable
-        Returns the tensor of a file, given the name, the path, the plan and the settings.
-    tolerate : callable
-        Returns the tolerance for a dtype.
-
-    Raises
-    ------
-    UsageError
-        If statistics are to be checked, or an option does not go with `--by`.
-    """
-    from normcli.answers.judging.check_verdict import GroupedVerdict
-    from normcli.checking.check import NORMALIZED
-    from normcli.identifying.grouped_check import GroupedTable
-    from normcli.identifying.grouped_diagnosis import diagnose_groups
-    from normcli.norms.plan import make_plan
-    from normcli.norms.request import Choices
-
-    refuse_beside_groups(settings)
-    if list(paths) != [NORMALIZED]:
-        raise UsageError(ALONE)
-    require_one_stream(settings, *paths.values())
-    tensor = load_file(settings.source.inputs[0], settings)
-    plan = make_plan(settings.request, tensor.values.shape, tensor.values.dtype, tensor.columns)
-    affine = load_parameters(plan, settings)
-    theirs = load(NORMALIZED, paths[NORMALIZED], plan, settings)
-    nan = Choices(settings.request).pick_nan_rule(settings.selection.nan)
-    with settings.run.open_effort() as effort:
-        table = GroupedTable(tensor, theirs, affine, nan, tolerate, effort)
-        found = table.compare(settings.request)
-        told = None if found.checked.ok else diagnose_groups(table, settings.request, found)
-    settings.run.warn_of_groups(plan.norm.name, found.warnings)
-    sources = {NORMALIZED: theirs.source}
-    return GroupedVerdict(plan, tensor, affine, sources, found.checked, found.warnings, told, found=found)

@@ -124,7 +124,7 @@ def _run(settings: Settings, emit: str | None) -> None:
         settings.refuse("is of one machine; --scheduler and --workers normalize without it", *AROUND)
         normalize_on_cluster(settings)
         return
-    outputs = choose_outputs(settings.answer)
+    outputs = choose_outputs(settings)
     document = outputs.document
     from normcli.answers.calculating.calculation import Answer
 
@@ -147,7 +147,8 @@ def _run(settings: Settings, emit: str | None) -> None:
         if show is None and outputs.tensor is not None:  # of what is saved no values
             show = ("stats", "check")
         if out is not None:
-            result.settle(check=document is not None and _needs_check(settings.answer.format_name, show))
+            is_checked = settings.answer.format_name == "json" or show is None or "check" in show
+            result.settle(check=document is not None and is_checked)
     outputs.warn(settings.run, problem)
     if not settings.run.quiet:
         settings.run.warn(result.plan.norm.name, *advise(result.degeneracies, problem.inputs))
@@ -160,10 +161,6 @@ def _run(settings: Settings, emit: str | None) -> None:
             write_fields(fields, sys.stdout)
         elif document is not None:
             document.write(answer, settings.answer.view()._replace(show=show))
-
-
-def _needs_check(format_name: str | None, show: Sequence[str] | None) -> bool:
-    return format_name == "json" or show is None or "check" in show
 
 
 _OF_VALUES = frozenset(("xhat", "y", "check"))

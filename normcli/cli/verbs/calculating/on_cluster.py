@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import contextlib
     from collections.abc import Callable, Mapping, Sequence
 
-    from normcli.answers.judging.check_verdict import Verdict
+    from normcli.checking.check import Checked
     from normcli.checking.ulp import Tolerance
     from normcli.cli.files.destination import Destination
     from normcli.cli.parameters.settings import Settings
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from normcli.fitting.fit import Fitted, Policy
     from normcli.fitting.statistics import Stats
     from normcli.fitting.use import Use
+    from normcli.library.judgement import Judgement
     from normcli.norms.request import Request
     from normcli.tensors.formats.stored_array import Stored
     from normcli.tensors.held_files import Opened, StoreVersion
@@ -107,7 +108,11 @@ def use_on_cluster(
     from normcli.cluster.stores import open_source, run_each
     from normcli.fitting.subject import require_order
 
-    stores = [pair for pair in pairs if _are_stores(*pair)]
+    stores = [
+        (one, destination)
+        for one, destination in pairs
+        if find_place(one.name) is not None and destination.format_name == STORE
+    ]
     files = [
         (one, destination._replace(path=locate(str(destination.path))))
         for one, destination in pairs
@@ -140,10 +145,6 @@ def _use_pair(use: Use, use_one: UseOne, inverts: bool, pair: Pair) -> list[str]
     return use_one(*pair, use, ALONE, inverts=inverts)
 
 
-def _are_stores(one: Named, destination: Destination) -> bool:
-    return find_place(one.name) is not None and destination.format_name == STORE
-
-
 def normalize_on_cluster(settings: Settings) -> None:
     """Normalize an array into a store, block by block, or into a file, which one worker writes.
 
@@ -174,7 +175,7 @@ def normalize_on_cluster(settings: Settings) -> None:
 
 def check_on_cluster(
     settings: Settings, paths: Mapping[str, str], tolerate: Callable[..., Tolerance]
-) -> Verdict:
+) -> Judgement[Checked]:
     """Compare an array of a store or file with the exact norm of another, block by block.
 
     Parameters
@@ -201,6 +202,7 @@ def check_on_cluster(
     from normcli.cluster.block_comparison import BlockCheck
     from normcli.cluster.blocks import make_hollow
     from normcli.cluster.stores import check_store, open_source
+    from normcli.library.judgement import Judgement
     from normcli.norms.layout import find_layout
     from normcli.norms.plan import make_plan
     from normcli.tensors.tensor import Tensor
@@ -217,7 +219,8 @@ def check_on_cluster(
     parameters = {name: None if a is None else plan.fit_parameter(name, a) for name, a in affine.items()}
     tensor = Tensor(make_hollow(plan.grid.shape, plan.tensor_dtype), source)
     told = None if found.ok else _NOT_LOOKED_FOR
-    return Verdict(plan, tensor, parameters, {NORMALIZED: actual}, found, diagnosis=told)
+    answer = Verdict(plan, tensor, parameters, {NORMALIZED: actual}, found, diagnosis=told)
+    return Judgement(found.ok, found, answer, told)
 
 
 def _find_source(settings: Settings, what: str, *others: str) -> str:

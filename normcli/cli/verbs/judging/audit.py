@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from click import argument, option
 
+from normcli.cli.files.destination import print_verdict
 from normcli.cli.parameters import answer_options
 from normcli.cli.verb_commands import Verb
-from normcli.cli.verbs.judging.check import TOLERANCES, print_verdict
+from normcli.cli.verbs.judging.check import TOLERANCES
 
 if TYPE_CHECKING:
     from normcli.cli.parameters.settings import Settings
 
 
-def _run(
-    settings: Settings,
-    dump: str | None,
-    against: str | None,
-    only: tuple[str, ...],
-    left_out: tuple[str, ...],
-    pairs: str | None,
-    weights: str | None,
-    norm: str | None,
-    onnx_inputs: str | None,
-    rtol: float | None,
-    atol: float | None,
-    max_ulp: float | None,
-) -> None:
+def _run(settings: Settings, **own: Any) -> None:
     """Judge every norm of a recorded model run: a line a layer, the first bad one in full.
 
     DUMP is what normcli.record writes of a PyTorch model; normcli help dumps says how any engine writes it.
@@ -52,13 +40,10 @@ def _run(
     """
     from normcli.library.auditing import audit
 
+    skip, inputs = own.pop("left_out"), own.pop("onnx_inputs")
     with settings.run.open_effort() as effort:
-        told = audit(
-            dump, against=against, only=only, skip=left_out, pairs=pairs, weights=weights, norm=norm,
-            inputs=onnx_inputs, seed=settings.source.seed or 0,
-            rtol=rtol, atol=atol, max_ulp=max_ulp, effort=effort,
-        )  # fmt: skip
-    print_verdict(told.document, settings.answer, ok=told.ok)
+        told = audit(**own, skip=skip, inputs=inputs, seed=settings.source.seed or 0, effort=effort)
+    print_verdict(told, settings.answer)
 
 
 _PATTERN = "PATTERN"

@@ -10,35 +10,24 @@ from typing import TYPE_CHECKING, Any
 import click
 from click import option
 
-from normcli.cli.files.destination import leave_with_verdict, print_document
-from normcli.cli.files.sources import load_actual, require_one_stream
+from normcli.cli.files.destination import print_verdict
 from normcli.cli.parameters import answer_options, options
-from normcli.cli.problem import Problem, load_problem, warn_of_input
-from normcli.cli.verb_commands import AROUND, BOUNDS, NamedNorm, Verb, make_command
-from normcli.cli.verbs.calculating import grouped, quantized
-from normcli.cli.verbs.judging import check_backward, check_running
+from normcli.cli.verb_commands import AROUND, CLUSTER, NamedNorm, Verb, make_command
+from normcli.cli.verbs.calculating.backward import ask_for_backward
+from normcli.cli.verbs.calculating.quantized import OPTIONS as CODES_OPTIONS
+from normcli.cli.verbs.judging import check_kinds
 from normcli.dtypes import OUTPUT_DTYPES
-from normcli.errors import UsageError, name_subject
-from normcli.norms.table import find_norm
+from normcli.errors import UsageError
+from normcli.norms.table import NORMS
 from normcli.printable import make_printable
+from normcli.tuples import NamedTuple
+from normcli.writers import GRADIENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    import numpy as np
-
-    from normcli.algorithms.row_computation import Computation
-    from normcli.answers.judging.gradients_verdict import GradientsVerdict
-    from normcli.checking.check import Checked
-    from normcli.checking.ulp import Tolerance
-    from normcli.cli.parameters.settings import AnswerOptions, Settings
-    from normcli.documents.document import Document
-    from normcli.dtypes import Floats
-    from normcli.engine.walk import Effort
-    from normcli.identifying.question import Diagnosis
-    from normcli.norms.norm import Norm
-    from normcli.norms.plan import Plan
-    from normcli.tensors.tensor import Tensor
+    from normcli.cli.parameters.settings import Settings
+    from normcli.library.judgement import Judgement
 
 _COUNTED_IN = option(
     "--dtype",
@@ -50,6 +39,15 @@ TOLERANCES = (
     option("--rtol", type=float, help="Tolerated part of the expected value. [default: by dtype]"),
     option("--atol", type=float, help="Tolerated difference beside that. [default: by dtype]"),
     option("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
+)
+
+_RUNNING = tuple(
+    option(
+        f"--actual-{name.replace('_', '-')}",
+        metavar="FILE",
+        help=f"The {name.replace('_', ' ')} after the batches of -i, to check.",
+    )
+    for name in check_kinds.RUNNING
 )
 
 _ANSWER = (answer_options.ANY_FORMAT, *answer_options.LOOK, *answer_options.RUN)
@@ -74,9 +72,10 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         options.AROUND["clip"],
         *options.GATE,
         options.AROUND["clip_output"],
-        *quantized.OPTIONS,
-        *check_backward.OPTIONS,
-        *(check_running.OPTIONS if named.norm.tracks else ()),
+        *CODES_OPTIONS,
+        *ask_for_backward("Check the gradients that a backward pass makes of --dy."),
+        *(option(f"--actual-{name}", metavar="FILE", help=f"The {name} to check.") for name in GRADIENTS),
+        *((*_RUNNING, *options.TRACKING[:3]) if named.norm.tracks else ()),
         *options.of_problem(named, but="dtype"),
         *options.of_columns(named.norm),
         *options.COUNTING,
@@ -85,16 +84,107 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     ]
 
 
-def _run(
-    settings: Settings,
-    rtol: float | None,
-    atol: float | None,
-    max_ulp: float | None,
-    accumulate: str | None,
-    algorithm: str | None,
-    cast: str | None,
-    **actual: str | None,
-) -> None:
+class _Refusal(NamedTuple):
+    """Options that a kind of check does not take, and the error, in which `{}` is the option that is given."""
+
+    names: tuple[str, ...]
+    message: str
+
+
+class _Kind(NamedTuple):
+    """A kind of check.
+
+    Parameters
+    ----------
+    shown_by : tuple of str
+        The options of which one shows that this kind is wanted; empty: it is wanted if no other kind is.
+    judge : callable
+        Takes the settings and the own options of `check` by name, and returns the judgement.
+    refused : sequence of _Refusal
+        In the order in which options are looked for.
+    """
+
+    shown_by: tuple[str, ...]
+    judge: Callable[[Settings, dict[str, Any]], Judgement[Any]]
+    refused: Sequence[_Refusal]
+
+
+_FORWARD = (
+    "--actual",
+    *dict.fromkeys(f"--actual-{name}" for norm in NORMS.values() for name in norm.statistics),
+)
+_BACKWARD = ("--backward", "--dy", "--dy-seed", *(f"--actual-{name}" for name in GRADIENTS))
+_OF_RUNNING = ("--actual-running-mean", "--actual-running-var")
+_DECLARED = ("--accumulate", "--algorithm", "--cast")
+
+_ALONE = _Refusal(("--by",), check_kinds.ONLY_ROWS)
+_NO_BOUNDS = _Refusal(
+    ("--clip-output",),
+    "--clip-output is checked of codes: give --quantize, or check the norm without bounds",
+)
+
+_KINDS = (
+    _Kind(
+        ("--quantize", "--per", "--scale-rounding", "--actual-scale", "--actual-tensor-scale"),
+        check_kinds.check_codes,
+        (
+            _ALONE,
+            _Refusal(
+                (*_FORWARD[1:], *_BACKWARD, *_OF_RUNNING, "--rtol", "--atol", "--accumulate"),
+                "{} is of a result that is not quantized",
+            ),
+            _Refusal(
+                CLUSTER, "--quantize is of one machine; --scheduler and --workers check normalized stores"
+            ),
+        ),
+    ),
+    _Kind(
+        _OF_RUNNING,
+        check_kinds.check_running,
+        (
+            _NO_BOUNDS,
+            _Refusal(
+                ("--accumulate", "--gate", *_FORWARD, *_BACKWARD),
+                "{} is of one batch; check it without --actual-running-mean and -var",
+            ),
+            _Refusal(
+                ("--eval", "--state"),
+                "the state before is --running-mean and --running-var; leave --eval and --state out",
+            ),
+        ),
+    ),
+    _Kind(
+        _BACKWARD,
+        check_kinds.check_gradients,
+        (
+            _ALONE,
+            _NO_BOUNDS,
+            _Refusal(
+                ("--clip", *_FORWARD),
+                "{} is of the forward pass; check it without --backward and --actual-dx",
+            ),
+            _Refusal(
+                CLUSTER, "--backward is of one machine; --scheduler and --workers check normalized stores"
+            ),
+            _Refusal(_DECLARED, "--accumulate is of the forward pass; check gradients by --rtol and --atol"),
+        ),
+    ),
+    _Kind(
+        CLUSTER,
+        check_kinds.check_blocks,
+        (
+            _NO_BOUNDS,
+            _Refusal(_DECLARED, check_kinds.OF_ONE_TENSOR),
+            _Refusal(AROUND, "{} is of one machine; --scheduler and --workers check without it"),
+        ),
+    ),
+    _Kind(("--by",), check_kinds.check_rows, (_NO_BOUNDS, _Refusal(_DECLARED, check_kinds.ONLY_ROWS))),
+    _Kind((), check_kinds.check_tensor, (_NO_BOUNDS,)),
+)
+"""The kinds of checks, by their options: the first that is wanted is done."""
+
+
+def _run(settings: Settings, **own: Any) -> None:
     """Check a tensor against the exact result of a norm.
 
     Says which value is the worst and where it lies, how far all are off in units of the last place (ulp), and
@@ -139,165 +229,12 @@ def _run(
       normcli check rms -i x.npy --quantize fp8-e4m3 --actual q.npz:codes --actual-scale q.npz:scales
       normcli check golden
     """
-    other = any(settings.quantizing) or accumulate is not None or check_backward.take_options(dict(actual))
-    if settings.source.by is not None and other:
-        raise UsageError(grouped.ALONE)
-    if any(settings.quantizing) or actual.get("actual_scale") or actual.get("actual_tensor_scale"):
-        limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp, "accumulate": accumulate}
-        codes = quantized.check_codes(settings, actual | limits)
-        print_verdict(codes, settings.answer, ok=codes.ok)
-        return
-    if settings.around.clip_output is not None:
-        raise UsageError("--clip-output is checked of codes: give --quantize, or check the norm without bounds")
-    actual = {name: path for name, path in actual.items() if name not in quantized.OWN}
-    stored = check_running.take_paths(actual)
-    if stored:
-        limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
-        others = {
-            "accumulate": accumulate,
-            "gate": settings.around.gate,
-            **{k: v or None for k, v in actual.items()},
-        }
-        told_of = check_running.check_running_statistics(settings, stored, others, limits)
-        print_verdict(told_of, settings.answer, ok=told_of.ok)
-        return
-    gradients = check_backward.take_options(actual)
-    if gradients is not None:
-        settings.refuse("is of the forward pass; check it without --backward and --actual-dx", *BOUNDS)
-        if settings.run.is_clustered:
-            raise UsageError("--backward is of one machine; --scheduler and --workers check normalized stores")
-        if accumulate is not None or algorithm is not None or cast is not None:
-            raise UsageError("--accumulate is of the forward pass; check gradients by --rtol and --atol")
-        limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
-        check_backward.check_backward(settings, gradients, actual, limits)
-        return
-    paths = _find_actual(find_norm(settings.request.norm)[0], actual)
-    require_one_stream(settings, settings.source.residual, settings.around.gate, *paths.values())
-    from normcli.checking.check import NORMALIZED, check
-    from normcli.checking.ulp import choose_tolerance
-    from normcli.testing.declared_algorithm import read_declared, tolerate_derived
-
-    tolerate: Callable[[np.dtype[Any]], Tolerance]
-    tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
-    declared = read_declared(accumulate, algorithm, cast, (rtol, atol, max_ulp))
-    if declared is not None:
-        if settings.around.gate is not None or settings.run.is_clustered or list(paths) != [NORMALIZED]:
-            raise UsageError("--accumulate is of --actual alone, without --gate, on one machine")
-        tolerate = functools.partial(tolerate_derived, declared.name)
-    if settings.run.is_clustered:
-        from normcli.cli.verbs.calculating.on_cluster import check_on_cluster
-
-        settings.refuse("is of one machine; --scheduler and --workers check without it", *AROUND)
-        found = check_on_cluster(settings, paths, tolerate)
-        print_verdict(found, settings.answer, ok=found.ok)
-        return
-    if settings.source.by is not None:
-        verdict = grouped.check_rows_by(settings, paths, _load_actual, tolerate)
-        print_verdict(verdict, settings.answer, ok=verdict.ok)
-        return
-    problem = load_problem(settings)
-    plan, values = problem.plan, problem.tensor.values
-    tensors = {name: _load_actual(name, path, plan, settings) for name, path in paths.items()}
-    with settings.run.open_effort() as effort:
-        arrays = {name: tensor.values for name, tensor in tensors.items()}
-        addends = problem.tensor.addends
-        allowed = None if declared is None else _derive_bounds(declared, problem, effort)
-        checked = check(plan, values, arrays, problem.inputs, tolerate, effort, allowed, addends)
-    sources = {name: tensor.source for name, tensor in tensors.items()}
-    told = None
-    if NORMALIZED in tensors:
-        from normcli.identifying.faults.case_sampling import AskedNorm
-        from normcli.identifying.words.request_phrasing import diagnose_actual
-
-        subject = AskedNorm(plan, problem.inputs, problem.tensor.addends)
-        theirs = tensors[NORMALIZED].values
-        told = diagnose_actual(subject, values, theirs, checked)
-    _report(settings, problem, checked, sources, told)
-
-
-def _derive_bounds(declared: Computation, problem: Problem, effort: Effort) -> Floats:
-    """Return the largest possible error of each value of a declared kernel, from its roundings on these data.
-
-    Raises
-    ------
-    UsageError
-        If no bound follows for some value.
-    """
-    from normcli.results.arguments import Arguments
-    from normcli.testing.declared_algorithm import derive_bounds, describe_void
-
-    asked = Arguments(problem.plan, problem.tensor.values, problem.inputs, effort)
-    allowed, void = derive_bounds(declared, asked)
-    if void.size:
-        raise UsageError(f"{describe_void(declared, asked, void)}; give --max-ulp, or --rtol and --atol")
-    return allowed
-
-
-def _find_actual(norm: Norm, actual: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the paths of the files to check by content: `normalized` or a statistic's name.
-
-    Raises
-    ------
-    UsageError
-        If there are none.
-    """
-    names = {"normalized": "actual", **{name: f"actual_{name}" for name in norm.statistics}}
-    paths = {name: path for name, option in names.items() if (path := actual[option]) is not None}
-    if not paths:
-        raise UsageError(
-            f"there is nothing to check: give --actual FILE, or --actual-{norm.statistics[-1]} FILE"
-        )
-    return paths
-
-
-def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor:
-    from normcli.checking.check import NORMALIZED, fit_actual, require_shape
-
-    option = "--actual" if name == NORMALIZED else f"--actual-{name}"
-    with name_subject(option):
-        tensor = load_actual(path, settings, plan.grid.columns)
-    if name == NORMALIZED:
-        tensor = tensor._replace(values=fit_actual(plan, tensor.values))
-    with name_subject(f"{option} {path}"):
-        require_shape(plan, name, tensor.values)
-    return tensor
-
-
-def _report(
-    settings: Settings,
-    problem: Problem,
-    checked: Checked,
-    sources: Mapping[str, str],
-    told: Diagnosis | None = None,
-    gradients: GradientsVerdict | None = None,
-) -> None:
-    """Warn of the input's degenerate groups, print the verdict, and leave with its exit code.
-
-    Parameters
-    ----------
-    settings : Settings
-    problem : Problem
-    checked : Checked
-    sources : mapping of str to str
-        The file of each compared array by content.
-    told : Diagnosis or None
-        What made the tensor; None if nothing is said of it.
-    gradients : GradientsVerdict or None
-        The verdict on gradients, of golden files that have some.
-    """
-    from normcli.answers.judging.check_verdict import Verdict
-    from normcli.documents.plan_header import name_inputs
-
-    warnings = warn_of_input(settings.run, problem, checked)
-    given = name_inputs(problem.inputs)
-    verdict = Verdict(problem.plan, problem.tensor, given, sources, checked, warnings, told, gradients)
-    print_verdict(verdict, settings.answer, ok=verdict.ok)
-
-
-def print_verdict(document: Document, answer: AnswerOptions, *, ok: bool) -> None:
-    """Print a document on standard output; unless `ok`, raise click's `Exit` with `ExitCode.DIFFERENT`."""
-    print_document(document, answer)
-    leave_with_verdict(ok=ok)
+    kind = next(kind for kind in _KINDS if not kind.shown_by or settings.given.intersection(kind.shown_by))
+    for names, message in kind.refused:
+        for name in names:
+            if name in settings.given:
+                raise UsageError(message.format(name))
+    print_verdict(kind.judge(settings, own), settings.answer)
 
 
 def _find_folder(name: str) -> click.Command | None:
@@ -322,23 +259,14 @@ def _verify(folder: str, settings: Settings) -> None:
     from pathlib import Path
 
     from normcli.golden.golden import verify_golden
+    from normcli.library.judgement import judge_golden
 
     with settings.run.open_effort() as effort:
-        (plan, tensor, inputs, dy), checked, gradients, note = verify_golden(Path(folder), effort)
-    if note is not None:
-        settings.run.warn(folder, note)
-    verdict = None
-    if dy is not None and gradients is not None:
-        from normcli.answers.judging.gradients_verdict import GradientsVerdict
-
-        verdict = GradientsVerdict(gradients, tensor, dy, _locate(folder, gradients.comparisons))
-    problem = Problem(tensor, plan, inputs)
-    _report(settings, problem, checked, _locate(folder, checked.comparisons), gradients=verdict)
-
-
-def _locate(folder: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the path of the golden file of each array by name."""
-    return {name: os.path.join(folder, f"{name}.npy") for name in names}  # noqa: PTH118
+        golden = verify_golden(Path(folder), effort)
+    if golden.note is not None:
+        settings.run.warn(folder, golden.note)
+    told = judge_golden(golden, folder)
+    print_verdict(check_kinds.warn(settings, golden.problem, told), settings.answer)
 
 
 CHECK = Verb(

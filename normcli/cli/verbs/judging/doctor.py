@@ -69,7 +69,7 @@ def _run(settings: Settings, require: str | None, max_ulp: float | None) -> None
       normcli doctor bn -i x.npy --dtype bfloat16 --max-ulp 2 -f json
     """
     required = None if require is None else parse_computation(require)
-    destination = choose_document_file(settings.answer, FORMATS)
+    destination = choose_document_file(settings, FORMATS)
     from normcli.answers.judging.doctor_report import ExaminationAnswer
     from normcli.doctor.doctor import examine, require_summed_statistics
     from normcli.quantizing.quantize import list_costs

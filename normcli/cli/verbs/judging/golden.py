@@ -34,18 +34,17 @@ def _run(settings: Settings, backward: bool, dy: str | None, dy_seed: int | None
     if settings.answer.output is None:
         raise UsageError("golden needs a folder: -o DIR")
     require_one_stream(settings, dy)
-    from normcli.golden.golden import GoldenSubject, write_golden
+    from normcli.golden.golden import write_golden
     from normcli.tensors.written_whole import open_folder, require_new_folder
 
     require_new_folder(settings.answer.output, "--output")
-    problem, recipe = load_problem(settings), _describe_recipe(settings)
-    subject = GoldenSubject(problem.plan, problem.tensor, problem.inputs)
+    problem, recipe, slope = load_problem(settings), _describe_recipe(settings), None
     if backward or dy is not None or dy_seed is not None:
-        subject = subject._replace(dy=load_gradient(settings, problem, dy, dy_seed))
+        slope = load_gradient(settings, problem, dy, dy_seed)
         if dy is None:
             recipe["dy_seed"] = choose_seed(settings, dy_seed)
     with open_folder(settings.answer.output) as folder, settings.run.open_effort() as effort:
-        result = write_golden(folder, subject, recipe or None, effort)
+        result = write_golden(folder, problem, slope, recipe or None, effort)
         if settings.run.strict:
             result.require_sound()
         warnings = () if settings.run.quiet else result.warnings  # while the input's file is where it was

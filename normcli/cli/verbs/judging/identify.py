@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click import option
 
-from normcli.cli.files.destination import leave_with_verdict
+from normcli.cli.files.destination import leave_with_verdict, print_verdict
 from normcli.cli.files.sources import load_actual, load_affine, load_input, load_typed, require_one_stream
 from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import NormName
 from normcli.cli.verb_commands import EVALUATION, SELECTION, Verb
-from normcli.cli.verbs.calculating.quantized import OPTIONS, identify_codes
-from normcli.cli.verbs.judging.check import print_verdict
+from normcli.cli.verbs.calculating.quantized import OPTIONS, load_codes, require_format
 from normcli.errors import UsageError
 from normcli.norms.table import find_norm
 from normcli.printable import format_count
@@ -21,6 +20,9 @@ from normcli.printable import format_count
 if TYPE_CHECKING:
     from normcli.cli.parameters.settings import Settings
     from normcli.identifying.question import Identification as Found
+    from normcli.identifying.question import Question
+    from normcli.library.judgement import Judgement
+    from normcli.tensors.tensor import Tensor
 
 
 def _run(
@@ -50,43 +52,50 @@ def _run(
     if actual is None:
         raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
     wanted = None if name is None else find_norm(name)[0].name
-    from normcli.answers.judging.identification import IdentificationAnswer
-    from normcli.identifying.gated_norm import identify_gated
     from normcli.identifying.identify import identify
-    from normcli.identifying.models.matrix_model import find_start
-    from normcli.identifying.question import Kind, Question
-    from normcli.identifying.words.phrasing import diagnose
-    from normcli.identifying.words.suggestion import hint_exchange
-    from normcli.norms.layout import make_layout
+    from normcli.library.judgement import ask, judge_tensor
 
     source = load_input(settings)
-    theirs = load_actual(actual, settings, source.columns)
-    parameters = load_affine(settings.parameters, source.columns)
-    letters, start = settings.request.layout, find_start(settings.request)
-    layout = make_layout(letters, source.values.ndim)
-    asked = source.values, theirs.values, parameters.get("gamma"), parameters.get("beta")
-    question = Question(*asked, layout=letters, start=start)
-    if any(settings.quantizing) or any(scales.values()):
-        if suggests:
-            raise UsageError("--suggest is of a result that is not quantized")
-        codes = identify_codes(settings, question, (source, theirs), wanted, **scales)
-        print_verdict(codes, settings.answer, ok=codes.ok)
+    tensors = source, load_actual(actual, settings, source.columns)
+    question = ask(tensors, load_affine(settings.parameters, source.columns), settings.request)
+    is_quantized = any(settings.quantizing) or any(scales.values())
+    gate, z = settings.around.gate, None
+    if suggests and (is_quantized or gate is not None):
+        raise UsageError(
+            "--suggest is of a result that is not quantized"
+            if is_quantized
+            else "--suggest is of a result without a gate"
+        )
+    if is_quantized:
+        print_verdict(_identify_codes(settings, question, tensors, wanted, **scales), settings.answer)
         return
-    gate = settings.around.gate
+    if suggests:
+        _print_suggestion(settings, identify(question, wanted))
+        return
     if gate is not None:
-        if suggests:
-            raise UsageError("--suggest is of a result without a gate")
         require_one_stream(settings, gate, actual)
         z = load_typed("--gate", gate, settings, source.columns).values
-        found, told = identify_gated(question, z, wanted)
-    else:
-        found = identify(question, wanted)
-        if suggests:
-            _print_suggestion(settings, found)
-            return
-        told = hint_exchange(question, diagnose(found))
-    answer = IdentificationAnswer(found, told, source, theirs, layout.names)
-    print_verdict(answer, settings.answer, ok=told.verdict == Kind.NORM)
+    print_verdict(judge_tensor(question, tensors, wanted, z), settings.answer)
+
+
+def _identify_codes(
+    settings: Settings,
+    question: Question,
+    tensors: tuple[Tensor, Tensor],
+    norm: str | None,
+    actual_scale: str | None,
+    actual_tensor_scale: str | None,
+) -> Judgement[Any]:
+    """Judge which norm's codes and scales are nearest to the given ones, given the files of the scales."""
+    from normcli.library.judging_codes import CODES, identify_codes
+
+    require_format(settings)
+    if actual_scale is None:
+        raise UsageError("codes say nothing without their scales: give --actual-scale FILE")
+    each = load_codes(actual_scale, CODES[1], settings)
+    whole = None if actual_tensor_scale is None else load_codes(actual_tensor_scale, CODES[2], settings)
+    with settings.run.open_effort() as effort:
+        return identify_codes(question, tensors, (each, whole), settings.quantizing, norm, effort)
 
 
 def _say_where_check_asks(settings: Settings) -> None:

@@ -12,7 +12,7 @@ from normcli.cli.files.sources import load_input
 from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.settings import RunningOptions
 from normcli.cli.parameters.types import NormName
-from normcli.cli.problem import make_problem
+from normcli.cli.problem import plan_tensor
 from normcli.cli.verb_commands import Verb
 from normcli.errors import DegenerateError, UsageError, name_subject
 from normcli.norms.options import NAMES, OPTIONS
@@ -58,7 +58,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
     NORM --help lists for it. bn:eval alone is evaluated: with the running statistics that are given, or as they
     begin, mean 0 and variance 1.
     """
-    destination = choose_document_file(settings.answer, (*WRITERS, *PICTURES))
+    destination = choose_document_file(settings, (*WRITERS, *PICTURES))
     norms, files = _tell_files(words)
     settings = settings._replace(source=settings.source._replace(inputs=(*files, *settings.source.inputs)))
     if len(norms) == 1 and settings.source.residual is not None:
@@ -101,7 +101,7 @@ def _compare_places(spec: NormSpec, settings: Settings, destination: Destination
     assert total.addends is not None
     residual = total._replace(values=total.addends.residual, source="--residual", addends=None)
     with name_subject(spec.text), settings.run.open_effort() as effort:
-        post, pre = (make_problem(settings, tensor).calculate(effort) for tensor in (total, residual))
+        post, pre = (plan_tensor(settings, tensor).calculate(effort) for tensor in (total, residual))
     answer = PlacementAnswer(post, pre, total, residual)
     found = [f"{place}: {warning}" for place, made, _ in answer.columns for warning in made.warnings]
     settings.run.warn_of_groups(spec.text, found)
@@ -174,7 +174,7 @@ def _prepare(spec: NormSpec, request: Request, settings: Settings, tensor: Tenso
         running=running,
     )
     with name_subject(spec.text):
-        problem = make_problem(own, tensor, begun)
+        problem = plan_tensor(own, tensor, begun)
         return NamedPlan(spec.text, problem.plan, problem.inputs)
 
 

@@ -37,7 +37,7 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
       normcli explain rms -i x.npy --gate z.npy --gate-order before --at 0,0
     """
     asks_backward = backward or dy is not None or dy_seed is not None
-    destination = choose_document_file(settings.answer, WRITERS)
+    destination = choose_document_file(settings, WRITERS)
     from normcli.answers.teaching.explanation import Explanation
     from normcli.documents.plan_header import name_inputs
     from normcli.engine.walk import Effort

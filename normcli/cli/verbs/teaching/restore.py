@@ -43,7 +43,7 @@ def _run(settings: Settings, rtol: float | None, atol: float | None) -> None:
       normcli restore bn --shape 3,4 --rng torch --dist normal --seed 0
       normcli restore ln -i x.npy --format json
     """
-    destination = choose_document_file(settings.answer, FORMATS)
+    destination = choose_document_file(settings, FORMATS)
     from normcli.answers.teaching.restoration import RestorationAnswer
     from normcli.teach.restore import RTOL, plan_parameters, restore
 

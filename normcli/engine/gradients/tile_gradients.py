@@ -1,4 +1,4 @@
-"""The backward pass of one tile: in doubles, or in pairs from exact sums, each value rounded once."""
+"""The gradients of one tile: in doubles, or in pairs from exact sums, each value rounded once."""
 
 from __future__ import annotations
 
@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine.gradients.tiles import (
-    Band,
-    DoubleSums,
-    ParameterSums,
-    ReadTile,
-    Tile,
-    TileValues,
-    choose_shift,
-)
+from normcli.engine.gradients.parameter_sums import DoubleSums, ParameterSums
+from normcli.engine.gradients.tile_records import Band, ReadTile, Tile, TileValues, choose_shift
 from normcli.engine.passes import Passes
 from normcli.engine.tiling.blocks import Spread
 from normcli.norms.request import Fill
@@ -247,7 +240,7 @@ class GradientTiles(Passes):
             Bits to which roots, powers and activations are calculated.
         """
         by = Fraction(1) if tile.gamma is None else Fraction(float(tile.gamma[row]))
-        values = take_values(self._take_rows(tile), row, columns)
+        values = self._take_rows(tile).take(row, columns)
         exact = solved.recall(row, bits).differentiate(values, by, bits)
         if tile.filled is not None and values.counted is not None:
             others = zip(exact, tile.filled[row, columns].tolist(), values.counted.tolist(), strict=True)
@@ -307,8 +300,3 @@ def share_by_groups(coefficients: Coefficients) -> KnownGradients:
     finite = np.isfinite(coefficients.inverse.hi)
     value = Pair(np.where(finite, value.hi, plain), np.where(finite, value.lo, 0.0))
     return KnownGradients(value, np.zeros_like(plain), coefficients.extreme)
-
-
-def take_values(rows: GradientRows, row: int, columns: Any) -> GradientRows:
-    """Return the values of one row at some columns, as arrays of one axis."""
-    return rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[row, columns])

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.engine.sn.spectrum import (
+from normcli.engine.sn.largest_eigenvalue import (
     GramOperator,
     WrittenMatrix,
     _Basis,

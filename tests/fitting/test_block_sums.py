@@ -10,7 +10,7 @@ import pytest
 from normcli.engine.run import run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
-from normcli.fitting.parts import add_parts, cut_stats, gather_part, join_parts
+from normcli.fitting.block_sums import add_parts, cut_stats, gather_part, join_parts
 from normcli.fitting.stats_file import describe_stats
 from normcli.fitting.subject import choose_subject
 from normcli.fitting.use import Use

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.sn.spectrum import Enclosure
+    from normcli.engine.sn.largest_eigenvalue import Enclosure
     from normcli.norms.plan import Plan
     from normcli.norms.spec import Iteration
 
@@ -38,7 +38,7 @@ _BITS = 110
 
 
 def _enclose_largest(matrix: NDArray[Any], bits: int) -> Enclosure:
-    from normcli.engine.sn.spectrum import enclose_square  # few norms divide by it
+    from normcli.engine.sn.largest_eigenvalue import enclose_square  # few norms divide by it
 
     return enclose_square(matrix, bits)
 
@@ -50,9 +50,9 @@ def choose_enclosure(iteration: Iteration | None) -> EncloseSquare:
     """
     if iteration is None:
         return _enclose_largest
-    from normcli.engine.sn.power_iterations import PowerIterations
+    from normcli.engine.sn.power_iterations import enclose_estimate
 
-    return PowerIterations(iteration).enclose_square
+    return functools.partial(enclose_estimate, iteration)
 
 
 class SingularValue:

@@ -23,10 +23,6 @@ from normcli.engine.sn.exact_products import (
     GramOperator,
     SymmetricOperator,
     WrittenMatrix,
-    choose_width,
-    cut_values,
-    cut_whole,
-    multiply,
     multiply_whole,
 )
 from normcli.numerics.rational import find_exponent, scale
@@ -106,26 +102,17 @@ def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
         No number of the shorter vector is further off than 2^−bits, and the square is known to twice as many.
     """
     is_tall = matrix.shape[0] >= matrix.shape[1]
-    tall = matrix if is_tall else matrix.T
-    found = _find_eigenvector(GramOperator(tall), bits)
-    if found is None:
-        return None
-    square, vector = found
-    width = choose_width(max(tall.shape))
-    image = multiply(cut_values(tall, width), cut_whole(vector, width), (len(tall), 1))
+    gram = GramOperator(matrix if is_tall else matrix.T)
+    if gram.size == 1:
+        square, vector = _read_only_number(gram), ScaledIntegers(np.array([[1]], dtype=object), 0)
+    else:
+        basis = _Basis(gram, gram.approximate().exponent - 2 * bits - _LEAST_GAP_BITS)
+        found = basis.find_first(bits) if basis.isolate_first() else None
+        if found is None:
+            return None
+        square, vector = found
+    image = gram.map(vector)
     return Leading(square, image, vector) if is_tall else Leading(square, vector, image)
-
-
-def _find_eigenvector(operator: SymmetricOperator, bits: int) -> tuple[Enclosure, ScaledIntegers] | None:
-    """Return the largest eigenvalue and its vector, nearly of length 1.
-
-    None where the next eigenvalue is so near that doubles do not tell them apart.
-    """
-    if operator.size == 1:
-        return _read_only_number(operator), ScaledIntegers(np.array([[1]], dtype=object), 0)
-    exponent = operator.approximate().exponent
-    basis = _Basis(operator, exponent - 2 * bits - _LEAST_GAP_BITS)
-    return basis.find_first(bits) if basis.isolate_first() else None
 
 
 def _enclose(operator: SymmetricOperator, tolerance: int) -> Enclosure:

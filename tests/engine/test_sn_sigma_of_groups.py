@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine.sn.singular_values import SingularValue, SingularValues, approximate_largest
-from normcli.engine.sn.spectrum import Enclosure
+from normcli.engine.sn.largest_eigenvalue import Enclosure
+from normcli.engine.sn.sigma_of_groups import SingularValue, SingularValues, approximate_largest
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
