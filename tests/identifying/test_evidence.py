@@ -134,3 +134,24 @@ def test_how_far_groups_are_from_zero_is_counted_in_deviations():
 )
 def test_the_simplest_eps_between_bounds_is_chosen(low, high, preferred, eps):
     assert choose_eps(low, high, preferred) == eps
+
+
+def test_a_variance_that_may_cancel_leaves_the_likelier_eps_possible():
+    """E[x²] − E[x]² of float32 is off by some 2⁻²³ · E[x]²: a mean of 30 spreads hides an eps below 10⁻⁴ of the variance."""
+    standard = standardize(ROWS - ROWS.mean(1, keepdims=True) + 60.0, DEVIATION)
+    for eps, likelier in ((2e-4, True), (1e-5, False), (0.02, False)):
+        shown = standard.size / np.sqrt(standard.size**2 + eps)
+        bounds = shown * (1.0 - WIDTH / 16.0), shown * (1.0 + WIDTH / 16.0)
+        (exact, *_), (blurred, *_) = (list(fit_models(standard, *bounds, n)) for n in (0.0, 2.0**-23))
+        assert (exact.low, exact.high) == pytest.approx((eps, eps), rel=0.02)
+        if likelier:  # between 0 and 2⁻²³ · 60² more: any
+            assert (blurred.low, blurred.high) == (0.0, pytest.approx(eps + 2.0**-23 * 3600.0, rel=0.01))
+        else:
+            assert blurred == exact
+
+
+def test_a_mean_of_squares_does_not_cancel():
+    standard = standardize(ROWS, ROOT_MEAN_SQUARE)
+    shown = standard.size / np.sqrt(standard.size**2 + 2e-4)
+    bounds = shown * (1.0 - WIDTH), shown * (1.0 + WIDTH)
+    assert list(fit_models(standard, *bounds)) == list(fit_models(standard, *bounds, 2.0**-20))

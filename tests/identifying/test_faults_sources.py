@@ -10,6 +10,7 @@ from normcli.algorithms.row_formula import RowFormula
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.case_sampling import AskedNorm
+from normcli.library.judging import identify
 from tests.identifying.faulty import ask, diagnose_exactly, draw, draw_affine, plan, standardize
 from tests.marks import costly
 
@@ -170,6 +171,18 @@ def test_so_are_sums_in_an_order_that_is_not_known():
     deviations = x - mean
     told = tell(x, deviations / np.sqrt(add(deviations * deviations) / n + np.float16(1e-5)))
     assert told.fault == "stats-half-sums"
+
+
+def test_exact_sums_that_are_rounded_to_half_precision_are_not_sums_in_it():
+    """ONNX's reference evaluator averages in float32, rounds to float16, and calculates the rest in it."""
+    rng, f2 = np.random.default_rng(1), np.float16
+    x, gamma, beta = rng.normal(8, 1, (8, 12, 7)), rng.normal(1, 0.3, 12), rng.normal(0, 0.5, 12)
+    x, gamma, beta = (a.astype(f2) for a in (x, gamma, beta))
+    mean, variance = x.mean(2, keepdims=True), x.var(2, keepdims=True)
+    y = gamma[:, None] * (x - mean) / np.sqrt(variance + f2(1e-5)) + beta[:, None]
+    told = identify(y, x, gamma=gamma, beta=beta, layout="NCL").diagnosis
+    assert told.cause.startswith("y is nearly instance normalization over l")
+    assert told.fault is None
 
 
 @pytest.mark.slow

@@ -61,5 +61,6 @@ def list_algorithms() -> Iterator[Plant]:
                 y = put_back(plan.grid, computation.run(rows, formula, x.dtype))
                 name = f"{norm} by {computation.name} of {dtype}"
                 in_half = is_half(np.dtype(find_type(accumulation.dtype)))
-                nearly = ("stats-half-sums",) if in_half else ()
+                overflows = in_half and not np.isfinite(y).all()  # of a sum, or of its square
+                nearly = ("stats-half-sums", *["stats-overflow"] * overflows) if in_half else ()
                 yield Plant(name, ALGORITHM, Question(x, y), plan, nearly=nearly)

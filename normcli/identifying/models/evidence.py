@@ -88,10 +88,12 @@ class Model(NamedTuple):
         return self.bits >= CERTAIN and not self.is_odd
 
 
-def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[Model]:
+def fit_models(standard: Standard, least: Floats, largest: Floats, roundings: float = 0.0) -> Iterator[Model]:
     """Yield the models (divisor, ddof, p, range of eps) that agree with the factors of all groups.
 
-    Nothing if no model agrees, or if every group is constant or has no largest factor.
+    Nothing if no model agrees, or if every group is constant or has no largest factor. Where a likelier eps
+    fits if the kernel's variance is E[x²] − E[x]², off by `roundings` · E[x]², the range of eps is widened by
+    that.
 
     Parameters
     ----------
@@ -99,6 +101,8 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
         The groups of x, with at least two values each, standardized without eps to x̂.
     least, largest : ndarray, shape (groups,)
         The bounds of each group's factor r with y = r · x̂; `largest` is infinite if r has no upper bound.
+    roundings : float
+        The relative error of the kernel's averages; 0 for exact ones.
     """
     informative = (standard.size > 0.0) & np.isfinite(largest)
     if not informative.any():
@@ -122,7 +126,8 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
         for ddof in (0, 1) if standard.centred else (0,):
             size = standard.size * np.sqrt(counts / (counts - ddof))
             model = Model(divisor, EpsMode.INSIDE, ddof, floor=float(size[informative].min()))
-            weighed += [_weigh(fitted, seen) for fitted in _fit_eps(model, _MODES, size, low, high)]
+            cancelled = roundings * standard.offset**2 if standard.centred else 0.0
+            weighed += [_weigh(fitted, seen) for fitted in _fit_eps(model, _MODES, size, low, high, cancelled)]
         yield from weighed
         if standard.centred:
             return
@@ -135,7 +140,12 @@ _MODES = EpsMode.INSIDE, EpsMode.OUTSIDE
 
 
 def _fit_eps(
-    model: Model, modes: Iterable[EpsMode], size: Floats, low: Floats, high: Floats
+    model: Model,
+    modes: Iterable[EpsMode],
+    size: Floats,
+    low: Floats,
+    high: Floats,
+    cancelled: Floats | float = 0.0,
 ) -> Iterator[Model]:
     """Yield the model for each place of eps, with the range of eps that all groups allow; none if empty.
 
@@ -148,14 +158,20 @@ def _fit_eps(
         The divisor of each group without eps.
     low, high : ndarray, shape (groups,)
         The bounds of each group's divisor with eps, as y shows them.
+    cancelled : ndarray, shape (groups,), or float
+        The relative error of the kernel's variances, by which the range is widened if a likelier eps fits then.
     """
     for mode in modes:
         power = 2.0 if mode is EpsMode.INSIDE else 1.0
         without, doubt = size**power, _OWN_ROUNDINGS * size**power
-        least = max(0.0, float((low**power - without - doubt).max()))
-        largest = float((high**power - without + doubt).min())
-        if least <= largest and least < np.inf:
-            yield model._replace(eps_mode=mode, low=least, high=largest)
+        least, largest = low**power - without - doubt, high**power - without + doubt
+        if max(0.0, float(least.max())) <= float(largest.min()) and float(least.max()) < np.inf:
+            blur = cancelled * without * (power / 2.0)
+            exact, blurred = (
+                (max(0.0, float((least - by).max())), float((largest + by).min())) for by in (0.0, blur)
+            )
+            low_eps, high_eps = exact if choose_eps(*exact) == choose_eps(*blurred) else blurred
+            yield model._replace(eps_mode=mode, low=low_eps, high=high_eps)
 
 
 def _weigh(model: Model, seen: Seen, numbers: int = 0) -> Model:

@@ -133,7 +133,7 @@ class Search:
         left = []
         for pair in self._candidates:
             bounds = self.samples.bound(*pair, level)
-            fitted += self.samples.fit(*pair, bounds)
+            fitted += self.samples.fit(*pair, level, bounds)
             if bounds is None or np.any(bounds[0] > 0.0):  # else y shows no divisor, at looser levels neither
                 left.append(pair)
         self._candidates = left

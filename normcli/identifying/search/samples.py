@@ -300,17 +300,18 @@ class Samples:
         return undone
 
     def fit(
-        self, sample: Sample, affine: AffineStep, bounds: tuple[Floats, Floats] | None
+        self, sample: Sample, affine: AffineStep, level: Level, bounds: tuple[Floats, Floats] | None
     ) -> Iterator[Hypothesis]:
         """Yield the hypotheses whose eps, ddof or p agree with all groups, given the result of `bound`."""
         if bounds is not None:
             fine = self.count_fine(sample.standard, bounds)
-            for model in fit_models(sample.standard, *bounds):
+            roundings = 0.0 if level == self.levels[0] else float(level.measure(1.0))
+            for model in fit_models(sample.standard, *bounds, roundings):
                 yield Hypothesis(sample, affine, model._replace(fine=fine))
 
     def match(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
         """Yield the matches of the hypotheses that `fit` yields, if their evidence is enough."""
-        for hypothesis in self.fit(sample, affine, self.bound(sample, affine, level)):
+        for hypothesis in self.fit(sample, affine, level, self.bound(sample, affine, level)):
             if hypothesis.model.is_likely:
                 yield from self.describe(hypothesis, level)
 

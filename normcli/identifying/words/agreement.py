@@ -217,7 +217,7 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
     for number, level in enumerate(samples.levels):
         if level.precision != samples.levels[0].precision:
             break
-        fitted = samples.fit(sample, step, samples.bound(sample, step, level))
+        fitted = samples.fit(sample, step, level, samples.bound(sample, step, level))
         fitting = list(itertools.takewhile(lambda one: one.model.p is None, fitted))  # lengths come last
         if any(_holds(hypothesis.model, plan) for hypothesis in fitting):
             return []

@@ -44,7 +44,7 @@ def _overflow(case: Case) -> Iterator[Variant]:
                 yield from _name_groups(case, variant, words, over)
     for sums in _add_narrowly(case):
         if sums.over.any():
-            yield from _name_groups(case, sums.variant, "the sum of squares", sums.over)
+            yield from _name_groups(case, sums.variant, "a sum or its square", sums.over)
 
 
 def _underflow(case: Case) -> Iterator[Variant]:
@@ -56,12 +56,9 @@ def _underflow(case: Case) -> Iterator[Variant]:
         return
     whole, each = f"the {case.square_name}", "(x − mean)²" if case.centres else "x · x"
 
-    def cast(values: Floats) -> Floats:
-        return values.astype(find_type(case.dtype.name)).astype(np.float64)
-
-    squares = (values**2 for values in (case.deviations, cast(case.deviations)))
+    squares = (values**2 for values in (case.deviations, _round(case, case.deviations)))
     for what, square in ((whole, case.square), *((each, one * (case.count / case.freedom)) for one in squares)):
-        kept = cast(square)
+        kept = _round(case, square)
         lost = case.average(np.where(kept == 0.0, square, 0.0))
         under = lost > get_eps(case.dtype) * case.average(square)
         if under.any():
@@ -70,6 +67,11 @@ def _underflow(case: Case) -> Iterator[Variant]:
         under = np.asarray((sums.variant.square == 0.0) & (case.square > 0.0))
         if under.any():
             yield from _name_groups(case, sums.variant, whole, under)
+
+
+def _round(case: Case, values: Floats) -> Floats:
+    """Return values rounded to y's dtype, in double precision."""
+    return values.astype(find_type(case.dtype.name)).astype(np.float64)
 
 
 def _name_groups(case: Case, variant: Variant, what: str, there: Selected) -> Iterator[Variant]:
@@ -155,7 +157,8 @@ def _sum_narrowly(case: Case) -> Iterator[Variant]:
     Fitted statistics stand for sums in an unknown order. They need errors that scatter over the groups, and no
     fault of eps or cancellation that explains y. Nothing if half precision without such sums explains y.
     """
-    if case.explains(case.predict(_soften(case, NOTHING))).all():  # whatever half precision rounded otherwise
+    rounded = Variant(_round(case, case.mean), square=_round(case, case.square))
+    if any(case.explains(case.predict(_soften(case, exact))).all() for exact in (NOTHING, rounded)):
         return
     every = [sums for sums in _add_narrowly(case) if not sums.over.any()]
     off = [float(np.mean(np.abs(case.y - case.predict(sums.variant).values))) for sums in every]
