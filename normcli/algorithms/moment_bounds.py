@@ -188,7 +188,10 @@ def bound_squares(groups: GroupFacts, p: DtypePrecision, order: Order, before: i
 
 
 def bound_two_pass(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
-    """Return the bounds of E[x] and then E[(x − mean)²], which is the variance + E² for a mean off by E."""
+    """Return bounds on the errors of mean and variance where the mean is summed first, then (x − mean)².
+
+    A mean that is off by e adds e² to the mean of squares, whose own roundings come on top.
+    """
     mean = _bound_mean(groups, p, order.depth)
     summed = groups.variance + groups.excess * mean**2
     error = groups.excess * mean**2 + summed * _widen(p, groups.size, order.depth + 2 + _DIVISION + 1)

@@ -166,9 +166,9 @@ def measure_in_float64(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def _run_fused(steps: Values) -> RowPart:
-    """Return the moments along the first axis by Welford's recurrence, with fused products and 1 / count.
+    """Return the number, mean and Σ (x − mean)² of the values along the first axis, by Welford's recurrence.
 
-    Values have the shape (steps, ...).
+    As in kernels, products are added by fused multiply-add, and deltas are multiplied by a rounded 1 / count.
     """
     mean, squares = np.zeros(steps.shape[1:], steps.dtype), np.zeros(steps.shape[1:], steps.dtype)
     type_ = steps.dtype.type

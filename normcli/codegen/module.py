@@ -252,7 +252,10 @@ def write_line(code: str, note: str = "", depth: int = 1) -> list[str]:
 
 
 def write_constant(name: str, text: str) -> list[str]:
-    """Return the lines that define a constant: one, or if that is too long, several with `# fmt: skip`."""
+    """Return the lines that define a constant: one, or if that is too long, several with `# fmt: skip`.
+
+    `text` is the code of the value. It is broken at blanks only, so long code needs brackets around it.
+    """
     code = f"{name} = {text}"
     if len(code) <= WIDTH:
         return [code]

@@ -42,8 +42,9 @@ def format_cells(values: NDArray[Any], digits: int | None) -> list[str]:
     values : ndarray
         Any shape; the strings are in C order.
     digits : int or None
-        Significant digits of each value; None: all values have the decimals with which the largest one has
-        `CELL_DIGITS` significant digits.
+        Significant digits of each value. None: all values have the decimals with which the largest one has
+        `CELL_DIGITS` significant digits, in scientific notation if that one is very large or small. Integers
+        have no decimals; nor have floats if all are whole numbers of no more digits than that.
 
     Examples
     --------

@@ -174,9 +174,10 @@ class Trial(NamedTuple):
         return same
 
     def find_rough(self, eps: float | None) -> Selected:
-        """Return True for values of y that are neither the exact result for an eps, rounded, nor beta.
+        """Return True for values of y that are neither beta nor the exact result, rounded to y's dtype.
 
-        These show the arithmetic of a kernel.
+        Only these show how a kernel calculates. The array has the shape of y; `eps` is that of the exact
+        result, None for norms without eps.
         """
         rough: Selected = ~self.find_equal(round_array(self._calculate(eps), self.dtype))
         shift = self.affine[1]

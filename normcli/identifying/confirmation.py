@@ -262,7 +262,8 @@ def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Leve
 class _ExcessSink:
     """A sink that takes the exact result tile by tile, and keeps the largest excess of y in each group.
 
-    The excess of a value of y is its error beyond the last rounding, relative to the size of its terms.
+    The excess of a value is (|y − exact| − bound of the last rounding) / (|exact| + max |gamma| + max |beta|),
+    at least 0, and infinite where only one of y and exact is finite. Without a centre, gamma is left out.
 
     Parameters
     ----------
@@ -277,6 +278,11 @@ class _ExcessSink:
         The dtype in whose last place distances are counted.
     is_centred : bool
         Whether the norm subtracts a centre.
+
+    Attributes
+    ----------
+    excess : ndarray of float32, shape geometry.kept_shape
+        The largest excess of each group.
     """
 
     dtype: np.dtype[Any] = np.dtype(np.float64)

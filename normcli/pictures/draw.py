@@ -262,7 +262,14 @@ def _plot(result: Result, options: Options) -> tuple[list[Panel], str]:
 
 
 def _pick(result: Result, places: Sequence[Sequence[int]], options: Options) -> NDArray[Any]:
-    """Return the numbers for the cells at some positions along each axis: dx, y, x̂ or the input."""
+    """Return the numbers that are written into a picture's cells, at some positions along each axis.
+
+    They are dx if `options.reach` is set; otherwise y, x̂ or the input, as `options.values` says.
+
+    Returns
+    -------
+    ndarray, shape (len(places[0]), len(places[1]), …)
+    """
     if options.reach is not None:
         return options.reach.pick(np.ix_(*places))
     if options.values == "y":

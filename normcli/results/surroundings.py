@@ -43,7 +43,7 @@ class Surroundings(NamedTuple):
     Parameters
     ----------
     clip : tuple or None
-        The bounds to which the tensor is clipped, first of all.
+        The bounds to which the tensor is clipped, first of all: numbers, or percentiles of it such as "0.5%".
     gate : ndarray or None
         The gate, of a shape that broadcasts to the tensor's.
     gate_act : str or None
@@ -68,8 +68,8 @@ class Surroundings(NamedTuple):
 
         Notes
         -----
-        x · act(z) is rounded once, to float64 if x or z is of float64 or of integers, else to float32, in which
-        models multiply tensors of half precision too.
+        Integers that are clipped become float64. x · act(z) is rounded once: to float64 if x or z is of float64
+        or of integers, else to float32, in which models multiply tensors of half precision too.
 
         Raises
         ------

@@ -88,10 +88,11 @@ class Drawing(Answer):
         return draw([self.result], self.tensor, self.options)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header, coloured matrices for a terminal, and the legend.
+        """Yield the header, the values in the colours of their groups, and the legend.
 
-        Without colours, matrices show the numbers of groups. With `plot="histogram"`, histograms follow the
-        header instead.
+        Without colours, a matrix of the groups' numbers follows that of the values, or stands alone if
+        `options.values` is "none". If `options.plot` is "histogram", histograms take the place of matrices and
+        legend.
         """
         if self.options.plot == "histogram":
             yield self._build_header(view)

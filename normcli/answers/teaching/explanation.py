@@ -148,9 +148,9 @@ class Explanation(RecordDocument):
         )
 
     def _draw_reach(self, result: Result) -> Scene | None:
-        """Return a picture of the values whose dx depends on the dy of the story's value, or of the first.
+        """Return a picture of the values whose dx depends on one dy; None if the tensor cannot be drawn.
 
-        None if the tensor cannot be drawn.
+        The dy is that of the value at `self.story.at`, or if that is None, of the tensor's first value.
         """
         from normcli.pictures import Options  # for pages alone
         from normcli.pictures.draw import draw

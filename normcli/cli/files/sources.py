@@ -58,7 +58,13 @@ def load_input(settings: Settings) -> Tensor:
 
 
 def _load_input(settings: Settings) -> Tensor:
-    """Return the tensor that the options name, without the residual."""
+    """Return the tensor that the options name, to which the residual is not added.
+
+    Raises
+    ------
+    UsageError
+        If the options name no tensor or several, or do not go with the tensor's source.
+    """
     source = settings.source
     given = {"--input": source.inputs or None, "--data": source.data, "--shape": source.shape}
     named = [name for name, value in given.items() if value is not None]

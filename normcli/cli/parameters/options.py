@@ -133,7 +133,8 @@ TENSOR: tuple[Option, ...] = (*_declare_source(), *TABLE_INPUT, *RECIPE)
 def declare(row: norms.Option, norm: Norm | None = None) -> Option:
     """Return the click option for a row of the table of options.
 
-    Its help names the default value: the norm's, or without a norm the one that the table of options has.
+    Its help names the default value: the norm's, or without a norm that of the table ("each norm's" for eps and
+    its place). It names none for axes, whose default is a rule, and for options without a default.
     """
     default = row.default if norm is None else row.find_default(norm)
     if norm is None and row.name in ("eps", "eps_mode"):

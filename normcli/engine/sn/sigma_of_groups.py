@@ -79,9 +79,10 @@ class SingularValue:
         self._find = functools.lru_cache(maxsize=4)(self._calculate)
 
     def find(self, bits: int = 0) -> Fraction:
-        """Return the value to at least `bits` bits (0: half of `_BITS`); for use where `known` is None.
+        """Return the singular value with a relative error of at most 2^−bits; 2^−108 if `bits` is 0.
 
-        If a number of that many bits lies within the enclosure, it is returned: an exact root comes out exact.
+        Only for values whose `known` is None. A value of at most `bits` bits (55 if `bits` is 0) comes out
+        exact, and an estimate of 0 as 0.
         """
         return self._find(2 * bits or _BITS)
 
@@ -97,7 +98,15 @@ class SingularValue:
 
 
 def _round(value: SingularValue, found: Fraction) -> float:
-    """Return a singular value as the nearest double; `found` is what `value.find()` returned."""
+    """Return a singular value as the nearest double; more bits are calculated if `found` does not decide it.
+
+    Parameters
+    ----------
+    value : SingularValue
+        One whose `known` is None.
+    found : Fraction
+        What `value.find()` returned: the value with a relative error of at most 2^−108.
+    """
     error = scale(found, 2 - _BITS)
     if round_once(found - error) == round_once(found + error):
         return round_once(found)

@@ -291,12 +291,17 @@ class _Piece(NamedTuple):
 
 
 def _fit_both(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
-    """Return, for each column, a slope and a shift with |y − a · x − b| ≤ slack; None if a column has none.
+    """Return a slope a and a shift b for each column, with |y − a · x − b| ≤ slack; None if a column has none.
 
-    With a slope a, the shift lies between L(a) = max(y − slack − a · x) and U(a) = min(y + slack − a · x).
-    L − U is a convex function of a, of straight pieces, one for each pair of values. The next slope is where
-    the last falling piece meets the last rising one; if they meet above 0, there is no line. After 64 slopes,
-    None is returned too.
+    All arguments have the shape (values, columns), both results (columns,). b is in the middle of the shifts
+    that fit with a.
+
+    Notes
+    -----
+    With a slope a, b lies between L(a) = max(y − slack − a · x) and U(a) = min(y + slack − a · x), so a line
+    needs L ≤ U. L − U is convex and piecewise linear. Each step tries the slope at which the last falling piece
+    meets the last rising one; if they meet above 0, there is no line. None too after 64 steps, or after one
+    that finds no new piece.
     """
     low, high, every = y - slack, y + slack, np.arange(x.shape[1])
 

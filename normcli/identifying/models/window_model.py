@@ -177,8 +177,9 @@ def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _sum_windows(squares: Floats, before: int, after: int) -> Floats:
-    """Return the sum of `squares` over each value's window along the first axis, of their shape.
+    """Return for each place the sum of `squares` from `before` places before it to `after` places behind it.
 
+    Places count along the first axis, and windows are cut at its ends. The result has the shape of `squares`.
     Each sum is added up by itself, since differences of running sums would lose digits.
     """
     length = len(squares)

@@ -198,8 +198,9 @@ class Sample(NamedTuple):
     actual : ndarray, shape (groups, group_size)
         The groups of the actual tensor.
     undefined : Sample or None
-        The chosen groups whose input has infinity, or NaN that statistics do not leave out; None without any.
-        Results in these groups are 0 or not finite, whatever the divisor.
+        Other groups, not in `chosen`: with infinity, with NaN that statistics do not leave out, or with fewer
+        than two numbers beside NaN that they leave out. x̂ is 0 or not finite there, whatever the divisor. None
+        if there are no such groups.
     """
 
     grid: Grid

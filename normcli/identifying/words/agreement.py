@@ -146,10 +146,12 @@ eps."""
 def diagnose_closer_convention(
     plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Given
 ) -> Diagnosis | None:
-    """Return the diagnosis of another eps or ddof with which far more values are exact than with the plan's.
+    """Return the diagnosis of another eps, place of eps or ddof with which far more values are exact.
 
-    None without one, for norms that do not divide by a variance or mean square, and with a mask, running
-    statistics or a gate behind the norm.
+    A value is exact if it has every bit of the rounded result. None if no other option gives far more exact
+    values than the plan's, and where none is looked for: norms without variance or mean square, with a range,
+    or with eps neither inside nor outside the root; groups of one value or of more than 2¹⁷; integers; and a
+    mask, running statistics, bounds or a gate behind the norm.
 
     Parameters
     ----------
@@ -157,7 +159,7 @@ def diagnose_closer_convention(
     values, actual : ndarray
         The input, and a tensor within the tolerance of the result.
     given : Inputs
-        Gamma and beta.
+        Gamma and beta, and perhaps a gate before the norm.
     """
     dtype, grid, divisor = plan.choose_output_dtype(actual.dtype), plan.grid, plan.norm.divisor
     is_plain = divisor in MOMENTS and plan.norm.centre is ROWS[divisor].centre and plan.spec.range is None

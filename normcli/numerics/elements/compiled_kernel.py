@@ -221,7 +221,10 @@ def _call(
     counts: Floats | None = None,
     selected: Selected | None = None,
 ) -> Integers:
-    """Call the kernel, calculate in pairs single values that it does not decide, and return the groups left.
+    """Call the kernel, which writes to `groups.out`, and return the flat indices of the undecided groups.
+
+    Single values that the kernel does not decide are calculated again in pairs of doubles; their group is
+    undecided only if that leaves a value undecided too. Flat indices count the first two axes of `groups.x`.
 
     Parameters
     ----------

@@ -78,12 +78,12 @@ def apply(
 
 
 def apply_affine(values: NDArray[Any], out: NDArray[Any], parameters: Parameters) -> NDArray[np.intp] | None:
-    """Write gamma * values + beta to `out`, rounded once: for conventions that round x̂ first.
+    """Write gamma * values + beta, times the gate if there is one, to `out`, rounded once.
 
     Parameters
     ----------
     values, out : ndarray
-        Arrays of one shape and float dtype, which do not overlap.
+        x̂, or y before the gate, as rounded by a convention; and an array of the same shape and float dtype.
     parameters : Parameters
 
     Returns

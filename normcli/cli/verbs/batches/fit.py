@@ -197,12 +197,13 @@ def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
 
 
 def _choose_output(settings: Settings) -> Destination | None:
-    """Return the destination of the stats file, or None without `--output`.
+    """Return the destination of the `.npz` file of statistics; None without `--output`.
 
     Raises
     ------
     UsageError
-        If two of `--emit`, `--print` and `--format` are given, or the file cannot be written.
+        If two of `--emit`, `--print` and `--format` are given, each of which says what is printed; or if the
+        file has another suffix or cannot be written.
     """
     asked = [name for name in ("--emit", "--print", "--format") if name in settings.given]
     if len(asked) > 1:

@@ -232,9 +232,19 @@ def _load_layer(settings: Settings, source: Own) -> tuple[Layer, tuple[str, ...]
 
 
 def _require_channels(layer: Layer, running: Running, weight: NDArray[Any], order: tuple[str, ...]) -> None:
-    """Raise `DataError`, which names the weight's axes, unless there is a statistic for each output channel.
+    """Raise `DataError` unless the running statistics have one value for each output channel of a layer.
 
     A single value for all channels is accepted too, unless it is from a state file.
+
+    Parameters
+    ----------
+    layer : Layer
+        The layer, with its weight's axes in torch's order.
+    running : Running
+    weight : ndarray
+        The weight as it was given.
+    order : tuple of str
+        The names of its axes, for the message.
     """
     from normcli.running.fold import find_order, format_outgoing
 

@@ -88,7 +88,9 @@ def fit_on_cluster(settings: Settings, named: Sequence[Named], policy: Policy) -
 def use_on_cluster(
     settings: Settings, use: Use, pairs: Sequence[Pair], use_one: UseOne, *, inverts: bool
 ) -> None:
-    """Apply statistics to stores (block by block) and files (one task each), or invert them.
+    """Apply statistics to inputs on a cluster, or invert them, and write the results.
+
+    From a store to a store this is done block by block; every other pair is one task.
 
     Parameters
     ----------
@@ -98,9 +100,14 @@ def use_on_cluster(
     pairs : sequence of (Named, Destination)
         Each input, under an absolute path, and the destination of its result.
     use_one : callable
-        Writes the result of one pair of which not both are stores, and returns warnings.
+        Writes the result of such a pair in a worker and returns warnings, which are reported here.
     inverts : bool
         Whether the statistics are inverted.
+
+    Raises
+    ------
+    UsageError
+        If a result goes to standard output, or both `--scheduler` and `--workers` are given.
     """
     if any(destination.path == STANDARD_STREAM for _, destination in pairs):
         raise UsageError(f"standard output is of one machine; {_NO_CLUSTER} write files and stores")

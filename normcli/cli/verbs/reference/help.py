@@ -172,14 +172,16 @@ def _list_exit_codes() -> Topic:
 
 
 def _list_layouts() -> Topic:
-    """List the layouts of tensors for which none is given.
+    """List the layout that tensors of each rank have where --layout is not given.
 
-    --layout takes one letter an axis, in any case: NCHW, NLC, bnd. The channel axis is C if the layout has it,
-    else the layout's last letter, else axis 1; the batch axis is N or B, else axis 0. --axes and --keep take
-    letters or numbers: under NCHW, --axes CHW, --axes 1,2,3 and --keep N are the same.
+    --layout takes one letter an axis, in upper or lower case (NCHW, bnd), or words with commas: time,lat,lon.
+    With letters, the channel axis is C, else the last; with words, channel, band or feature, if one is there;
+    without a layout, axis 1 (a tensor of one axis has no channel), or the last with a --like that has the
+    channel last. The batch axis is N or B, in words batch or sample, else axis 0. --axes and --keep take
+    letters, words or numbers: under NCHW, --axes CHW, --axes 1,2,3 and --keep N are the same.
 
-    A tensor of any other rank has no letters: name its axes by number, or give a layout. A tensor of one axis
-    has no channel; one without axes is a single group.
+    Tensors of ranks that are not listed have no letters: name their axes by number, or give a layout. A tensor
+    without axes is a single group.
     """
     from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
 
@@ -313,8 +315,8 @@ def _list_symptoms() -> Topic:
     """List what people report of norms, and the command that names the cause.
 
     Below a symptom stand the command, the line of its answer that says what is wrong, what mends it, and the
-    public thread that reports it. What the model, port or kernel gave is --actual, what it was given -i. The
-    tensors of each recipe, and whole answers, are on the site that samples/site builds.
+    public thread that reports it. In commands, -i is what the model, port or kernel was given, and --actual is
+    what it returned. The tensors of each recipe, and whole answers, are on the site that samples/site builds.
     """
     return "Symptoms, and the command that finds the cause", {
         row.symptom: "\n".join((row.command, row.answer, row.fix, row.thread)) for row in read_symptoms()

@@ -132,11 +132,11 @@ _COUNTS = (127, 128, 7, 8)
 
 
 def _drop(case: Case) -> Iterator[Variant]:
-    """Yield variants with the norm's result after a dropout: 0 where y is 0, elsewhere times 1 / (1 − p).
+    """Yield variants with a dropout behind the norm: 0 where y is 0, elsewhere the result times 1 / (1 − p).
 
-    There are at most three, with p of 2 digits, of 3, or as the kept values show it. Nothing if fewer than 8
-    values are dropped or kept, if all dropped values have one sign (relu drops one sign), or if the share of
-    dropped values is not that of p within 4 standard deviations.
+    p is the number that the kept values show, rounded to 2 decimals, to 3, and not at all; a p is left out if
+    the share of dropped values is more than 4 standard deviations from it. Nothing if fewer than 8 values are
+    dropped or kept, or if the dropped values lack a sign that other values have (relu drops one sign).
     """
     right = case.right.values
     shown = np.abs(right) > case.right.allowed

@@ -140,10 +140,18 @@ def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
 
 
 def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:
-    """Yield each reduced axis split into 2 … 64 equal parts, with the statistics of each part.
+    """Yield the statistics of the parts of each reduced axis, for every number of equal parts from 2 to 64.
 
-    A tuple has the axis, the number of parts, the shape of x with that axis as two (parts, values of a part),
-    and the mean and the variance (or mean square) of each part, of that rank. Parts of one value are left out.
+    Only numbers that divide the axis into parts of two values or more are tried.
+
+    Yields
+    ------
+    axis, parts : int
+    shape : tuple of int
+        The shape of x with the axis as two axes: (parts, values of a part).
+    mean, square : ndarray
+        The mean of each part (0 for norms without one), and its variance or mean square, with the norm's ddof.
+        Both broadcast to `shape`.
     """
     for axis in case.axes:
         length = case.x.shape[axis]

@@ -29,8 +29,9 @@ _WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64"}
 def _overflow(case: Case) -> Iterator[Variant]:
     """Yield variants whose variance is infinite or NaN in the groups where squares overflow y's dtype.
 
-    The squares are of x or of x − mean, each alone or in exact sums; then sums are added in half precision by
-    each summation algorithm. What overflows in no group makes no variant.
+    Squares are x², and for norms with a mean (x − mean)². An overflow of a single square is tried, then one of
+    the exact sum of a group's squares; if y is of half precision, also of sums in its dtype, by each summation
+    algorithm. What overflows in no group makes no variant.
     """
     name, squares = case.dtype.name, {"x · x": case.x**2}
     if case.centres:
