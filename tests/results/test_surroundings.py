@@ -117,6 +117,14 @@ def test_a_product_of_half_precision_is_of_float32_and_the_output_of_half():
     assert found.normalized.tobytes() == wide.normalized.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_where_x_is_the_mean_the_gate_multiplies_beta_and_that_is_rounded_once(dtype):
+    z, beta = np.random.default_rng(1).normal(0.0, 3.0, (2, 99))
+    y = normalize(np.arange(3.0)[:, None].repeat(99, 1).astype(dtype), "bn", beta=beta, gate=z[None]).normalized
+    exact = [mpmath.mpf(b) * ACTIVATIONS["silu"](mpmath.mpf(g)) for b, g in zip(beta, z, strict=True)]
+    assert y[1].tolist() == [round_mpf(value, dtype) for value in exact]
+
+
 def test_products_that_lie_between_two_floats_go_to_the_even_one():
     x = np.array([[3.0, 3.0]], np.float32)  # x̂ is 1 without eps
     z = np.array([[1.0 + 2.0**-24, 1.0 + 3 * 2.0**-24]])

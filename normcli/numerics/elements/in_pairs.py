@@ -105,9 +105,12 @@ def calculate(elements: Elements, precision: Precision) -> Results:
         plain, chosen = _calculate_plainly(elements)
         if elements.gate is not None:
             factor, special, of_doubles, _ = elements.gate.evaluate(precision.bits)
+            is_beta = chosen & np.isfinite(plain)  # exactly, as x − mean or its quotient is 0
+            total = Pair(np.where(is_beta, plain, total.hi), np.where(is_beta, 0.0, total.lo))
+            error, exponent = np.where(is_beta, 0.0, error), np.where(is_beta, 0, exponent)
             before = np.where(chosen, plain, round_pair(total, exponent, precision))
+            chosen = special | (chosen & ~(is_beta & (plain != 0.0)))
             plain = before * np.where(special, of_doubles, factor.pair.hi)
-            chosen = chosen | special
             z, k = take_exponents(total)
             part = np.ldexp(error, -k) / np.abs(z.hi)
             z, error = _multiply(z, np.where(error == 0.0, 0.0, part), factor.value, factor.error)
