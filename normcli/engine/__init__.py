@@ -9,11 +9,11 @@ any size of tiles and any order of memory. Other rooms call `run`, `backward`, `
 * `invert`: a normalization undone
 * `lrn`: local response normalization
 * `order`: the passes of norms of quantiles
-* `passes`: the passes of all other norms of groups
+* `passes`: groups measured, sums of long ones added up, then normalized; all norms but those of quantiles
 * `run`: a tensor normalized, or measured alone
 * `single`: one group, normalized or differentiated by itself
 * `small`: a small tensor in one call of the compiled kernel
 * `sn`: spectral normalization
 * `tiling`: the tiles of a tensor
-* `walk`: a walk over tiles in threads
+* `walk`: a walk over tiles in threads, whatever is done with each
 """

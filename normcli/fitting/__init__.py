@@ -5,10 +5,10 @@
 * `fit`: the statistics of files, each read once
 * `gather`: the sums of one tensor
 * `shards`: the part of the data that one of several commands fits
-* `statistics`: exact sums, the statistics rounded from them, and how those of two files become one
+* `statistics`: what `fit` returns: exact sums, rounded to dtypes when read, merged from two files
 * `stats_file`: the stats file
 * `subject`: the norm and the tensors that statistics are of
-* `sums`: sums without rounding, added in any order
+* `sums`: sums without rounding, added in any order; means, deviations and extremes from them
 * `use`: tensors normalized with statistics, and that undone
 * `workers`: tasks in processes
 """

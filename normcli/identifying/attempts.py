@@ -11,7 +11,7 @@ from normcli.algorithms.row_computation import Accumulation, Computation, list_a
 from normcli.algorithms.row_formula import RowElements, RowFormula
 from normcli.algorithms.table import CASTS, FORMS, KERNELS
 from normcli.checking.check import calculate_rows
-from normcli.identifying.models.evidence import list_usual_eps
+from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.identifying.search.affine_step import round_array
 from normcli.identifying.search.groups import choose_groups, locate_value, take_groups
 from normcli.identifying.search.match import Match

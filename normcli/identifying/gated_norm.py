@@ -12,7 +12,7 @@ from normcli.errors import DataError
 from normcli.identifying.faults.fault_search import list_subjects, open_cases
 from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.variant import Variant
-from normcli.identifying.models.evidence import list_usual_eps
+from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.identifying.question import Diagnosis, Identification, Kind
 from normcli.identifying.search.match import Match
 from normcli.identifying.words.phrasing import diagnose

@@ -18,7 +18,7 @@ from normcli.fitting.by_column import find_groups, number_groups_of
 from normcli.fitting.statistics import find_few, find_varying, round_stats
 from normcli.identifying.faults.fault_search import NearNorm
 from normcli.identifying.faults.tables.places import OF_REGIONS
-from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.question import Diagnosis, Kind
 from normcli.identifying.words.phrasing import diagnose_near
 from normcli.identifying.words.request_phrasing import diagnose_actual

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.errors import DataError, NormError
 from normcli.identifying.faults.fault_search import list_subjects
-from normcli.identifying.models.evidence import list_usual_eps
+from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.numerics.elements.activation import Activation
 from normcli.quantizing.judging import judge_quantized
 from normcli.quantizing.quantize import quantize_plan

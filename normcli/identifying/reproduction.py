@@ -18,7 +18,7 @@ from normcli.algorithms.table import CASTS
 from normcli.dtypes import is_float, is_half
 from normcli.errors import NormError
 from normcli.identifying.attempts import LEAST_SHARE, Candidate, Trial
-from normcli.identifying.models.evidence import list_usual_eps
+from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, enumerate_affine_steps
 from normcli.norms.plan import make_plan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.models.evidence import Model
+from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.standards import standardize
 from normcli.identifying.search.affine_fit import Target, fit_carefully
 from normcli.identifying.search.affine_step import ESTIMATED, AffineStep

@@ -8,7 +8,7 @@ import pytest
 from normcli.algorithms.row_computation import parse_computation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.identifying.attempts import LEAST_SHARE, Trial
-from normcli.identifying.models.evidence import list_usual_eps
+from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.identifying.search.affine_step import enumerate_affine_steps
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request

@@ -8,8 +8,8 @@ import pytest
 from normcli import normalize
 from normcli.identifying.confirmation import find_strange_groups
 from normcli.identifying.identify import identify
+from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.error_bounds import Level
-from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.map_search import find_plain_map
 from normcli.identifying.models.standards import standardize as standardize_groups
 from normcli.identifying.question import Kind, Question

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.models.evidence import Model
+from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.standards import standardize
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.identifying.search.groups import Hypothesis, Sample, measure_equality, take_groups

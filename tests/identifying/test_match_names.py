@@ -7,8 +7,8 @@ import pytest
 
 from normcli import normalize
 from normcli.errors import NormError
+from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.error_bounds import Level
-from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.matrix_model import FittedMatrix
 from normcli.identifying.models.standards import standardize
 from normcli.identifying.models.window_model import FittedWindow

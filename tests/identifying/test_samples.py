@@ -9,8 +9,8 @@ import pytest
 
 from normcli import normalize
 from normcli.identifying.identify import identify
+from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.error_bounds import Level
-from normcli.identifying.models.evidence import Model
 from normcli.identifying.models.known_maps import read_evaluation
 from normcli.identifying.models.line_fit import PlainMap
 from normcli.identifying.models.standards import MOMENTS, STANDARDS, standardize, standardize_roughly

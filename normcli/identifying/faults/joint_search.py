@@ -36,7 +36,7 @@ from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, ORDER
 from normcli.identifying.faults.unnamed_fault import find_region, find_unknown, tell_places
 from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant
-from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN, choose_bits
 
 if TYPE_CHECKING:

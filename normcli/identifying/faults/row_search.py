@@ -23,7 +23,7 @@ from normcli.identifying.faults.tables.dividing import OTHER_EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import ORDER
 from normcli.identifying.faults.variant import Found, Variant, cut_at, is_near
-from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.divisor_fit import COMMON_EPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.engine.run import run
-from normcli.identifying.models.evidence import choose_eps
+from normcli.identifying.models.divisor_fit import choose_eps
 from normcli.identifying.models.weight import CERTAIN
 from normcli.norms.divisors import WINDOW_POWER
 from normcli.norms.grid import Reach

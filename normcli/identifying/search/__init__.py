@@ -1,6 +1,6 @@
 """The search for norms that reproduce a tensor: groupings, centres and divisors, tried on few values first.
 
-* `groups`: the ways of grouping a shape, and hypotheses: a grouping, a centre and a divisor, with their result
+* `groups`: the ways of grouping a shape; a sample of groups, and a hypothesis on it
 * `affine_step`: the ways in which gamma and beta may have entered
 * `samples`: values of some groups, standardized
 * `screen`: tests on few values: whether y depends on x, and whether values of a group lie on a line

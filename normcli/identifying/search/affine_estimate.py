@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import find_type, is_half
+from normcli.identifying.models.divisor_fit import Model, count_numbers, list_usual
 from normcli.identifying.models.error_bounds import choose_careless
-from normcli.identifying.models.evidence import Model, count_numbers, list_usual
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
 from normcli.identifying.search.affine_fit import Target, fit_carefully, regress, regress_each, weigh_fit
 from normcli.identifying.search.affine_step import NO_AFFINE

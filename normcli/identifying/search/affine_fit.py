@@ -8,8 +8,8 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_half
+from normcli.identifying.models.divisor_fit import count_numbers
 from normcli.identifying.models.error_bounds import Level, choose_careless, measure_noise
-from normcli.identifying.models.evidence import count_numbers
 from normcli.identifying.models.line_fit import PlainMap, fit_lines, fit_within
 from normcli.identifying.search.affine_step import ESTIMATED, AffineStep
 from normcli.identifying.search.groups import put_back, take_groups

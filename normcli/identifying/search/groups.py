@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.identifying.models.evidence import Model
+    from normcli.identifying.models.divisor_fit import Model
     from normcli.identifying.models.standards import Standard
     from normcli.identifying.search.affine_step import AffineStep
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.checking.ulp import measure_distance
 from normcli.dtypes import find_type, is_half
-from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, WAYS
 from normcli.identifying.search.groups import find_equal

@@ -9,8 +9,8 @@ import numpy as np
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.errors import NormError
+from normcli.identifying.models.divisor_fit import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.identifying.models.error_bounds import Level, measure_lost
-from normcli.identifying.models.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.search.groups import measure_equality
 from normcli.identifying.search.match import Match
@@ -24,7 +24,7 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from normcli.identifying.models.evidence import Model
+    from normcli.identifying.models.divisor_fit import Model
     from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.groups import Hypothesis
     from normcli.identifying.search.match import Scope

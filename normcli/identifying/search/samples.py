@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps, is_half, is_long_integer
+from normcli.identifying.models.divisor_fit import fit_models
 from normcli.identifying.models.error_bounds import (
     Level,
     bound_factors,
@@ -17,7 +18,6 @@ from normcli.identifying.models.error_bounds import (
     list_levels,
     measure_noise,
 )
-from normcli.identifying.models.evidence import fit_models
 from normcli.identifying.models.standards import MOMENTS, STANDARDS, Standard, standardize, standardize_roughly
 from normcli.identifying.models.weight import count_fine
 from normcli.identifying.search.groups import (

@@ -16,7 +16,7 @@ import numpy as np
 from normcli.checking.check import calculate_rows
 from normcli.dtypes import is_float, is_half
 from normcli.engine.inputs import NO_INPUTS
-from normcli.identifying.models.evidence import Model
+from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.standards import MOMENTS, ROWS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Diagnosis, Kind

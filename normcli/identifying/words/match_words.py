@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.search.affine_step import ESTIMATED, WAYS
 from normcli.norms.conventions import find_convention
 from normcli.norms.divisors import ROOT_MEAN_SQUARE

@@ -12,7 +12,7 @@ from normcli.algorithms.row_formula import RowFormula
 from normcli.checking.ulp import choose_tolerance
 from normcli.dtypes import OUTPUT_DTYPES, is_float
 from normcli.errors import NormError
-from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search.groups import put_back, take_groups, widen
 from normcli.identifying.words.request_difference import try_request

@@ -1,7 +1,7 @@
 """File formats that hold arrays.
 
 * `coordinates`: the coordinates of Zarr arrays
-* `file_formats`: the registry: suffix, first bytes, reading, writing and limits of each format
+* `file_formats`: the registry: suffix, first bytes, reading, limits; what the writer of a format is given
 * `guarded_store`: a Zarr folder of which only regular files are read
 * `json_items`: the values of JSON text, one after the other
 * `json_lists`: nested lists, normcli's own answer, lists as NumPy and PyTorch print them

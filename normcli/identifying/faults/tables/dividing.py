@@ -16,7 +16,7 @@ from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.variant import Variant, divide, is_near, label
-from normcli.identifying.models.evidence import COMMON_EPS
+from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.numerics.rounding import round_to_short
 

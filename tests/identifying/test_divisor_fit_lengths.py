@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.identifying.identify import identify
-from normcli.identifying.models.evidence import solve_p
+from normcli.identifying.models.divisor_fit import solve_p
 from normcli.identifying.question import Question
 from normcli.identifying.words.phrasing import diagnose
 

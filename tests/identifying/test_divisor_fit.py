@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from normcli.identifying.models.evidence import choose_eps, fit_models
+from normcli.identifying.models.divisor_fit import choose_eps, fit_models
 from normcli.identifying.models.standards import standardize
 from normcli.norms.divisors import DEVIATION, HALF_RANGE, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
