@@ -153,7 +153,9 @@ class Distances:
 
 @dataclass
 class Finding:
-    """The outcome of one computation: its distances from the exact values, and groups whose variance was lost.
+    """The outcome of one computation (an algorithm, the dtype of its sums and its casts) on a tensor.
+
+    It holds the distances from the exact values, and the groups whose variance was lost.
 
     Parameters
     ----------
@@ -186,7 +188,7 @@ class Finding:
 
 @dataclass
 class Examination:
-    """The findings of `examine`.
+    """What `examine` finds: the outcome of each computation on a tensor, and condition numbers.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class Question(NamedTuple):
 
 
 class Kind(StrEnum):
-    """The kind of an answer about a tensor."""
+    """The kind of an answer about a tensor; `VERDICTS` says what each means."""
 
     NORM = "norm"
     FAULT = "fault"

@@ -34,7 +34,7 @@ class Split(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """The numbers of neighbours in a sliding window before and after its own value."""
+    """The extent of a sliding window: the numbers of neighbours before and after a value."""
 
     before: int
     after: int

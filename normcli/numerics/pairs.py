@@ -26,7 +26,10 @@ _SHORT = 1 << 26
 
 
 class Triple(NamedTuple):
-    """An unevaluated sum of three doubles, each at most half an ulp of the one before."""
+    """A number hi + mid + lo of some 160 bits: three doubles, each at most half an ulp of the one before.
+
+    The parts are arrays of one shape, or numbers.
+    """
 
     hi: Any
     mid: Any
@@ -38,7 +41,10 @@ class Triple(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """An unevaluated sum of two doubles: arrays of one shape, or two numbers."""
+    """A number hi + lo of some 107 bits: two doubles, a rounded number and its rounding error.
+
+    Both are arrays of one shape, or numbers.
+    """
 
     hi: Any
     lo: Any

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GradientReach:
-    """dx for a dy that is 1 at one value and 0 elsewhere.
+    """The effect of one value's dy on dx: dx for a dy that is 1 at this value and 0 elsewhere.
+
+    It is the row of the Jacobian ∂y/∂x that belongs to this value, without the zeros outside the group.
 
     Parameters
     ----------

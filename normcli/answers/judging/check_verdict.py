@@ -65,7 +65,7 @@ _OF_GROUP = ("mismatches", "max_ulp")
 
 @dataclass(frozen=True)
 class Verdict(RecordDocument):
-    """The comparison of arrays with the exact ones.
+    """The answer of `check`: the comparison of arrays with the exact ones.
 
     Parameters
     ----------

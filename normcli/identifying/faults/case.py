@@ -35,7 +35,7 @@ values added in pairs, and √n, for values added one after the other."""
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A kernel's output y beside the exact result of the norm that it should be.
+    """A kernel's input x and output y, beside the exact result of the norm that y should be.
 
     A prediction (the result of a kernel with a fault) explains values of y that are within its rounding bounds.
     Arrays have the rank of the plan's view: the tensor, with a channel axis that is split into groups as two.

@@ -88,7 +88,7 @@ _AND = ", and "
 
 
 class Claim(NamedTuple):
-    """The claim that y is the result of a norm with certain faults.
+    """A finding in words: the claim that y is the result of a norm with certain faults, and its evidence.
 
     Parameters
     ----------

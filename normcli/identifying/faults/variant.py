@@ -165,7 +165,9 @@ REGION_IDS = frozenset(("where-index", "where-region", "where-values"))
 
 
 class Found(NamedTuple):
-    """A finding: faults, a kernel's numbers for them (variants), and the values of y within rounding of these.
+    """A finding: a fault, or several together, that explains all or some of y's values within rounding.
+
+    It holds the numbers of a kernel with these faults (variants) and the result that follows from them.
 
     Parameters
     ----------

@@ -210,7 +210,9 @@ def _bound_closely(
 
 
 class Level(NamedTuple):
-    """The precision of a calculation, with the bounds of its errors.
+    """A size of rounding errors that a right kernel may have: the dtype it calculates in, and error bounds.
+
+    y is compared with a norm at one level after the other, from small errors to large ones (`list_levels`).
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Standard:
-    """Groups, standardized without eps.
+    """Groups of x, standardized for one kind of divisor: centred and divided, with eps = 0 and ddof = 0.
 
     Parameters
     ----------

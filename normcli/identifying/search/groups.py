@@ -186,7 +186,7 @@ def put_in_order(y: NDArray[Any], order: tuple[int, ...]) -> NDArray[Any]:
 
 
 class Sample(NamedTuple):
-    """Groups of the input and of the actual tensor with which hypotheses are compared.
+    """Some groups of the input x, standardized, and of the actual tensor y, on which hypotheses are tried.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class Sample(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """A way of grouping, dividing and scaling x that may have led to y.
+    """A norm that may have made y of x: a way of grouping, dividing and scaling x, tried on a sample.
 
     Parameters
     ----------

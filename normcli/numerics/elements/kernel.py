@@ -258,8 +258,8 @@ def _leave_unusual(elements: Elements) -> Elements:
 def apply_usual(elements: Elements, out: NDArray[Any]) -> Selected | None:
     """Write results to `out`, rounded once; return an array that is True where one is undecided or NaN.
 
-    Results of float64 are calculated in pairs, of shorter floats in doubles, with bounds of their errors. None
-    is returned if every result is decided and not NaN.
+    Results of float64 are calculated in pairs, of shorter floats in doubles; they are NaN where no bound of the
+    error holds (unusual numbers). None is returned if every result is decided and not NaN.
     """
     x, low = widen_exactly(elements.x)
     elements = elements._replace(x=x, low=low)

@@ -61,7 +61,7 @@ class LeafRecords:
 
 @dataclass(eq=False, repr=False)
 class Leaves(LeafRecords):
-    """The exact sums of leaves, each a sum of doubles.
+    """Σx and Σx² of leaves (the pieces that groups are cut into), each held as a sum of a few doubles.
 
     Parameters
     ----------

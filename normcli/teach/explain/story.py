@@ -41,7 +41,7 @@ RESIDUAL = "residual"
 
 
 class StoryStep(NamedTuple):
-    """One step of the arithmetic.
+    """One step of a story: a sentence, and an equation with its result.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class StoryStep(NamedTuple):
 
 @dataclass(frozen=True)
 class Story:
-    """The steps of the arithmetic, and the group that they are about.
+    """What `explain` tells: the arithmetic of one group, or of one value in it, step by step.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Link(NamedTuple):
-    """The derivative of the loss with respect to a name.
+    """One step of the chain rule: the derivative of the loss with respect to one name in a norm's formulas.
 
     Parameters
     ----------
