@@ -300,11 +300,15 @@ def _find_errors_beside_ddof(
     return told._replace(cause=cause, remedy=f"normcli {plan.norm.name} … --ddof {other}")
 
 
+_TWO = 2
+"""The fewest groups of which one can be said to have the divisor of another."""
+
+
 @np.errstate(all="ignore")
 def _find_common_divisor(table: GroupedTable, found: GroupedCheck) -> Diagnosis | None:
     """Return the diagnosis of y = (x − mean of the group) / one divisor for all groups; None if y is not so.
 
-    None also with gamma or beta, and if the divisor is 1.
+    None also with gamma or beta, if the divisor is 1, and if fewer than two groups have values that differ.
     """
     norm, plan = found.stats.subject.request.norm, found.stats.subject.plan(1)
     is_open = all(values is None for values in table.affine.values())
@@ -314,6 +318,8 @@ def _find_common_divisor(table: GroupedTable, found: GroupedCheck) -> Diagnosis 
     x, y = (fetch(part[: len(some)]).astype(np.float64) for part in (table.tensor.values, table.actual.values))
     means = round_stats(found.stats).fields["mean"].reshape(-1, x.shape[1])
     centred = x - means[found.groups.places[some]]
+    if len(np.unique(found.groups.places[some][(centred != 0.0).any(1)])) < _TWO:
+        return None
     divisors = (centred**2).sum(0) / (centred * y).sum(0)
     compared = Comparison(table.tolerate(choose_counting_dtype(table.actual.values.dtype)))
     compared.compare(y.reshape(-1), (centred / divisors).reshape(-1), 0)

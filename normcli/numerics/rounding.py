@@ -44,7 +44,8 @@ def widen(values: NDArray[Any]) -> Floats:
 
 def store(out: NDArray[Any], values: Floats) -> None:
     """Write float64 values to an array of floats, each rounded once, to nearest even."""
-    np.copyto(out, round_to_odd(values) if is_bfloat16(out.dtype) else values, casting="same_kind")
+    with np.errstate(over="ignore", invalid="ignore"):  # what is beyond the dtype is infinite
+        np.copyto(out, round_to_odd(values) if is_bfloat16(out.dtype) else values, casting="same_kind")
 
 
 def round_to_odd(values: Floats) -> NDArray[np.float32]:

@@ -168,7 +168,7 @@ def backward(
 
     For `sn`, dx = (dy − ⟨dy, y⟩ · u vᵀ) / σ with the singular vectors u and v, to as many bits as the rounding
     needs, at most 600; vectors of power iterations are constants, as in frameworks. A matrix whose two largest
-    singular values are equal, or nearer to each other than float64 can tell, has no derivative: its dx is NaN.
+    singular values are equal, or differ by less than some 2⁻³⁷ of the larger, has no derivative: its dx is NaN.
 
     Roots are known to 300 bits: a sum that cancels to less than 2⁻²⁴⁰ of its largest term has an error of at
     most 2⁻³⁰⁰ of that term.

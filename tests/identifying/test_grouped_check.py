@@ -293,6 +293,10 @@ def test_what_normcli_makes_of_groups_is_right(norm, rewards, normcli):
             2,
             "--mask is of the whole tensor: leave it out beside --by",
         ),
+        (("--actual", "y.csv", "--data", "[[1]]"), 2, "--input and --data each name a tensor"),
+        (("--actual", "y.csv", "--shape", "2,2"), 2, "--input and --shape each name a tensor"),
+        (("--actual", "y.csv", "--seed", "1"), 2, "--seed is of a generated tensor"),
+        (("--actual", "y.csv", "--residual-sum", "exact"), 2, "--residual-sum is of the whole tensor"),
         (("--actual", "few.npy"), 3, "--actual few.npy: the shape is (3, 2)"),
         ((), 2, "there is nothing to check"),
     ],
@@ -337,3 +341,16 @@ def test_arrays_in_blocks_are_refused_beside_groups():
     blocks = pytest.importorskip("dask.array").zeros((4, 1))
     with pytest.raises(UsageError, match="by groups the rows of an array in memory"):
         check(blocks, blocks, "zscore", by=[1, 1, 2, 2])
+
+
+def test_of_one_group_nothing_is_said_of_all():
+    x = np.array([[1.0], [2.0], [3.0]])
+    judged = check([[-0.7], [0.7], [0.0]], x, "zscore", by=["p", "p", "q"], ddof=1)
+    assert judged.diagnosis.cause == "zscore differs: every value is multiplied by 0.989949"
+
+
+@pytest.mark.parametrize(("norm", "rows"), [("zscore", 1), ("bn", 1), ("bn", 2)])
+def test_groups_of_ddof_values_are_nan_and_zeros_are_not(norm, rows):
+    judged = check(np.zeros((rows, 3)), np.arange(3.0 * rows).reshape(rows, 3), norm, ddof=rows)
+    assert not judged
+    assert judged.diagnosis.cause == f"{norm} differs: every value of the actual tensor is 0"

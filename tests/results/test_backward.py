@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -530,3 +532,10 @@ def test_a_gradient_that_is_not_finite_spreads_no_further_than_its_sums(norm, op
     is_lost[groups] = True
     assert not np.isfinite(found.dx[is_lost]).any()
     assert found.dx[~is_lost].tobytes() == expected.dx[~is_lost].tobytes()
+
+
+def test_a_gradient_of_sn_beyond_its_dtype_is_infinite_without_a_warning_of_numpy():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = backward([[1e-4, 0.0], [0.0, 1e-5]], [[1.0, 2.0], [3.0, 1e5]], "sn", dtype="float16")
+    assert result.dx.tolist() == [[-np.inf, 20000.0], [30000.0, np.inf]]

@@ -57,14 +57,8 @@ def load_input(settings: Settings) -> Tensor:
     return tensor._replace(values=values, source=source, opened=None, stored=None, addends=addends)
 
 
-def _load_input(settings: Settings) -> Tensor:
-    """Return the tensor that the options name, to which the residual is not added.
-
-    Raises
-    ------
-    UsageError
-        If the options name no tensor or several, or do not go with the tensor's source.
-    """
+def require_one_source(settings: Settings) -> None:
+    """Raise `UsageError` unless the options name one tensor, and go with its source."""
     source = settings.source
     given = {"--input": source.inputs or None, "--data": source.data, "--shape": source.shape}
     named = [name for name, value in given.items() if value is not None]
@@ -79,13 +73,27 @@ def _load_input(settings: Settings) -> Tensor:
     if not source.inputs and source.describes_table:
         source.table().refuse("a generated tensor" if source.data is None else "--data")
     if source.shape is not None:
-        from normcli.tensors.random.generate import generate
-
-        return generate(make_recipe(source))
+        return
     draws = settings.parameters.affine_seed is not None
     for name in _OF_RECIPES:
         if getattr(source, name) is not None and not (name == "rng" and draws):
             raise UsageError(f"--{name} is of a generated tensor: it goes with --shape, not with {named[0]}")
+
+
+def _load_input(settings: Settings) -> Tensor:
+    """Return the tensor that the options name, to which the residual is not added.
+
+    Raises
+    ------
+    UsageError
+        As `require_one_source` raises it.
+    """
+    require_one_source(settings)
+    source = settings.source
+    if source.shape is not None:
+        from normcli.tensors.random.generate import generate
+
+        return generate(make_recipe(source))
     if source.data is not None:
         from normcli.tensors.tensor import Tensor
 

@@ -170,6 +170,11 @@ class Case:
         return float(find_freedom(self.plan, self.count))
 
     @property
+    def unbiasing(self) -> float:
+        """The factor n / (n − ddof) from a mean of squares to a variance; NaN for groups of ddof values."""
+        return self.count / self.freedom if self.freedom else math.nan
+
+    @property
     def eps(self) -> float:
         """The eps of the plan."""
         return self.plan.spec.eps or 0.0
@@ -189,12 +194,12 @@ class Case:
     @cached_property
     def own_square(self) -> Floats:
         """The variance of each group of x, or the mean square for a norm without mean."""
-        return self.average(self.deviations**2) * (self.count / self.freedom)
+        return self.average(self.deviations**2) * self.unbiasing
 
     def measure_square(self, mean: Floats) -> Floats:
         """Return each group's variance about another mean; for a norm without mean, its mean square."""
         deviations = self.x - mean if self.centres else self.x
-        return self.average(deviations**2) * (self.count / self.freedom)
+        return self.average(deviations**2) * self.unbiasing
 
     @property
     def square_name(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from normcli.cli.files.outputs import choose_outputs
-from normcli.cli.files.sources import load_file, load_parameters
+from normcli.cli.files.sources import load_file, load_parameters, require_one_source
 from normcli.cli.verb_commands import AROUND, CLUSTER
 from normcli.errors import DegenerateError, UsageError
 from normcli.language import keep_names
@@ -67,8 +67,19 @@ def refuse_beside_groups(settings: Settings) -> None:
         raise UsageError(f"--stats-output is of the whole tensor: {instead} keeps statistics of groups")
     settings.refuse(
         "is of the whole tensor: leave it out beside --by",
-        *(*AROUND, "--emit", "--print", "--show", "--residual", "--mask", "--lengths", "--fill"),
+        *(
+            *AROUND,
+            "--emit",
+            "--print",
+            "--show",
+            "--residual",
+            "--residual-sum",
+            "--mask",
+            "--lengths",
+            "--fill",
+        ),
         *("--axes", "--keep", "--layout", *CLUSTER),
     )
     if len(settings.source.inputs) != 1:
         raise UsageError("--by groups the rows of one table: give -i FILE")
+    require_one_source(settings)

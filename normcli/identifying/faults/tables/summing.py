@@ -58,7 +58,7 @@ def _underflow(case: Case) -> Iterator[Variant]:
     whole, each = f"the {case.square_name}", "(x − mean)²" if case.centres else "x · x"
 
     squares = (values**2 for values in (case.deviations, _round(case, case.deviations)))
-    for what, square in ((whole, case.square), *((each, one * (case.count / case.freedom)) for one in squares)):
+    for what, square in ((whole, case.square), *((each, one * case.unbiasing) for one in squares)):
         kept = _round(case, square)
         lost = case.average(np.where(kept == 0.0, square, 0.0))
         under = lost > get_eps(case.dtype) * case.average(square)
