@@ -92,3 +92,25 @@ def test_beside_a_gate_no_rounding_is_called_a_sum_in_half_precision():
     )  # fmt: skip
     each = check((rms(x * silu(z).astype("f2")) * gamma).astype("f2"), x, "rms", **given).diagnosis
     assert each.cause == "rms may differ by rounding in float16 alone"
+
+
+@pytest.mark.parametrize("spreads", [100, 300, 1000])
+def test_an_eps_that_gives_every_bit_is_named_far_off_centre(spreads):
+    x = np.random.default_rng(7).normal(spreads, 1.0, (6, 72)).astype("f4")
+    mean = x.mean(1, keepdims=True)
+    y = (x - mean) / np.sqrt(((x - mean) ** 2).mean(1, keepdims=True) + np.float32(1e-3))
+    assert check(y, x, "ln").diagnosis.cause == "ln differs: eps is 0.001, not 1e-05"
+
+
+def test_so_is_one_with_which_all_values_of_half_precision_are_exact():
+    x = np.random.default_rng(3).normal(300, 1.0, (4, 5, 4, 8)).astype("f2")
+    y = normalize(x, "bn", eps=1e-3).normalized
+    told = check(y, x, "bn", max_ulp=0.5).diagnosis
+    assert told.cause == "bn differs: eps is 0.001, not 1e-05"
+    assert told.evidence == ("with that, every value is the exact one, rounded",)
+
+
+def test_one_factor_in_all_groups_is_no_cancellation_and_may_be_rounding_far_off_centre():
+    x = np.random.default_rng(0).normal(300, 1.0, (6, 72)).astype("f4")
+    y = (normalize(x, "ln").normalized.astype("f8") * 0.997).astype("f4")
+    assert check(y, x, "ln").diagnosis.cause == "ln may differ by rounding in float32 alone"

@@ -14,6 +14,7 @@ from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rounding
 from normcli.identifying.gated_norm import find_exact_eps
 from normcli.identifying.identify import identify
+from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.question import MOST_WORDS, Diagnosis, Kind, Question, add_clauses, count_words
 from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.words.agreement import diagnose_casts, diagnose_closer_convention
@@ -229,8 +230,11 @@ def diagnose_request(
     told, name, matches = diagnose(found), plan.norm.name, found.matches
     if found.claims and not matches:
         return told._replace(cause=f"{name} differs: {tell_claim(found.claims[0])[0]}")
-    compared = [(match, list_other_choices(plan, match, found.question)) for match in matches]
+    narrowed = [_narrow_eps(plan, match, found) for match in matches]
+    compared = [(match, list_other_choices(plan, match, found.question)) for match in narrowed]
     requests = [(match, some) for match, some in compared if some is not None]
+    shown = [pair for pair in requests if not any(pair[0] is match for match in matches)]
+    requests = shown or requests
     if requests:
         match, differences = _choose(requests)
         others = choose_others(match, [one for one, _ in requests])
@@ -260,6 +264,30 @@ def diagnose_request(
     return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))
 
 
+def _narrow_eps(plan: Plan, match: Match, found: Identification) -> Match:
+    """Return a match with the usual eps that alone gives every bit, exactly or by a known computation.
+
+    The match itself if none does, if the requested eps does too or does not fit the match, or if that is no
+    usual eps, as these alone are tried.
+    """
+    own = [one.match for one in found.reproductions if one.is_certain and one.is_of(match)]
+    if match.equal == 1.0:
+        own = [match._replace(eps_range=(match.eps, match.eps))]
+    asked = plan.spec.eps
+    if (
+        asked not in COMMON_EPS
+        or not own
+        or not _allows(match, asked)
+        or any(_allows(one, asked) for one in own)
+    ):
+        return match
+    return match._replace(eps=own[0].eps, eps_range=own[0].eps_range)
+
+
+def _allows(match: Match, eps: float) -> bool:
+    return match.eps_range[0] <= eps <= match.eps_range[1]
+
+
 _MOST_DOUBTFUL = 16
 """The number of doubtful matches among which the requested norm is looked for."""
 
@@ -274,6 +302,9 @@ def _choose(requests: Sequence[tuple[Match, list[OtherChoice]]]) -> tuple[Match,
     exact = [pair for pair in requests if pair[0].equal == 1.0 and missed >= _TOLD]
     return min(exact, key=lambda pair: len(pair[1]), default=first)
 
+
+_BLURRED = 2.0**-14
+"""The largest error of a mean, as a part of the deviation, with which rounding leaves no room for a fault."""
 
 _FAULTS = {
     "--axes": "stats-other-axes", "--eps": "stats-eps-other", "--eps-mode": "stats-eps-outside",
@@ -319,6 +350,11 @@ def _contrast(
     if not told and match.is_far:
         largest = f"the largest difference is {match.max_ulp:.2g} ulp"
         return f"{name} differs: nothing known explains y", (largest,), None
+    is_shown = match.lost <= _BLURRED or any(one.is_certain and one.is_of(match) for one in found.reproductions)
+    if not told and not is_shown:
+        precision = match.precision.split(",")[0]
+        words = f"{name} may differ by rounding in {precision} alone"
+        return words, tuple(exactness), _tolerate(name, option)
     if not told:
         return f"{name} differs by rounding alone", tuple(exactness), _tolerate(name, option)
     cause, unsaid = _join_differences(name, told, (remedy or "").partition("--like ")[2])

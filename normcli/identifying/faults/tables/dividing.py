@@ -192,9 +192,19 @@ def cancel(case: Case) -> Iterator[Variant]:
     if is_half(case.dtype):
         yield from _cancel_in_half(case)
     off = np.abs(case.unroot(case.used.divisor, case.square) - case.eps)
-    if np.all(off <= _measure_cancelled(case)) and np.all(case.used.divisor > 0.0):
+    if np.all(off <= _measure_cancelled(case)) and np.all(case.used.divisor > 0.0) and not _is_shared(case):
         values = {"percent": _format_percent(float((off / case.square).max()))}
         yield Variant(divisor=case.used.divisor, values=values, numbers=1, is_fitted=True)
+
+
+_SHARED, _FEWEST_GROUPS = 8.0, 4
+"""One factor in all divisors: |median| over deviation of their relative errors, and how many groups show it."""
+
+
+def _is_shared(case: Case) -> bool:
+    """Whether the divisors of at least four groups are off by one factor: errors of sums would scatter."""
+    off = case.used.divisor / case.divisor - 1.0
+    return bool(off.size >= _FEWEST_GROUPS and abs(np.median(off)) > _SHARED * np.std(off))
 
 
 def _format_percent(part: float) -> str:
