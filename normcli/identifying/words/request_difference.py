@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.search.affine_step import ESTIMATED, WAYS
 from normcli.identifying.search.match_names import try_plan
 from normcli.identifying.words.match_words import (
@@ -23,7 +24,7 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from normcli.identifying.question import Question
+    from normcli.identifying.question import Identification, Question
     from normcli.identifying.search.match import Match
     from normcli.norms.grid import Grid
     from normcli.norms.layout import Layout
@@ -255,3 +256,27 @@ def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[O
         yield OtherChoice(f"{factors[0]} multiplies", factors[1], f"--gamma-offset {int(not adds_one)}")
     if match.order != tuple(sorted(match.order)):
         yield OtherChoice(f"axes of y are in the order {match.order}")
+
+
+def narrow_eps(plan: Plan, match: Match, found: Identification) -> Match:
+    """Return a match with the usual eps that alone gives every bit, exactly or by a known computation.
+
+    The match itself if none does, if the requested eps does too or does not fit the match, or if that is no
+    usual eps, as these alone are tried.
+    """
+    own = [one.match for one in found.reproductions if one.is_certain and one.is_of(match)]
+    if match.equal == 1.0:
+        own = [match._replace(eps_range=(match.eps, match.eps))]
+    asked = plan.spec.eps
+    if (
+        asked not in COMMON_EPS
+        or not own
+        or not _allows(match, asked)
+        or any(_allows(one, asked) for one in own)
+    ):
+        return match
+    return match._replace(eps=own[0].eps, eps_range=own[0].eps_range)
+
+
+def _allows(match: Match, eps: float) -> bool:
+    return match.eps_range[0] <= eps <= match.eps_range[1]

@@ -14,7 +14,6 @@ from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rounding
 from normcli.identifying.gated_norm import find_exact_eps
 from normcli.identifying.identify import identify
-from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.question import MOST_WORDS, Diagnosis, Kind, Question, add_clauses, count_words
 from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.words.agreement import diagnose_casts, diagnose_closer_convention
@@ -27,7 +26,12 @@ from normcli.identifying.words.phrasing import (
     split_reason,
     tell_claim,
 )
-from normcli.identifying.words.request_difference import OtherChoice, find_remedy, list_other_choices
+from normcli.identifying.words.request_difference import (
+    OtherChoice,
+    find_remedy,
+    list_other_choices,
+    narrow_eps,
+)
 from normcli.printable import format_up
 from normcli.tensors.mapped import fetch
 
@@ -230,7 +234,7 @@ def diagnose_request(
     told, name, matches = diagnose(found), plan.norm.name, found.matches
     if found.claims and not matches:
         return told._replace(cause=f"{name} differs: {tell_claim(found.claims[0])[0]}")
-    narrowed = [_narrow_eps(plan, match, found) for match in matches]
+    narrowed = [narrow_eps(plan, match, found) for match in matches]
     compared = [(match, list_other_choices(plan, match, found.question)) for match in narrowed]
     requests = [(match, some) for match, some in compared if some is not None]
     shown = [pair for pair in requests if not any(pair[0] is match for match in matches)]
@@ -262,30 +266,6 @@ def diagnose_request(
     clause = told.cause if found.reason is None else split_reason(found.reason)[0]
     causes = [f"{name} differs: {each}" for each in (clause, clause.rpartition(" (")[0] or clause)]
     return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))
-
-
-def _narrow_eps(plan: Plan, match: Match, found: Identification) -> Match:
-    """Return a match with the usual eps that alone gives every bit, exactly or by a known computation.
-
-    The match itself if none does, if the requested eps does too or does not fit the match, or if that is no
-    usual eps, as these alone are tried.
-    """
-    own = [one.match for one in found.reproductions if one.is_certain and one.is_of(match)]
-    if match.equal == 1.0:
-        own = [match._replace(eps_range=(match.eps, match.eps))]
-    asked = plan.spec.eps
-    if (
-        asked not in COMMON_EPS
-        or not own
-        or not _allows(match, asked)
-        or any(_allows(one, asked) for one in own)
-    ):
-        return match
-    return match._replace(eps=own[0].eps, eps_range=own[0].eps_range)
-
-
-def _allows(match: Match, eps: float) -> bool:
-    return match.eps_range[0] <= eps <= match.eps_range[1]
 
 
 _MOST_DOUBTFUL = 16
