@@ -145,7 +145,7 @@ _IN_MEMORY = (
 
 
 class _Asked(NamedTuple):
-    """What the arguments of `normalize` say for a dask array.
+    """The request that the arguments of `normalize` make for a dask array.
 
     Parameters
     ----------

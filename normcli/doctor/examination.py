@@ -188,7 +188,7 @@ class Finding:
 
 @dataclass
 class Examination:
-    """What `examine` finds: the outcome of each computation on a tensor, and condition numbers.
+    """The findings of `examine`: the outcome of each computation on a tensor, and condition numbers.
 
     Parameters
     ----------

@@ -153,7 +153,7 @@ class Case:
 
     @cached_property
     def shows_norm(self) -> Selected:
-        """Where y can tell one norm from another: False in groups that every norm makes 0.
+        """Groups in which y can tell one norm from another: False where every norm makes 0.
 
         These are groups of equal values, or of zeros for a norm without mean. True everywhere with `stored`.
         """

@@ -72,7 +72,7 @@ class StoryStep(NamedTuple):
 
 @dataclass(frozen=True)
 class Story:
-    """What `explain` tells: the arithmetic of one group, or of one value in it, step by step.
+    """The story that `explain` tells: the arithmetic of one group, or of one value in it, step by step.
 
     Parameters
     ----------

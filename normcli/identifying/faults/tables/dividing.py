@@ -192,19 +192,25 @@ def cancel(case: Case) -> Iterator[Variant]:
     if is_half(case.dtype):
         yield from _cancel_in_half(case)
     off = np.abs(case.unroot(case.used.divisor, case.square) - case.eps)
-    if np.all(off <= _measure_cancelled(case)) and np.all(case.used.divisor > 0.0) and not _is_shared(case):
+    if np.all(off <= _measure_cancelled(case)) and np.all(case.used.divisor > 0.0) and not is_shared(case):
         values = {"percent": _format_percent(float((off / case.square).max()))}
         yield Variant(divisor=case.used.divisor, values=values, numbers=1, is_fitted=True)
 
 
-_SHARED, _FEWEST_GROUPS = 8.0, 4
-"""One factor in all divisors: |median| over deviation of their relative errors, and how many groups show it."""
+_SHARED = 8.0
+"""The largest |median| of divisors' relative errors that scatter, as a multiple of their standard deviation."""
+
+_FEWEST_GROUPS = 4
+"""The fewest groups that show whether the errors of their divisors scatter."""
 
 
-def _is_shared(case: Case) -> bool:
-    """Whether the divisors of at least four groups are off by one factor: errors of sums would scatter."""
+def is_shared(case: Case) -> bool:
+    """Whether y shows divisors that are off by one factor in all groups; False for fewer than 4 groups.
+
+    Errors of sums would scatter over the groups.
+    """
     off = case.used.divisor / case.divisor - 1.0
-    return bool(off.size >= _FEWEST_GROUPS and abs(np.median(off)) > _SHARED * np.std(off))
+    return bool(off.size >= _FEWEST_GROUPS and not abs(np.median(off)) <= _SHARED * np.std(off))
 
 
 def _format_percent(part: float) -> str:

@@ -13,7 +13,7 @@ from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import ALGORITHMS
 from normcli.checking.fault import Fault, Row
 from normcli.dtypes import find_type, get_eps, is_half
-from normcli.identifying.faults.tables.dividing import EPS, cancel
+from normcli.identifying.faults.tables.dividing import EPS, cancel, is_shared
 from normcli.identifying.faults.variant import NOTHING, Variant, label
 from normcli.tuples import NamedTuple
 
@@ -176,9 +176,6 @@ def _sum_narrowly(case: Case) -> Iterator[Variant]:
 _FEWEST_GROUPS = 8
 """The fewest groups from which scattered errors of sums are concluded."""
 
-_SHARED = 8.0
-"""The largest |median| of the divisors' relative errors, as a multiple of their standard deviation."""
-
 _LEAST_OFF = 0.5
 """The least size of the largest error of a mean or divisor, in machine epsilons: one rounding makes no more."""
 
@@ -196,8 +193,8 @@ def _are_scattered(case: Case) -> bool:
         if not np.max(np.abs(off) / cancelled) > 1.0:
             return False
     most = np.maximum(np.abs(off), np.abs(of_mean)) / (eps * (1.0 + size))
-    varies = abs(np.median(off)) <= _SHARED * np.std(off)
-    return bool(off.size >= _FEWEST_GROUPS and varies and _LEAST_OFF <= most.max() <= math.sqrt(case.count))
+    varies = off.size >= _FEWEST_GROUPS and not is_shared(case)
+    return bool(varies and _LEAST_OFF <= most.max() <= math.sqrt(case.count))
 
 
 UNDERFLOW = Row(
