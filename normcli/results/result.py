@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from normcli.results.framework_departures import find_all_degeneracies
 from normcli.results.promises import Check, check_promises
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -150,11 +150,12 @@ class Result:
         groups = f"{self.group_count} × {self.group_size}"
         return f"<Result: {self.plan.norm.name} of {self.plan.grid.shape}, groups {groups}, {self.dtype}>"
 
-    def _repr_html_(self) -> str:
-        from importlib import import_module  # by name: the module is on a floor above
+    show_html: ClassVar[Callable[[Result], str] | None] = None
+    """The function that returns a result's tables as HTML; set by `normcli.library`, which knows the writers."""
 
-        html: str = import_module("normcli.library.notebook").show_result(self)
-        return html
+    def _repr_html_(self) -> str | None:
+        show = type(self).show_html
+        return None if show is None else show(self)
 
     mean = Statistic("The mean of each group.")
     var = Statistic("The variance of each group, with the divisor n − ddof.")
