@@ -151,7 +151,7 @@ class Result:
         return f"<Result: {self.plan.norm.name} of {self.plan.grid.shape}, groups {groups}, {self.dtype}>"
 
     show_html: ClassVar[Callable[[Result], str] | None] = None
-    """The function that returns a result's tables as HTML; set by `normcli.library`, which knows the writers."""
+    """Returns the tables of a result as HTML; set by `normcli.library`, which knows the writers."""
 
     def _repr_html_(self) -> str | None:
         show = type(self).show_html
