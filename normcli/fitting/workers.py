@@ -64,12 +64,13 @@ def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], wor
 def _receive(at_work: set[int]) -> Any:
     """Wait for a worker's next message, and return it: (number, result, None) or (number, None, exception).
 
-    `at_work` has the result pipes of the workers; pipes of workers that have ended are removed from it.
+    `number` is the task's. `at_work` has the file descriptors of the workers' result pipes. The pipe of a worker
+    that has ended is removed from it, and what is left of a message that it did not write to the end is dropped.
 
     Raises
     ------
     DataError
-        If all workers have ended.
+        If all workers have ended, and no message is left.
     """
     import select
 
@@ -78,8 +79,9 @@ def _receive(at_work: set[int]) -> Any:
         for found in at_work:
             poll.register(found, select.POLLIN)
         for found, event in poll.poll():
-            length = _read(found, _LENGTH) if event & select.POLLIN else b""
-            if data := _read(found, int.from_bytes(length, "little")):
+            length = int.from_bytes(_read(found, _LENGTH) if event & select.POLLIN else b"", "little")
+            data = _read(found, length)
+            if data and len(data) == length:  # a worker that is killed while it writes leaves a part
                 return pickle.loads(data)
             at_work.discard(found)
     raise DataError("a process that reads files was ended from outside; --threads 1 starts none")
