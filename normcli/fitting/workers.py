@@ -29,19 +29,21 @@ def can_fork() -> bool:
 def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], workers: int) -> Iterator[Outcome]:
     """Yield the result of a task for each number, in order, calculated by several processes at once.
 
+    If the caller closes the iterator, or an exception leaves it, all processes are killed.
+
     Parameters
     ----------
     task : callable
-        Takes a number, and returns an object that can be pickled. Its exceptions are raised here, and end all
-        processes.
+        Takes a number, and returns an object that can be pickled. Its exceptions are raised here.
     numbers : sequence of int
+        Numbers from 0 to 2³² − 1.
     workers : int
         The number of processes.
 
     Raises
     ------
     DataError
-        If all processes were ended from outside.
+        If all processes were ended from outside before the results were complete.
     """
     queue = os.memfd_create("numbers")  # all workers share its position, so that each number is read once
     os.write(queue, b"".join(number.to_bytes(_NUMBER, "little") for number in numbers))
@@ -64,8 +66,8 @@ def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], wor
 def _receive(at_work: set[int]) -> Any:
     """Wait for a worker's next message, and return it: (number, result, None) or (number, None, exception).
 
-    `number` is the task's. `at_work` has the file descriptors of the workers' result pipes. The pipe of a worker
-    that has ended is removed from it, and what is left of a message that it did not write to the end is dropped.
+    `number` is the task's. `at_work` has the file descriptors of the workers' result pipes. The pipe of a
+    worker that has ended is removed from it; a message that this worker wrote only in part is dropped.
 
     Raises
     ------
@@ -96,7 +98,10 @@ def _read(descriptor: int, count: int) -> bytes:
 
 
 def _start(task: Callable[[int], Any], queue: int) -> tuple[int, int]:
-    """Start a worker that takes numbers from the file `queue`; return its result pipe and its process id."""
+    """Start a worker that takes numbers from the file `queue`; return its result pipe and its process id.
+
+    The pipe is given as a file descriptor for reading. The worker never returns from this function.
+    """
     found, to = os.pipe()
     process = os.fork()
     if process:
