@@ -92,9 +92,16 @@ class SigmaGradient(NamedTuple):
     def find_numerators(
         self, matrix: ScaledIntegers, gradient: ScaledIntegers, bits: int
     ) -> tuple[ScaledIntegers, ScaledIntegers]:
-        """Return dx · σ · uᵀWv, and upper bounds of the errors; the vectors are known to `bits` bits.
+        """Return dx · σ · uᵀWv, and upper bounds of the errors, both in the shape of the matrix.
 
-        `matrix` is W, and `gradient` dy.
+        Parameters
+        ----------
+        matrix : ScaledIntegers
+            W.
+        gradient : ScaledIntegers
+            dy.
+        bits : int
+            The bits to which the vectors of this gradient are known.
         """
         total, inside = gradient.sum_products(matrix), ScaledIntegers(self.inside.astype(object), 0)
         own = self.column.multiply(self.row).multiply(total).multiply(inside)
@@ -157,7 +164,7 @@ def _evaluate(
     places: list[int],
     bits: int,
 ) -> list[Bounded]:
-    """Return dx at some places in rationals, and a bound of the error of each.
+    """Return dx at some flat indices in rationals, and a bound of the error of each.
 
     Parameters
     ----------
@@ -225,7 +232,8 @@ def find_sigma_gradient(
     iteration : Iteration or None
         Power iterations that estimate σ; None for the largest singular value.
     bits : int
-        The bits of their lengths to which vectors are known that are not exact.
+        The precision of vectors that are not exact: each of their numbers is off by about 2^−bits of the
+        vector's length.
 
     Raises
     ------
