@@ -272,16 +272,18 @@ def _pick_parameters(given: Mapping[str, NDArray[Any]], plan: Plan, grid: Places
 
 
 def _tabulate(owner: NDArray[np.intp], grid: Places) -> list[list[int]]:
-    """Return, for each axis, a list of a number for each position: those of a cell add up to its owner.
+    """Return a list of integers for each axis, one for each shown position, of which a cell's owner is the sum.
 
-    `owner` has the number of each cell's group, or of its gamma, counted among those that are shown.
+    `owner[i, j] = lists[0][i] + lists[1][j]` for two axes: the number of each cell's group, or of its gamma,
+    counted among those that are shown.
     """
     owner = owner.reshape(tuple(along.size for along in grid))
     if not owner.size:
         return [[] for _ in grid]
-    first = owner[(0,) * owner.ndim]
+    first = owner[(0,) * owner.ndim]  # above 0 where a slice begins within a round of interleaved groups
     return [
-        (np.moveaxis(owner, axis, -1)[(0,) * (owner.ndim - 1)] - first).tolist() for axis in range(owner.ndim)
+        (np.moveaxis(owner, axis, -1)[(0,) * (owner.ndim - 1)] - (first if axis else 0)).tolist()
+        for axis in range(owner.ndim)
     ]
 
 
