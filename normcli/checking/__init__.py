@@ -7,6 +7,8 @@
 * `fault`: the record of a fault: id, words, remedy, example
 * `gradient_check`: gradients compared with the exact ones
 * `gradient_faults`: the table of faults of backward passes
-* `gradient_forms`: faults of backward passes that have several forms: axes, shards, an eps
+* `gradient_forms`: faults of backward passes that have several forms: axes, an activation, an eps
+* `gradient_counts`: faults in the values that are summed: padding, parts, shards, ddof
 * `gradient_terms`: the terms of the gradients of norms that divide by moments or lengths
+* `gradient_bounds`: bounds on the rounding errors of right gradients
 """
