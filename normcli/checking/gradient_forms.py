@@ -55,7 +55,7 @@ Detailed = tuple[tuple[str, ...], Any]
 
 
 class WrongGradient(NamedTuple):
-    """A wrong gradient beside the exact one.
+    """A wrong gradient, with the exact one and the terms that the exact one is made of.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def exchange(c: WrongGradient) -> Iterator[Detailed]:
 
 
 def reorder(c: WrongGradient, *, flip: bool) -> Iterator[Detailed]:
-    """Yield the exact gradient with each axis reversed if `flip`, else rolled by the places that fit best."""
+    """Yield the exact gradient with each axis reversed if `flip`, else rolled by the shift that fits best."""
     for axis, length in enumerate(c.right.shape):
         if flip:
             yield (), np.flip(c.right, axis)

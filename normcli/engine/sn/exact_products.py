@@ -102,7 +102,7 @@ UNIT = 2.0**-53
 
 
 class Approximation(NamedTuple):
-    """A symmetric matrix: doubles times 2^exponent; and a bound of the doubles' error, as a matrix norm."""
+    """A symmetric matrix in doubles, values · 2^exponent; `error` bounds the norm of the error of `values`."""
 
     values: Floats
     exponent: int

@@ -88,9 +88,18 @@ class SigmaGradient(NamedTuple):
     def find_numerators(
         self, matrix: ScaledIntegers, gradient: ScaledIntegers, bits: int
     ) -> tuple[ScaledIntegers, ScaledIntegers]:
-        """Return dx · σ · uᵀWv, and upper bounds of the errors; the vectors are known to `bits` bits.
+        """Return dx · σ · uᵀWv, and upper bounds of the errors, both in the shape of the matrix.
 
-        `matrix` is W, and `gradient` dy. Where a row of W is 0, u is taken as 0, and where a column is 0, v.
+        Where a row of W is 0, u is taken as 0, and where a column is 0, v.
+
+        Parameters
+        ----------
+        matrix : ScaledIntegers
+            W.
+        gradient : ScaledIntegers
+            dy.
+        bits : int
+            The bits to which the vectors of this gradient are known.
         """
         total, some = gradient.sum_products(matrix), matrix.values != 0
         inside = ScaledIntegers(np.logical_and.outer(some.any(axis=1), some.any(axis=0)).astype(object), 0)
@@ -154,7 +163,7 @@ def _evaluate(
     places: list[int],
     bits: int,
 ) -> list[Bounded]:
-    """Return dx at some places in rationals, and a bound of the error of each.
+    """Return dx at some flat indices in rationals, and a bound of the error of each.
 
     Parameters
     ----------
@@ -222,7 +231,8 @@ def find_sigma_gradient(
     iteration : Iteration or None
         Power iterations that estimate σ; None for the largest singular value.
     bits : int
-        The bits of their lengths to which vectors are known that are not exact.
+        The precision of vectors that are not exact: each of their numbers is off by about 2^−bits of the
+        vector's length.
 
     Raises
     ------

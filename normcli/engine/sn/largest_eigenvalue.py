@@ -153,7 +153,9 @@ def _enclose_near_identity(matrix: ScaledIntegers, tolerance: int) -> Enclosure:
 
 
 class _Refined(NamedTuple):
-    """A basis V of eigenvectors whose enclosure of the largest eigenvalue is narrow enough (letters as above).
+    """A basis V of eigenvectors whose enclosure of the largest eigenvalue is narrow enough.
+
+    Letters are those of the module's docstring.
 
     Parameters
     ----------
@@ -276,7 +278,9 @@ class _Basis:
     def _bound(
         self, residual: ScaledIntegers, ritz: ScaledIntegers, gram: ScaledIntegers, skew: Fraction, moved: float
     ) -> tuple[Fraction, Fraction, Fraction]:
-        """Return bounds of ‖R‖², θ − c and what is lost as the basis V is not quite orthonormal.
+        """Return bounds of ‖R‖², of θ − c, and of what is lost as the basis V is not quite orthonormal.
+
+        Letters are those of the module's docstring.
 
         Parameters
         ----------
@@ -295,7 +299,17 @@ class _Basis:
         return rest, gap, size * skew / (1 - skew)
 
     def _correct(self, basis: ScaledIntegers, residual: ScaledIntegers) -> ScaledIntegers:
-        """Return the basis less its parts along the other eigenvectors, estimated in doubles from R."""
+        """Return the basis V minus its parts along the eigenvectors outside of it: one step of refinement.
+
+        The parts are estimated in doubles: those of the residual, over the differences of the eigenvalues.
+
+        Parameters
+        ----------
+        basis : ScaledIntegers
+            V, the first `count` eigenvectors.
+        residual : ScaledIntegers
+            R = AV − VH (letters as in the module's docstring).
+        """
         top = residual.find_top()
         others = self._vectors[:, self.count :]
         apart = self._values[: self.count] - self._values[self.count :, None]

@@ -178,10 +178,16 @@ def bound_each(
 def _bound_shapes(
     values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the least and the largest factor of each group, from values less their group's weighted average.
+    """Return the least and the largest factor of each group, from values minus their group's weighted average.
 
-    A shift of the whole group, as by an error of its mean, does not change them. Parameters are as in
-    `bound_factors`, with `own` and `of_factor` of `Noise`.
+    These do not change if an error of the mean shifts the whole group.
+
+    Parameters
+    ----------
+    values, targets, slack : ndarray, shape (groups, group_size)
+        The standardized values, the values to reach, and the bounds on their errors.
+    own, of_factor : ndarray
+        The bounds of that name in `Noise`.
     """
     weight = np.isfinite(slack) / np.maximum(slack, _LEAST)
     total = weight.sum(axis=1, keepdims=True)

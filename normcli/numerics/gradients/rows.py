@@ -35,7 +35,10 @@ class Upstream(NamedTuple):
 
 
 def multiply_gradient(gate: Gated) -> tuple[Floats, Upstream]:
-    """Return dy · act(z), or dy · act′(z) of a slope, as doubles, and the rest of it; dy is `gate.times`."""
+    """Return dy · act(z), or dy · act′(z) if the gate `is_slope`, rounded to doubles, and the rounding error.
+
+    dy is the gate's `times`. The second number is an `Upstream`, which `GradientRows` keep beside the first.
+    """
     value, error = gate.evaluate(PRECISIONS["float64"].bits).bound()
     return value.hi, Upstream(value.lo, error, gate)
 
@@ -107,10 +110,10 @@ class GradientRows(NamedTuple):
         return self._replace(dy=dy, upstream=upstream)
 
     def take_exactly(self, bits: int | None = None) -> list[ExactGradient]:
-        """Return each value exactly, in C order.
+        """Return each value of these rows as fractions (deviation, gradient g, error of g), in C order.
 
-        Where dy is multiplied by a gate, the product is calculated to `bits` bits; if `bits` is None, the
-        product is the pair that stands here.
+        Where a gate multiplies dy, the product is calculated to `bits` bits; if `bits` is None, the rounded
+        product of `gated` is taken for exact.
         """
         gamma = np.ones_like(self.dy) if self.gamma is None else self.gamma
         counted = np.ones(self.dy.shape, np.bool_) if self.counted is None else self.counted
@@ -136,7 +139,10 @@ class ExactGradient(NamedTuple):
 
 
 def find_deviations(x: Floats, low: Floats | None, shift: Floats | None) -> Pair:
-    """Return x + low − shift, exactly; the shift is whole if `low`, which only integers have, is given."""
+    """Return x + low − shift, exactly; None for 0.
+
+    If `low` is given (x are integers of more than 53 bits), the shift has to be a whole number.
+    """
     rest = np.zeros_like(x) if low is None else low
     if shift is None:
         return Pair(x, rest)

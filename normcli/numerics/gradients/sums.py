@@ -39,7 +39,9 @@ def needs_decimals(p: float) -> bool:
 
 
 class GradientSums:
-    """The sums of groups, to which rows are added in any order.
+    """The sums of groups, to which rows of values are added in any order.
+
+    d is a value minus the shift of its group, and g the derivative of the loss with respect to x̂.
 
     Parameters
     ----------
@@ -56,14 +58,14 @@ class GradientSums:
     gradients, products : Fixed
         Σg and Σg · d.
     peak, ties : Pair, ndarray of int64
-        For p = ±∞, the largest or the smallest |d|, and how many values have it.
+        For p = ∞ the largest |d|, for p = −∞ the smallest, and how many values have it.
     lengths : Pair
         For any other p, Σ|d|ᵖ, with a relative error of `GRADIENT_POWER`.
     rough : ndarray of bool
         Whether `lengths` is out of the range in which it is known, or a value is 0 whose power is infinite.
     unknown, endless : ndarray of bool
-        Whether a group has an infinity or NaN in x or gamma; and in dy. Sums leave out a group's row with such
-        a dy, as if its dy were 0.
+        Whether a group has an infinity or NaN in x or gamma; and in dy. A row with such a dy is added as if
+        all of its dy were 0.
     errors, product_errors : ndarray
         Upper bounds of the errors of gradients and products that come from a gate's factors.
     """

@@ -122,7 +122,7 @@ def find_shares(rows: GradientRows, known: Coefficients) -> KnownGradients:
 
 
 def _find_weights(rows: GradientRows, known: Coefficients, p: float) -> tuple[Pair, Any]:
-    """Return w, which B is multiplied by in dx (see `coefficients`), and an upper bound of its error."""
+    """Return w of each value, the factor of B in its dx (see `coefficients`), and a bound of its error."""
     d = rows.deviations
     if p == 2.0:
         if not known.centre.hi.any():
@@ -139,7 +139,7 @@ def _find_weights(rows: GradientRows, known: Coefficients, p: float) -> tuple[Pa
 
 
 def _find_unclear(factors: Any, inner: Floats, value: Floats) -> Selected:
-    """Return where products of pairs may have left the range of doubles, as an array of bool."""
+    """Return a bool array, True where products of pairs may have left the range of doubles."""
     unclear = ~is_within(inner, _LEAST_RESULT, _LARGEST_RESULT)
     unclear |= ~is_within(value, _LEAST_RESULT, _LARGEST_RESULT)
     for factor in factors:
