@@ -74,7 +74,8 @@ def invert(
     inputs : Inputs
         Gamma, beta and `measured`, the statistics of the groups, which has to be given; no others are used.
     out : ndarray or None
-        The array that the result is written to, as in `run`; None for a new one.
+        The array that the result is written to: C-contiguous, of the result's shape and dtype. None for a new
+        one.
     effort : Effort
 
     Returns

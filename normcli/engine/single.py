@@ -36,7 +36,7 @@ class SingleGroup(NamedTuple):
     ----------
     statistics : dict of str to float
     values : ndarray, shape (wanted,)
-        The normalized values of the wanted places, in the output's dtype.
+        The normalized values that were asked for, in the output's dtype.
     """
 
     statistics: dict[str, float]

@@ -221,7 +221,7 @@ def choose_atol(values: NDArray[Any]) -> float:
 
 
 def measure_closeness(restored: NDArray[Any], values: NDArray[Any], rtol: float, atol: float) -> Closeness:
-    """Compare a tensor with another of its shape, as `torch.isclose` does: NaN is close to nothing."""
+    """Compare a restored tensor with the input, of its shape; NaN is close to nothing, not even to NaN."""
     if not values.size:
         return Closeness(0, 0, 0.0, None)
     different, start, largest, worst = 0, 0, (-1.0, 0), (0.0, 0)

@@ -233,7 +233,7 @@ class CompiledTiles:
         order : tuple of two tuples of int
             There is a row for each position along the runs of the first; a row lies along those of the second.
         numbers : ndarray of int
-            The group of each row, as a place in the solution.
+            The group of each row, as a flat index into the solution's arrays.
         solution : Solution
         work : Workspace
         """

@@ -146,7 +146,10 @@ class Tiles:
         self.sink.put(tile, place, work)
 
     def fill_unselected(self, out: NDArray[Any], raw: NDArray[Any], selected: Selected | None) -> None:
-        """Write to `out` what stands for values that do not count; nothing if `selected` is None."""
+        """Write to `out`, in place of values that do not count, the input, 0 or NaN (`Selection.fill`).
+
+        Nothing is written if `selected` is None, or such values are normalized like the others.
+        """
         if self.selection is not None and selected is not None:
             self.selection.fill(out, raw, selected)
 
@@ -250,9 +253,9 @@ class Tiles:
                     self.statistics[name] = self.source.make_array(shape, np.dtype(np.float64))
 
     def open_statistics(self, tile: Slices) -> contextlib.AbstractContextManager[dict[str, Floats]]:
-        """Open a block with arrays of one axis, by name, for a tile's statistics; at its end, keep them.
+        """Return a context manager: a dict of arrays of one axis, by name, for a tile's statistics.
 
-        The dictionary is empty if statistics are not to be kept.
+        What the block writes to them is kept at its end. The dict is empty if none are to be kept.
         """
         if not self._keeps:
             return contextlib.nullcontext({})
@@ -279,7 +282,7 @@ def _settle(
     solution: Solution,
     parameters: Parameters,
 ) -> None:
-    """Calculate the results at undecided places exactly, and write them; do nothing if `undecided` is None."""
+    """Write the exact results at the flat indices `undecided` to `out`; do nothing if these are None."""
     if undecided is not None:
         from normcli.numerics.elements.in_fractions import settle  # on use: few values need this
 

@@ -26,7 +26,7 @@ _LEAST, _LOST = 2.0**-900, 2.0**-1070
 
 
 class Gated(NamedTuple):
-    """A gate that multiplies results behind an activation.
+    """A gate z: results are multiplied by act(z), with an activation function act.
 
     Parameters
     ----------
@@ -36,9 +36,10 @@ class Gated(NamedTuple):
     times : ndarray or None
         A second factor of the results, of the shape of `values`; None for 1.
     is_slope : bool
-        Whether results are multiplied by act′(z) in place of act(z).
+        Whether results are multiplied by the derivative act′(z) in place of act(z).
     less : ndarray or None
-        Finite doubles, of the results' shape, that are subtracted from the products before they are rounded.
+        Finite doubles, of the results' shape, that are subtracted from the products before they are rounded;
+        None for 0.
     given_axes : int
         The number of axes that the gate was given with: the last ones of `values`.
     """

@@ -191,7 +191,18 @@ _FAR = -400
 
 
 def _add(product: Pair, error: Any, exponent: Integers, term: Triple) -> tuple[Pair, Any, Integers]:
-    """Return product + term and its error, both over 2^exponent of about the larger, and that exponent."""
+    """Return a pair s of about 1, a bound of its error, and an exponent k: product + term is s · 2^k.
+
+    Parameters
+    ----------
+    product : Pair
+    error : float or ndarray
+        A bound of the error of `product`.
+    exponent : ndarray of int
+        The power of two that `product` and its error are multiplied by.
+    term : Triple
+        The other summand, as it is.
+    """
     k = np.frexp(term.hi)[1]
     largest = np.where(term.hi == 0.0, exponent, np.where(product.hi == 0.0, k, np.maximum(exponent, k)))
     of_term, shift = np.maximum(k - largest, _FAR) - k, np.maximum(exponent - largest, _FAR)
@@ -214,7 +225,7 @@ def _add(product: Pair, error: Any, exponent: Integers, term: Triple) -> tuple[P
 
 
 def _find_lost(mean: Triple, exponent: Integers) -> Any:
-    """Return an upper bound of the error of a mean times 2^exponent."""
+    """Return an upper bound of the error of mean · 2^exponent; 0 where the mean is one double."""
     unit = np.maximum(np.ldexp(_LEAST, exponent), _LEAST)
     return np.where(mean.mid == 0.0, 0.0, np.maximum(np.abs(np.ldexp(mean.mid, exponent)) * _MEAN_KNOWN, unit))
 

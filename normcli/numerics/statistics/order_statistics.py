@@ -296,7 +296,10 @@ def _solve(plan: Plan, totals: dict[str, Total]) -> Solution:
 
 
 def _take(found: RoundedStatistics, centre: int, spread: int) -> tuple[Solution, Selected]:
-    """Return the solution by the statistics at two places, centre and spread, and where it is undecided."""
+    """Return the solution whose mean is statistic number `centre`, and whose divisor is number `spread`.
+
+    The second array is True for groups where these are finite but undecided.
+    """
     hi, mid, lo = (part[centre] for part in found.value)
     divisor = Pair(*(part[spread] for part in found.value[:2]))
     undecided = (found.undecided[centre] | found.undecided[spread]) & found.finite[[centre, spread]].all(axis=0)

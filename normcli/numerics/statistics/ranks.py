@@ -51,7 +51,9 @@ def find_shares(plan: Plan) -> Shares:
 
 
 def find_ranks(count: Integers, shares: Shares) -> tuple[Integers, Integers]:
-    """Return the ranks between which quantiles lie, and where between them: linearly, as `numpy.percentile`.
+    """Return the ranks of the values below and above each quantile, and how far between the two it lies.
+
+    Quantiles are interpolated linearly, as in `numpy.percentile`.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ class Measured(Protocol):
         ...
 
     def solve(self, plan: Plan) -> Solution:
-        """Return the solution of a plan in which every step is taken and no group counts as constant."""
+        """Return centre, divisor and statistics, as if the norm did both steps and had no `flat_rule`."""
         ...
 
 

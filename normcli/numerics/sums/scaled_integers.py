@@ -27,7 +27,11 @@ _QUOTIENT_BITS, _MOST_BITS, _FURTHEST = 160, 900, 700
 
 
 class RoundedNumbers(NamedTuple):
-    """Numbers as pairs; `inexact` is True where a pair is off, `lost` where it is 0 for want of range."""
+    """Numbers as pairs.
+
+    `inexact` is True where a pair is not exactly the number, `lost` where it is 0 as the number is out of
+    range.
+    """
 
     value: Pair
     inexact: Selected
@@ -79,7 +83,7 @@ class ScaledIntegers(NamedTuple):
         return self.sum_products(self).list_fractions()[0]
 
     def bound_length(self) -> Fraction:
-        """Return an upper bound of the root of the sum of squares, by one unit of 2^exponent at most."""
+        """Return an upper bound of the root of the sum of squares: at most 2^exponent above it, 0 for zeros."""
         square = sum(value * value for value in self.values.reshape(-1).tolist())
         return scale(make_fraction(math.isqrt(square) + 1 if square else 0), self.exponent)
 

@@ -50,8 +50,8 @@ def explain(
         Show every value of the group; otherwise, of more than `MOST_TERMS`, the first and the last.
     effort : Effort
     dy : ndarray or None
-        The derivative of a loss with respect to the result: the story then goes on, back to dx; see
-        `explain_backward`, which checks it. None for a forward story.
+        The derivative of a loss with respect to the result, of the tensor's shape: the story then goes on, back
+        to dx. It is not checked here (see `explain_backward`). None for a forward story.
 
     Notes
     -----

@@ -41,7 +41,7 @@ class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only wher
             return None
 
     async def get_partial_values(self, prototype: Any, key_ranges: Any) -> list[Any]:
-        """Return the bytes, or None, of each of several (file, part) pairs, as `get` does of one."""
+        """Return a list with the bytes of each (file, range) pair, or None for a file that is missing."""
         return [await self.get(key, prototype, part) for key, part in key_ranges]
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:

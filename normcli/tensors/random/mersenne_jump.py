@@ -61,7 +61,10 @@ def _drop(engine: np.random.RandomState, count: int) -> None:
 
 
 def _list_words(engine: np.random.RandomState, key: Any) -> Any:
-    """Return the untempered words of a state and those that follow, 20561 or more; the engine advances."""
+    """Return the untempered words of a state and the next ones of the stream, at least 20561 in all.
+
+    The engine advances by the further words.
+    """
     states = [key.copy()]
     while len(states) * _STATE < _DEGREE + _STATE:
         _drop(engine, _STATE)
@@ -82,7 +85,7 @@ def _find_polynomial() -> tuple[int, tuple[int, ...]]:
 
 
 def _multiply(long: int, short: int) -> int:
-    """Return the product of two polynomials, of which `short` should have few powers."""
+    """Return the product of two polynomials modulo 2; the fewer powers `short` has, the faster."""
     product = 0
     for power in range(short.bit_length()):
         if short >> power & 1:
