@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from normcli.auditing.alike import KnownNorms
 from normcli.auditing.running_check import RUNNING, check_running
 from normcli.checking.check import NORMALIZED, check
-from normcli.checking.gradient_check import check_gradients, is_off_by_rounding
+from normcli.checking.gradient_check import check_gradients
 from normcli.checking.ulp import choose_tolerance
 from normcli.dtypes import is_half
 from normcli.engine.walk import DEFAULT_EFFORT, Effort, count_processors
@@ -26,9 +26,7 @@ from normcli.running.average import begin, choose_rule
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Iterator, Sequence
 
     from normcli.auditing.dump_file import LayerSettings
     from normcli.auditing.layer import RecordedLayer
@@ -291,7 +289,7 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
         theirs = {name: one.values for name, one in given.items() if one is not None}
         problem = BackwardProblem(plan, tensor.values, dy.values, inputs)
         gradients = check_gradients(problem, theirs, tolerate)
-        parts += _list_gradients(gradients, theirs)
+        parts += _list_gradients(gradients)
     detail = Detail(plan, tensor, inputs, actual.source, checked, told, dy, gradients)
     return blank._replace(parts=tuple(parts), detail=detail)
 
@@ -336,15 +334,15 @@ def _judge_running(
         yield _summarize(f"{name}_after", found)._replace(cause=words)
 
 
-def _list_gradients(found: CheckedGradients, actual: Mapping[str, NDArray[Any]]) -> Iterator[JudgedTensor]:
+def _list_gradients(found: CheckedGradients) -> Iterator[JudgedTensor]:
     """Yield the verdicts on gradients; a gradient off only by roundings of its summed terms is right."""
     for name, comparison in found.comparisons.items():
-        part, finding = _summarize(_GRADIENTS[name], comparison), found.faults.get(name)
-        if finding is not None:
-            fault = finding.fault
-            part = part._replace(cause=f"{name} differs: {fault.words}", fault=fault.id, remedy=fault.remedy)
-        elif not part.ok and is_off_by_rounding(found.gradients, name, actual[name]):
-            part = part._replace(ok=True, cause=f"{name} is off by roundings of its terms, which cancel")
+        part, finding = _summarize(_GRADIENTS[name], comparison), found.causes.get(name)
+        if finding is not None and finding.is_rounding:
+            part = part._replace(ok=True, cause=f"{name}: {finding.fault.words}")
+        elif finding is not None:
+            fault, words = finding.fault, f"{name} differs: {finding.fault.words}"
+            part = part._replace(cause=words, fault=fault.id or None, remedy=fault.remedy or None)
         elif not part.ok:
             part = part._replace(cause=f"{name} differs")
         yield part

@@ -36,7 +36,7 @@ _COLUMNS = re.compile(r"(.*normcli .* {2,})(\S.*)")
 
 
 def find_language(arguments: Sequence[str]) -> str | None:
-    """Return the language that `--lang` chooses anywhere on a command line; None without it or if unknown.
+    """Return the language that `--lang` chooses anywhere on a command line; None without a known one.
 
     Examples
     --------
@@ -95,7 +95,10 @@ class TranslatedContext(click.Context):
 
 
 def _wrap_paragraph(paragraph: str, width: int) -> str:
-    """Return a paragraph in the chosen language, broken into lines that click does not rewrap."""
+    """Return a paragraph in the chosen language, in lines of at most `width` that click does not rewrap.
+
+    It is "" for an empty paragraph.
+    """
     if paragraph.startswith("\b"):
         lines = [_translate_example(line) for line in paragraph.split("\n")[1:]]
     else:

@@ -164,7 +164,7 @@ class Convention(NamedTuple):
 
     @property
     def widens(self) -> bool:
-        """Whether half precision is calculated in float32 and rounded only where `precision` says so."""
+        """Whether input in half precision is calculated in float32, and rounded as `precision` says."""
         return self.precision.startswith("float32, rounded")
 
 

@@ -56,7 +56,7 @@ def parse_momentum(text: str) -> float | str:
 
 
 class FileName(click.types.StringParamType):
-    """A text that may name a file, or an array in it (`FILE:KEY`); it completes as one."""
+    """A click type for a text that may name a file, or an array in it (`FILE:KEY`): any text is valid."""
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -74,7 +74,7 @@ class FileName(click.types.StringParamType):
 
 
 class NormName(click.types.StringParamType):
-    """A text that may name a norm; it completes to names of norms.
+    """A click type for a text that may name a norm: any text is valid, and names of norms are completed.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class Words(click.ParamType[tuple[str, ...]]):
 
 
 class Framework(click.ParamType[str]):
-    """A framework whose convention for a norm is known; the table of conventions is imported on use.
+    """A click type for the name of a framework that has a convention for a norm.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Framework(click.ParamType[str]):
         return [CompletionItem(name) for name in list_frameworks(self.norm) if name.startswith(incomplete)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name of the framework that has a name or alias."""
+        """Return the framework's name in the table of conventions; an unknown one raises `UsageError`."""
         from normcli.norms.conventions import find_convention
 
         return find_convention(value, self.norm).framework
@@ -181,7 +181,10 @@ class OptionValue(click.ParamType[Any]):
         self.name, self._row = row.kind.value, row
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the parsed value; a vector may be a file, JSON or one number, as gamma may."""
+        """Return the parsed and checked value; a vector may be a file, JSON or one number.
+
+        Raises `UsageError` for a wrong value, and `DataError` for a file that cannot be read.
+        """
         if self._row.kind is OptionKind.VECTOR:
             from normcli.cli.files.sources import load_parameter
 

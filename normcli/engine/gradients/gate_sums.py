@@ -97,7 +97,7 @@ class GateSumPasses(GroupBackwardPasses):
         if tile.beta is None:
             return [shares]
         plain = rows._replace(gamma=None)
-        known = KnownGradients(plain.gated, plain.error, np.zeros(rows.dy.shape, np.bool_))
+        known = KnownGradients(plain.gated, plain.error, np.zeros(rows.dy.shape, np.bool_) | plain.beyond)
         return [shares, multiply_known(known, Gated(tile.beta, Activation.NONE))]
 
     def list_shares(

@@ -216,7 +216,7 @@ def _widen(elements: Elements, out: NDArray[Any]) -> tuple[Elements, NDArray[Any
     together = math.gcd(lines, 1 << max(0, (_WIDE // line).bit_length() - 1))
     shape = (*raw.shape[:-2], lines // together, line * together)
     # As `np.tile`, which takes longer than all the arithmetic on a small tensor.
-    wide = elements.map(
+    wide = elements._replace(x=raw[..., :1]).map(
         lambda a: a if a.shape[-1] == 1 else a.repeat(together, axis=-2).reshape(*a.shape[:-2], 1, -1)
     )
     return wide._replace(x=raw.reshape(shape)), out.reshape(shape)

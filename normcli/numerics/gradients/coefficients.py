@@ -149,7 +149,7 @@ def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
         powers = powers.multiply(count).subtract(totals.multiply(totals))
         products = products.multiply(count).subtract(totals.multiply(gradients))
     power, product, parts = powers.round(), products.round(), products.divide(times)
-    extreme = extreme | power.lost | product.lost | parts.lost
+    extreme = extreme | power.lost | product.lost | parts.lost | (sums.beyond & ~sums.endless)
     found, share = _solve(plan, sums, power.value, product.value, times.astype(np.float64)), parts.value
     inverse = invert_pair(found.divisor)
     peak = sums.peak if math.isinf(sums.p) else None

@@ -25,12 +25,16 @@ class Upstream(NamedTuple):
         The number added to the rounded product.
     error : ndarray
         An upper bound of the error of their sum.
+    beyond : ndarray of bool
+        True where the product of finite factors is beyond the range of doubles: only `gate` knows it there, and
+        dy stands as 0.
     gate : Gated
         The gate z, with dy as its `times`.
     """
 
     low: Floats
     error: Floats
+    beyond: Selected
     gate: Gated
 
 
@@ -39,8 +43,11 @@ def multiply_gradient(gate: Gated) -> tuple[Floats, Upstream]:
 
     dy is the gate's `times`. The second number is an `Upstream`, which `GradientRows` keep beside the first.
     """
-    value, error = gate.evaluate(PRECISIONS["float64"].bits).bound()
-    return value.hi, Upstream(value.lo, error, gate)
+    known = gate.evaluate(PRECISIONS["float64"].bits)
+    value, error = known.bound()
+    beyond = np.isinf(value.hi) & ~known.special
+    hi, low, error = (np.where(beyond, 0.0, a) for a in (*value, error))
+    return hi, Upstream(low, error, beyond, gate)
 
 
 class GradientRows(NamedTuple):
@@ -89,6 +96,11 @@ class GradientRows(NamedTuple):
         return self.upstream.error * np.abs(self.gamma) + PAIR.error * np.abs(self.dy * self.gamma)
 
     @property
+    def beyond(self) -> Any:
+        """True where dy is not known here, as its product with a gate is beyond the range of doubles."""
+        return False if self.upstream is None else self.upstream.beyond
+
+    @property
     def factors(self) -> list[Floats]:
         """The arrays whose products gradients are made of: two of the deviations, dy, and gamma if any."""
         return [*self.deviations, self.dy, *([] if self.gamma is None else [self.gamma])]
@@ -106,7 +118,7 @@ class GradientRows(NamedTuple):
         dy, upstream = np.where(chosen, 0.0, self.dy), self.upstream
         if upstream is not None:
             low, error, times = (np.where(chosen, 0.0, a) for a in (*upstream[:2], upstream.gate.times))
-            upstream = Upstream(low, error, upstream.gate._replace(times=times))
+            upstream = Upstream(low, error, upstream.beyond & ~chosen, upstream.gate._replace(times=times))
         return self._replace(dy=dy, upstream=upstream)
 
     def take_exactly(self, bits: int | None = None) -> list[ExactGradient]:

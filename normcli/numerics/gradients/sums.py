@@ -66,6 +66,8 @@ class GradientSums:
     unknown, endless : ndarray of bool
         Whether a group has an infinity or NaN in x or gamma; and in dy. A row with such a dy is added as if
         all of its dy were 0.
+    beyond : ndarray of bool
+        Whether a dy, times a gate, is beyond the range of doubles: sums leave it out.
     errors, product_errors : ndarray
         Upper bounds of the errors of gradients and products that come from a gate's factors.
     """
@@ -75,7 +77,7 @@ class GradientSums:
         self.count, self.ties = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
         self.totals, self.powers, self.gradients, self.products = (Fixed.zeros(groups) for _ in range(4))
         self.peak = Pair(np.full(groups, -np.inf if p > 0 else np.inf), np.zeros(groups))
-        self.unknown, self.endless = np.zeros((2, groups), np.bool_)
+        self.unknown, self.endless, self.beyond = np.zeros((3, groups), np.bool_)
         self.lengths = Pair(np.zeros(groups), np.zeros(groups))
         self.rough = np.zeros(groups, np.bool_)
         self.errors, self.product_errors = np.zeros((2, groups))
@@ -96,6 +98,7 @@ class GradientSums:
         self.unknown[groups] |= ~finite
         if rows.upstream is not None:
             error = rows.error
+            self.beyond[groups] |= rows.upstream.beyond.any(axis=-1)
             self.errors[groups] += np.add.reduce(error, axis=-1)
             self.product_errors[groups] += np.add.reduce(error * np.abs(rows.deviations.hi), axis=-1)
         if ordinary.all():
@@ -114,7 +117,7 @@ class GradientSums:
         """Add the sums of other values of the same groups."""
         for name in ("count", "errors", "product_errors"):
             getattr(self, name)[...] += getattr(other, name)
-        for name in ("rough", "unknown", "endless"):
+        for name in ("rough", "unknown", "endless", "beyond"):
             getattr(self, name)[...] |= getattr(other, name)
         for name in ("totals", "powers", "gradients", "products"):
             getattr(self, name).merge(getattr(other, name))

@@ -82,7 +82,7 @@ def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None,
         )
     value = pair_multiply(inner, factor)
     error = error * np.abs(factor.hi) + known.further * np.abs(value.hi)
-    unclear = lost | _find_unclear(factors, inner.hi, value.hi)
+    unclear = lost | rows.beyond | _find_unclear(factors, inner.hi, value.hi)
     if known.further:
         unclear |= (rows.deviations.hi != 0.0) & ~is_moderate(rows.deviations.hi)
     endless = np.isnan(known.mean.hi)
@@ -117,7 +117,7 @@ def find_shares(rows: GradientRows, known: Coefficients) -> KnownGradients:
         error = error + rows.upstream.error * np.abs(known.inverse.hi) * (np.abs(w.hi) + w_error)
     factors = (*rows.deviations, rows.dy)
     lost = (value.hi == 0.0) & (w.hi != 0.0) & (rows.dy != 0.0)
-    found = KnownGradients(value, error, lost | _find_unclear(factors, inner.hi, value.hi))
+    found = KnownGradients(value, error, lost | rows.beyond | _find_unclear(factors, inner.hi, value.hi))
     return _judge(found, known, factors, inner.hi * known.inverse.hi)
 
 
