@@ -56,7 +56,7 @@ class Call(NamedTuple):
         The name of the function or class; empty where it is the text before the first parenthesis of `layer` or
         `call`.
     call : str
-        The function call, as a template of Python code; `normcli.codegen.own_call` fills its places.
+        The function call, as a template of Python code, whose placeholders `normcli.codegen.own_call` fills.
     layer : str
         The call that makes a layer, as a template, for frameworks that need a layer in place of a function.
     build : sequence of str

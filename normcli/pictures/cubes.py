@@ -182,6 +182,7 @@ class Cubes:
     def _draw_box(
         self, box: Sequence[range], faces: dict[Place, list[Bounds]], describe: Describe
     ) -> list[Shape]:
+        """Return the shapes of a block of cubes: its cells, shaded sides and edges."""
         shapes: list[Shape] = []
         for cell, found in faces.items():
             colour, data = describe(self._index(cell))

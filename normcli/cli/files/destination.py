@@ -222,7 +222,7 @@ class Destination(NamedTuple):
         file_format.write(files.open(str(self.path), least), saved)
 
     def measure(self) -> int | None:
-        """Return the size of the written file or store in bytes; None for a pipe or a device."""
+        """Return the size of the written file or store in bytes; None if there is no such regular file."""
         from pathlib import Path  # slow to import, and answers on a terminal need none
 
         path = Path(str(self.path))

@@ -292,7 +292,7 @@ def _get_all_of(keys: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _convert_quickly(rows: Sequence[tuple[Any, ...]], dtype: type[np.generic]) -> Block | None:
-    """Return records of plain numbers as a float64 block; None if a cell is anything else, or very large."""
+    """Return rows as a float64 block; None for another dtype, other cells than numbers, or a number ≥ 2⁵³."""
     if dtype is not np.float64 or not set(map(type, chain.from_iterable(rows))) <= _NUMBERS:
         return None
     try:

@@ -243,10 +243,10 @@ def settle_text(rows: TextRows, chosen: Sequence[int], error: TextError) -> str:
 
 
 def _is_sure(way: Numerals, rows: TextRows, columns: Mapping[int, _CellsSeen]) -> bool:
-    """Whether a notation with separators of thousands is certain enough to be used without the caller's option.
+    """Whether the notation `way`, with separators of thousands, may be assumed without an option.
 
-    It must have the decimal point in use. In a column with its separator, no long number may be without one. A
-    comma must be proved to be no decimal point.
+    The decimal point must be the one in use. In a column with the separator, no long number may be without it.
+    A comma must be proved to be no decimal point.
     """
     if way.decimal != rows.numerals.decimal or any(c.is_long and way in c.grouped for c in columns.values()):
         return False
