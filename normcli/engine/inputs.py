@@ -1,4 +1,4 @@
-"""The inputs of a calculation beside the tensor: gamma, beta, known statistics, the values that count."""
+"""The inputs of a calculation other than the tensor: gamma, beta, known statistics, the values that count."""
 
 from __future__ import annotations
 

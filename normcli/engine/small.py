@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from normcli.numerics.elements.compiled_kernel import RowParameter, Rule
 
 MOST_VALUES = 1 << 14
-"""The most values of a small tensor: for larger ones, a walk takes little time beside the arithmetic."""
+"""The most values of a small tensor: for larger ones, a walk takes little of the arithmetic's time."""
 
 
 class _Layout(NamedTuple):

@@ -187,7 +187,7 @@ def _find_faults(
     ----------
     found : Identification
     list_cases : callable
-        Returns cases: x and y beside the exact result of each default norm.
+        Returns cases: x and y with the exact result of each default norm.
     in_parts : bool
         Whether faults in only a part of y are looked for too, and recovered statistics.
     """
@@ -240,7 +240,7 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     norm : str or None
         The only norm to look for; None for all.
     list_cases : callable
-        Returns cases: x and y beside the exact result of each default norm.
+        Returns cases: x and y with the exact result of each default norm.
     """
     x, y, gamma, beta, layout, start, _ = question
     orders = find_orders(x.shape, y.shape)

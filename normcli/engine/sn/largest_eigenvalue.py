@@ -38,7 +38,7 @@ _SLACK = 1.0 + 2.0**-20
 """The factor by which bounds are enlarged that are calculated in doubles."""
 
 _LEAST_GAP = 2.0**-16
-"""Eigenvalues that are nearer to each other than this part of the largest are not told apart in doubles."""
+"""Eigenvalues nearer to each other than this part of the largest may be equal, as far as doubles show."""
 
 _LEAST_GAP_BITS = 80
 """Eigenvalues that doubles tell apart have a gap of more than 2^−80 of the largest, twice over."""
@@ -306,7 +306,7 @@ class _Basis:
         return float(np.linalg.norm(vectors.T @ vectors - np.eye(size))) * _SLACK + rounding
 
     def _count_cluster(self) -> int:
-        """Return how many of the largest eigenvalues doubles do not tell apart; all if there is no gap."""
+        """Return how many of the largest eigenvalues may be equal, as far as doubles show; at most all."""
         values = self._values
         least = max((values[0] - values[-1]) / (2 * len(values)), _LEAST_GAP * self._largest)
         least = max(least, 16.0 * (self._error + self._skew * self._largest))

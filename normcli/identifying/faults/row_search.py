@@ -173,7 +173,7 @@ def list_others(case: Case, rows: Sequence[Row]) -> Iterator[tuple[Fault, Varian
 
 
 _MOST_MOVED = 24
-"""The most faults of gamma and beta beside which faults of statistics are tried."""
+"""The most faults of gamma and beta with which faults of statistics are tried together."""
 
 
 def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:

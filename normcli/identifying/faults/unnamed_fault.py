@@ -276,7 +276,7 @@ def _find_ragged(case: Case, wrong: Selected, shape_of_view: tuple[int, ...]) ->
 # -- what is not finite, or 0
 
 _ROUNDINGS = 2.0
-"""The error of E[x²] − E[x]² beside the errors of its sums, in units in the last place."""
+"""The error of E[x²] − E[x]² without the errors of its sums, in units in the last place."""
 
 
 def find_source(case: Case, where: Selected) -> tuple[str, str] | None:

@@ -106,7 +106,7 @@ def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
 
 
 def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
-    """Yield variants with statistics of only the first k places along an axis.
+    """Yield variants with statistics of only the first k indices along an axis.
 
     Sums are divided by the number of values summed, or by the group size if `keeps_count`. For each axis, the
     two k whose divisors are nearest to those that fit y are taken, if the median difference of their squares is
@@ -189,7 +189,7 @@ def _take_other_slice(case: Case) -> Iterator[Variant]:
 
 
 def _list_slices(start: int, stop: int, length: int) -> Iterator[tuple[int, int]]:
-    """Yield other slices of an axis of `length` places than start:stop, as pairs of start and stop.
+    """Yield other slices than start:stop of an axis of `length` indices, as pairs of start and stop.
 
     First is the whole axis, then slices from 0, from `start`, to the end, to `stop`, and of equal length.
     """

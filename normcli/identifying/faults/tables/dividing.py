@@ -250,14 +250,14 @@ OTHER_EPS = Row(
     Fault("stats-eps-other", "eps is {eps}, not {asked}", "set eps", "np.sqrt(x.var(-1) + 1e-6)", ("A", "B")),
     _take_other_eps,
 )
-"""The fault of another eps than the requested one, which may stand beside another fault."""
+"""The fault of another eps than the requested one, which may come with another fault."""
 
 EPS: Sequence[Row] = (
     OTHER_EPS,
     Row(Fault("stats-eps-outside", "eps {eps} is {place} the root", "move eps", "np.sqrt(x.var(-1)) + eps",
               ("A", "outside")), _move_eps),
 )  # fmt: skip
-"""The faults of another eps or place of eps, which may change divisors by as little as rounding does."""
+"""The faults of another eps or eps mode, which may change divisors by as little as rounding does."""
 
 DIVIDING: Sequence[Row] = (
     Row(Fault("stats-no-mean", "the mean is not subtracted", "subtract the mean of each group",
