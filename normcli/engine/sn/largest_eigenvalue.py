@@ -235,9 +235,9 @@ def _require_closeness(first: _First, rest: Fraction, bits: int) -> _First | Non
 
 
 class _Refined(NamedTuple):
-    """A basis V of eigenvectors whose enclosure of the largest eigenvalue is narrow enough.
+    """A basis V of eigenvectors whose enclosure of the largest eigenvalue of A is narrow enough.
 
-    Letters are those of the module's docstring.
+    θ is the largest eigenvalue of H = VᵀAV, R is AV − VH, and xᵀAx ≤ c for x of length 1 at a right angle to V.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ class _Basis:
     ) -> tuple[Fraction, Fraction, Fraction]:
         """Return bounds of ‖R‖², of θ − c, and of what is lost as the basis V is not quite orthonormal.
 
-        Letters are those of the module's docstring.
+        R is AV − VH with H = VᵀAV, θ the first eigenvalue of H, and c an upper bound of the others of A.
 
         Parameters
         ----------
@@ -379,7 +379,7 @@ class _Basis:
         basis : ScaledIntegers
             V, the first `count` eigenvectors.
         residual : ScaledIntegers
-            R = AV − VH (letters as in the module's docstring).
+            R = AV − VH, for the matrix A and H = VᵀAV.
         """
         top = residual.find_top()
         others = self._vectors[:, self.count :]

@@ -43,7 +43,7 @@ class KnownDoubles(NamedTuple):
 
 
 class DoubleGroups(NamedTuple):
-    """Groups, one a row, as doubles; A, B and D are those of the module `coefficients`.
+    """Groups, one a row, as doubles: the numbers of dx = (g − A − w · B) / D, with the divisor D.
 
     Parameters
     ----------
