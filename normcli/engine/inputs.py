@@ -38,7 +38,7 @@ class Selection(NamedTuple):
     Parameters
     ----------
     mask : ndarray of bool or None
-        True where a value counts, as `Grid.fit_mask` returns it; None if there is no mask.
+        True where a value counts, of the tensor's rank (`Grid.fit_mask`); None if there is no mask.
     omits_nan : bool
         Whether NaN does not count.
     fill : Fill

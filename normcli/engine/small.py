@@ -49,7 +49,7 @@ class _Layout(NamedTuple):
     dtype : dtype
         The dtype of the results.
     names : tuple of str
-        The names of the kernel's four statistics, as `name_statistics` returns them.
+        The names of the kernel's four statistics; empty for one that the norm does not have.
     geometry : Geometry
     shape : tuple of int
         (outer, inner, parts, values): two axes of groups and two of their values.
