@@ -92,7 +92,7 @@ Shape = Polygon | Rectangle | Polyline | Text | ShapeGroup
 
 
 class Panel(NamedTuple):
-    """A part of a picture: shapes within (0, 0) and (width, height)."""
+    """A part of a picture: shapes in a rectangle from (0, 0) to (width, height)."""
 
     width: float
     height: float
