@@ -54,11 +54,15 @@ class Text(NamedTuple):
     Parameters
     ----------
     x, y : float
-        The baseline's start, middle or end, as `anchor` says.
+        The baseline's start, middle or end, as `anchor` (`start`, `middle`, `end`) says.
+    size : float
+        The font size.
     role : str
         `ink`, `muted`, or for text on a group's colour `on`, with the number of its look in `look`.
+    mono : bool
+        Whether the font is monospaced.
     upward : bool
-        Read from the bottom to the top.
+        Whether the text reads from the bottom to the top.
     """
 
     x: float

@@ -90,8 +90,8 @@ def derive_bounds(computation: Computation, asked: Problem) -> DerivedBound:
     Raises
     ------
     UsageError
-        If the norm, running statistics or a mask has no bounds, or the dtype of the sums does not hold the
-        values.
+        If bounds are not known for the norm, or with running statistics or a mask, or if the dtype of the sums
+        does not hold the values.
     """
     plan, values = asked.plan, asked.values
     _require_bounds(computation, asked)

@@ -308,7 +308,7 @@ class GroupedVerdict(Verdict):
         return header._replace(lines=tuple(lines))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as the base class does, with `by`, `group_count` and `not_judged` added."""
+        """Return the verdicts as a JSON object, with the members `by`, `group_count` and `not_judged`."""
         return {
             **super().data(),
             "by": list(self._kept_names[:-1]),
