@@ -175,7 +175,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         return self._use(X).apply(self._read(X, reset=False))
 
     def inverse_transform(self, X: ArrayLike) -> Any:  # noqa: N803
-        """Return the X whose `transform` this is, each value rounded once; `NotFittedError` before `fit`."""
+        """Return the values that `transform` makes into X, each rounded once; `NotFittedError` before `fit`."""
         return self._use(X).invert(self._read(X, reset=False))
 
     def _use(self, x: ArrayLike) -> Statistics:

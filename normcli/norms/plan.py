@@ -212,7 +212,7 @@ class Plan:
         name : str
             The parameter's name, `gamma` or `beta`.
         parameter : ndarray
-            An array of that shape, or of one that `place_parameter` places and that broadcasts to it.
+            An array of that shape, or one that fits along the tensor (`place_parameter`) and broadcasts to it.
 
         Raises
         ------

@@ -340,7 +340,7 @@ def _multiply_doubles(value: Floats, error: Any, elements: Elements) -> tuple[Pa
 
 
 def _find_off(elements: Elements) -> Any:
-    """Return an upper bound of the part of results' errors that the error of the mean causes."""
+    """Return an upper bound of the error that the mean's error causes in each result; 0 without a mean."""
     _, mean, divisor, gamma, _, low, *_ = elements
     if mean is None:
         return 0.0

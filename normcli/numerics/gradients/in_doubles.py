@@ -85,9 +85,18 @@ def suits_doubles(plan: Plan, p: float, dtype: np.dtype[Any]) -> bool:
 
 
 def solve_in_doubles(plan: Plan, x: Floats, g: Floats, off: Any = 0.0) -> DoubleGroups:
-    """Return groups in doubles, from x and the derivative of the loss with respect to x̂, both (rows, n).
+    """Return what the gradients of groups are made of, in doubles, with bounds of the errors.
 
-    `off`, of shape (rows, 1), is an upper bound of the errors of a row's derivatives.
+    Parameters
+    ----------
+    plan : Plan
+        The plan of a norm that divides by a root of squares.
+    x : ndarray, shape (rows, n)
+        The values, a row for each group.
+    g : ndarray, shape (rows, n)
+        The derivative of the loss with respect to x̂.
+    off : ndarray, shape (rows, 1), or float
+        An upper bound of the errors of a row's derivatives.
     """
     n = x.shape[-1]
     freedom = find_freedom(plan, n)

@@ -56,7 +56,7 @@ class GradientRows(NamedTuple):
     Parameters
     ----------
     deviations : Pair of ndarray, shape (rows, n)
-        x less the shift of its group, exactly; 0 where a value is not normalized.
+        x minus the shift of its group, exactly; 0 where a value is not normalized.
     dy : ndarray, shape (rows, n)
         The derivative with respect to the norm's result; 0 where a value is not normalized.
     gamma : ndarray or None

@@ -83,7 +83,14 @@ class GradientSums:
         self.errors, self.product_errors = np.zeros((2, groups))
 
     def add(self, groups: Integers, rows: GradientRows) -> None:
-        """Add one row to each of the groups with these numbers, none of which may come twice."""
+        """Add one row to each of some groups.
+
+        Parameters
+        ----------
+        groups : ndarray of int, shape (rows,)
+            The index of each row's group, none twice.
+        rows : GradientRows
+        """
         endless = np.asarray(~np.isfinite(rows.dy).all(axis=-1))
         if endless.any():
             self.endless[groups] |= endless
@@ -165,7 +172,7 @@ class GradientSums:
         Parameters
         ----------
         groups : ndarray of int
-            The numbers of the groups.
+            The indices of the groups.
         new : Pair
             The peak of other values of each group.
         ties : ndarray of int

@@ -30,7 +30,7 @@ _LEAST_RESULT, _LARGEST_RESULT = 2.0**-800, 2.0**1000
 
 
 class KnownGradients(NamedTuple):
-    """Gradients as pairs, upper bounds of their errors, and an array that is True where neither holds."""
+    """Gradients as pairs, with upper bounds of their errors; `unclear` is True where both may be wrong."""
 
     value: Pair
     error: Floats
@@ -90,7 +90,10 @@ def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None,
 
 
 def multiply_known(found: KnownGradients, gate: Gated) -> KnownGradients:
-    """Return gradients times the factors of a gate before the norm; 0 where a factor is exactly 0."""
+    """Return gradients times the factors of a gate before the norm; 0 where a factor is exactly 0.
+
+    Where a gradient or a factor is not finite, the product is that of doubles.
+    """
     factor, off = gate.evaluate(PRECISIONS["float64"].bits).bound()
     value, plain = pair_multiply(found.value, factor), found.value.hi * factor.hi
     special, nothing = (

@@ -257,8 +257,8 @@ def starts_like_records(head: bytes) -> bool:
 def starts_like_lines(text: bytes) -> bool:
     """Whether a text begins like JSON Lines and not like one JSON value.
 
-    Its first line must be complete JSON. If more text follows, it must begin with the same character as the
-    first line; if not, the line must be an object without the member `normalized`.
+    Its first line must be complete JSON. If more text follows, that must begin with the same character; if none
+    does, the line must be an object without the member `normalized`.
     """
     first, _, behind = text.partition(b"\n")
     try:

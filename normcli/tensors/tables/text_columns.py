@@ -329,7 +329,7 @@ def _find_identifiers(rows: Rows, columns: Mapping[int, NDArray[Any]], padded: I
     """Return the indices of columns that look like identifiers; none in a table without names.
 
     Such a column is one of `padded` (indices), or its values are whole, all different, and either 20 or more,
-    or 1 apart, or called `id` or the like.
+    or counting up by 1, or called `id` or the like.
     """
     names = rows.names
     return [
@@ -340,7 +340,7 @@ def _find_identifiers(rows: Rows, columns: Mapping[int, NDArray[Any]], padded: I
 
 
 def _is_numbering(name: str, values: NDArray[Any]) -> bool:
-    """Whether a column's values are whole, all different, and either 20 or more, or 1 apart, or called `id`."""
+    """Whether a column's values are whole, all different, and 20 or more, counting up by 1, or called `id`."""
     if len(values) < _LEAST_COUNTED or values.dtype.kind not in "iuf":
         return False
     for part in (values[:64], values):  # most columns show in their first rows that they are none
