@@ -12,6 +12,7 @@ import numpy as np
 from normcli.checking.gradient_terms import add_eps
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
+from normcli.identifying.faults.shown_statistics import fit_statistics, measure_doubt
 from normcli.identifying.faults.variant import MOST, NOTHING, Found, Prediction, Used, Variant
 from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.statistics.divisor import find_freedom
@@ -336,36 +337,12 @@ class Case:
     @cached_property
     def used(self) -> Used:
         """The mean and the divisor of each group that fit y by least squares, with the given gamma and beta."""
-        return self.recover(self.gamma, self.beta)
+        return fit_statistics(self)
 
-    @np.errstate(all="ignore")
-    def recover(self, gamma: Floats, beta: Floats) -> Used:
-        """Return the mean and the divisor of each group that fit y by least squares, given gamma and beta.
-
-        With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a. For a norm
-        without mean, the means are 0, unless fitted means bring more values of y within rounding.
-        """
-        given = gamma, beta
-        gamma, beta = gamma * self.factor, beta * self.factor
-        weight = np.where(np.isfinite(self.y), 1.0 / self.right.allowed**2, 0.0)
-        weight = weight * (np.square(gamma) / self.average(weight * np.square(gamma)))
-        y = np.where(np.isfinite(self.y), (self.y - beta) / gamma, 0.0)
-        weight, y = np.where(gamma == 0.0, 0.0, weight), np.where(gamma == 0.0, 0.0, y)
-        moved = self.x - self.own_mean
-        centre_x, centre_y = (self.average(weight * values) for values in (moved, y))
-        moved = moved - centre_x
-        a = self.average(weight * moved * (y - centre_y)) / self.average(weight * moved**2)
-        moved = np.where(a == 0.0, 0.0, centre_x - centre_y / a)
-        line = Used(self.own_mean + moved, 1.0 / a)
-        if self.centres:
-            return line
-        through_zero = self.average(weight * self.x**2) / self.average(weight * self.x * y)
-        used = Used(np.zeros_like(line.mean), through_zero)
-        fits = [
-            self.explains(self.predict(Variant(*one, gamma=given[0], beta=given[1]))).mean()
-            for one in (used, line)
-        ]
-        return used if fits[0] >= fits[1] else line
+    @cached_property
+    def doubt(self) -> Used:
+        """The standard errors of `used`, in divisors of the group."""
+        return measure_doubt(self)
 
     @np.errstate(all="ignore")
     def explains(self, prediction: Prediction) -> Selected:
