@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from normcli.auditing.record import record
     from normcli.errors import NormError
     from normcli.library.auditing import audit
+    from normcli.library.calculating import Result, normalize
     from normcli.library.fit_tensors import GroupedRows, apply, fit, load, merge, normalize_by
     from normcli.library.judgement import Judgement
     from normcli.library.judging import check, identify
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from normcli.norms.table import NORMS
     from normcli.quantizing.quantize import Quantized, quantize
     from normcli.results.backward import Gradients, backward
-    from normcli.results.normalize import normalize
-    from normcli.results.result import Result
     from normcli.version import __version__
 
 __all__ = [
@@ -36,6 +35,7 @@ _HOMES = {
         "normcli.auditing.record": ("record",),
         "normcli.errors": ("NormError",),
         "normcli.library.auditing": ("audit",),
+        "normcli.library.calculating": ("Result", "normalize"),
         "normcli.library.fit_tensors": ("GroupedRows", "apply", "fit", "load", "merge", "normalize_by"),
         "normcli.library.judgement": ("Judgement",),
         "normcli.library.judging": ("check", "identify"),
@@ -45,8 +45,6 @@ _HOMES = {
         "normcli.norms.table": ("NORMS",),
         "normcli.quantizing.quantize": ("Quantized", "quantize"),
         "normcli.results.backward": ("Gradients", "backward"),
-        "normcli.results.normalize": ("normalize",),
-        "normcli.results.result": ("Result",),
         "normcli.version": ("__version__",),
     }.items()
     for name in names

@@ -224,5 +224,5 @@ def measure_length(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def make_count(rows: Values, ddof: int = 0) -> Any:
-    """Return the number of values in a row, less ddof, in the dtype of the rows; in float16, ∞ above 65504."""
+    """Return the number of values in a row minus ddof, in the dtype of the rows; in float16, ∞ above 65504."""
     return rows.dtype.type(rows.shape[1] - ddof)

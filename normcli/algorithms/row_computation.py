@@ -56,7 +56,7 @@ class Accumulation(NamedTuple):
 
 
 class Computation(NamedTuple):
-    """The computation of a norm, from the values to the result."""
+    """The computation of a norm, from the values to the result: its statistics, and its order of casts."""
 
     accumulation: Accumulation
     cast: Cast

@@ -53,8 +53,14 @@ class RowFormula(NamedTuple):
     def find_divisor(self, square: Values, every: Sequence[float | None] = ()) -> Values:
         """Return the divisor for a variance, mean square or sum of squares, in the dtype of `square`.
 
-        Without a place of eps (`eps_mode` is None), a divisor of 0 is replaced by 1. Divisors for each eps in
-        `every` stand along a first axis; if it is empty, divisors are for the formula's eps.
+        If `eps_mode` is None, there is no eps, and a divisor of 0 is replaced by 1.
+
+        Parameters
+        ----------
+        square : ndarray
+        every : sequence of float or None
+            The eps for which divisors are calculated, one after the other along an additional first axis. If
+            empty, divisors are calculated for the formula's own eps, in the shape of `square`.
         """
         mode, root = self.eps_mode, np.sqrt(square)
         eps = np.array([square.dtype.type(eps or 0.0) for eps in every or (self.eps,)], square.dtype)
@@ -222,9 +228,10 @@ def write_from_stored(given: RowElements) -> Values:
 
 
 def write_from_stored_sums(given: RowElements) -> Values:
-    """Return x · a + b as `write_from_stored` does, with the divisor of a variance from rounded numbers.
+    """Return x · a + b rounded once, where a = gamma/divisor and b = beta − mean · a.
 
-    The sum of squares, the count and the variance are rounded to the result's dtype first.
+    The divisor is made of rounded numbers: the sum of squares, the count and their quotient are each rounded to
+    the result's dtype; then mean and 1/divisor are, too.
     """
     return _fold_rounded(given, 1.0 / given.divisors.stored)
 

@@ -174,12 +174,12 @@ def find_algorithm(name: str) -> Algorithm:
 
 
 def find_cast(name: str) -> Cast:
-    """Return the order of casts of a name, or raise `UsageError`."""
+    """Return the order of casts of a name; raise `UsageError`, with similar names, if there is none."""
     return _find(name, CASTS, "cast order")
 
 
 def find_dtype(name: str) -> str:
-    """Return `name` if it is a dtype of sums, or raise `UsageError`."""
+    """Return `name` if it is a dtype of sums; raise `UsageError`, with similar names, if it is not."""
     return _find(name, {dtype: dtype for dtype in DTYPES}, "dtype of sums")
 
 

@@ -6,7 +6,9 @@
 * `half_precision`: the half precision that a tensor was saved from, and sums in half precision
 * `fault`: the record of a fault: id, words, remedy, example
 * `gradient_check`: gradients compared with the exact ones
-* `gradient_faults`: the table of faults of backward passes
-* `gradient_forms`: faults of backward passes that have several forms: axes, shards, an eps
+* `gradient_faults`: the table of faults of dx, dgamma, dbeta and dgate
+* `gradient_forms`: faults of gradients with several forms: other axes, groups, eps, activations
+* `gradient_counts`: faults in the values that are summed, and in their count: padding, parts, shards, ddof
 * `gradient_terms`: the terms of the gradients of norms that divide by moments or lengths
+* `gradient_bounds`: bounds on the rounding errors of right gradients
 """

@@ -43,7 +43,7 @@ class Element(NamedTuple):
     excess : float
         |actual − expected| as a multiple of the tolerance.
     ulp : float
-        |actual − expected| in units in the last place at the expected value.
+        |actual − expected| in units in the last place, at the expected value, of the tolerance's dtype.
     expected, actual : float
     place : int
         The flat index of the value, in C order.
@@ -57,7 +57,7 @@ class Element(NamedTuple):
 
     @property
     def rank(self) -> tuple[float, float, int]:
-        """The sort key that puts the worst last: excess, then ulp, then the earlier place."""
+        """The sort key that puts the worst last: excess, then ulp, then the lower index."""
         return (self.excess, self.ulp, -self.place)
 
 
@@ -82,11 +82,11 @@ class Smallest(NamedTuple):
     Parameters
     ----------
     rtol : float
-        The smallest rtol, beside the atol of the tolerance in use.
+        The smallest rtol, with the atol of the tolerance in use.
     atol : float
-        The smallest atol, beside the rtol of the tolerance in use.
+        The smallest atol, with the rtol of the tolerance in use.
     max_ulp : float
-        The smallest limit in ulp.
+        The smallest limit in ulp, in place of both.
     """
 
     rtol: float

@@ -30,9 +30,10 @@ _KINDS = {3: "tokens", 4: "images", 5: "volumes"}
 
 
 def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return header lines on unusual axes, and on a guessed layout, if another would change groups or names.
+    """Return header lines on a guessed layout, and on unusual axes, with the option that says otherwise.
 
-    Each line is a label and its facts; there is none if nothing was assumed.
+    A layout is mentioned only if another likely one would change the groups or their names. Each line is a
+    label and its facts; the result is () if nothing was assumed.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ..
 
 
 def _note_batch(plan: Plan) -> str | None:
-    """Return a note if the chosen axes leave the batch out of groups that hold it by default; else None."""
+    """Return a note if the caller's axes leave out the batch, which the norm reduces by default; or None."""
     layout = plan.grid.layout
     if plan.norm.axes is not AxesRule.ALL_BUT_CHANNEL or layout.batch is None or layout.batch in plan.grid.axes:
         return None
@@ -65,7 +66,7 @@ def _note_batch(plan: Plan) -> str | None:
 
 
 def _find_assumed(plan: Plan, *, named: bool) -> Iterator[str]:
-    """Yield what was assumed of a plan's layout and axes; `named` if the text has to name the norm."""
+    """Yield texts on the layout and axes that were assumed; `named` if a text has to name the norm."""
     grid, rank = plan.grid, len(plan.grid.shape)
     letters = grid.layout.letters
     if letters is None or rank not in _KINDS:
@@ -93,7 +94,7 @@ def _may_end_in_channels(plan: Plan) -> bool:
 
 
 def _changes_groups(plan: Plan, layout: str) -> bool:
-    """Whether a layout makes other groups than the plan has."""
+    """Whether the plan's norm would have other groups with this layout; False if it does not fit."""
     with contextlib.suppress(NormError):  # groups that do not divide the other axis
         other = make_plan(
             plan.request._replace(layout=layout), plan.grid.shape, plan.tensor_dtype, plan.grid.columns
@@ -113,9 +114,9 @@ class ReductionWords(NamedTuple):
     Parameters
     ----------
     over : str
-        The reduced axes with their lengths; for a window, its reach and axis.
+        The reduced axes with their lengths; for a sliding window, its reach and axis.
     keeps : str
-        The kept axes, with the number of statistics along each.
+        The axes that are not reduced, with the number of statistics along each.
     shapes : str or None
         The shapes of tensor and statistics, `nchw → 1c11`; None for a window, where they are equal.
     groups : str
@@ -145,7 +146,7 @@ def format_reduction(plan: Plan) -> tuple[str, ...]:
 
 
 def find_reduction(plan: Plan, *, given: bool = False) -> ReductionWords:
-    """Return the reduction of a plan in words: reduced and kept axes, number of groups.
+    """Return the reduction of a plan in words.
 
     Parameters
     ----------

@@ -29,14 +29,14 @@ _MOST_STEPS = 6
 
 
 class BinCounts(NamedTuple):
-    """A histogram.
+    """A histogram: counts in bins, and the mean and deviation of the values.
 
     Parameters
     ----------
     counts : ndarray of int, shape (bins,)
         The number of values in each bin.
     edges : ndarray of float64, shape (bins + 1,)
-        The edges of the bins, ascending; the last bin holds its upper edge too.
+        The edges of the bins, ascending; the last bin includes its upper edge.
     others : int
         The number of values that are not finite, which are in no bin.
     mean, std : float
@@ -66,7 +66,10 @@ class BinCounts(NamedTuple):
 
     @property
     def marks(self) -> dict[str, float]:
-        """The values of marks by name: `0`, `mean`, `−σ` and `+σ` (mean ∓ deviation), those within the bins."""
+        """The values at which marks are drawn, by name: `0`, `mean`, `−σ` and `+σ` (mean ∓ deviation).
+
+        Only marks within the bins are there.
+        """
         found = {"0": 0.0, "−σ": self.mean - self.std, "+σ": self.mean + self.std, "mean": self.mean}
         return {name: place for name, place in found.items() if self.edges[0] <= place <= self.edges[-1]}
 
@@ -83,7 +86,7 @@ def collect_pairs(
 ) -> list[HistogramPair]:
     """Return the histograms of input and output of each group; without groups, one pair of all values.
 
-    Of a group, only the values that count are in the histograms. All inputs have the same bins, and so have all
+    Only values that count enter the histogram of a group. All inputs have the same bins, and so have all
     outputs, unless the shared bins are over ten times as wide as the range of some group: then each group has
     bins of its own. Inputs and outputs share their bins if these are at most four times as wide as either's.
 
@@ -93,9 +96,9 @@ def collect_pairs(
     groups : sequence of int
         The numbers of groups, in C order.
     bins : int, optional
-        The number of bins; by default chosen by `choose_bins`.
+        The number of bins; None: `choose_bins` chooses it.
     most : int
-        The most bins that are chosen.
+        The most bins that are then chosen.
     """
     view = result.input.reshape(result.plan.grid.view_shape)
     raw = []
@@ -124,7 +127,7 @@ def collect_pairs(
 
 
 def share_no_scale(pairs: Sequence[HistogramPair]) -> bool:
-    """Whether groups have bins of their own, for the inputs or for the outputs."""
+    """Whether some histograms of inputs, or of outputs, have other bins than those of the first group."""
     return any(
         part.edges is not first.edges for pair in pairs for part, first in zip(pair, pairs[0], strict=True)
     )
@@ -136,7 +139,7 @@ def _varies(values: NDArray[Any]) -> bool:
 
 
 def _find_counting(result: Result, group: int) -> Selected | slice:
-    """Return a mask of the values of a group that count; a full slice where all do."""
+    """Return a mask, or a full slice for all, of the values of a group that count in its statistics."""
     if result.selection is None:
         return slice(None)
     grid = result.plan.grid
@@ -150,19 +153,20 @@ def _measure(edges: NDArray[np.float64]) -> float:
 def choose_bins(
     values: Sequence[NDArray[Any]], bins: int | None = None, most: int = MOST_BINS
 ) -> NDArray[np.float64]:
-    """Return the edges of bins that hold all finite values, as a float64 array with one more edge than bins.
+    """Return the edges of bins of one width that hold all finite values, shape (bins + 1,), in float64.
 
     The default width is the median over the groups of NumPy's `auto`: the smaller of 2 · IQR / ∛n (Freedman &
-    Diaconis 1981) and range / (log₂ n + 1) (Sturges 1926).
+    Diaconis 1981) and range / (log₂ n + 1) (Sturges 1926). Equal values lie in the middle of the bins; without
+    values they reach from 0 to 1.
 
     Parameters
     ----------
     values : sequence of ndarray
         The values of each group.
     bins : int, optional
-        The number of bins; by default range / width, at least `FEWEST_BINS` and at most `most`.
+        The number of bins; None: range / width, at least `FEWEST_BINS` and at most `most`.
     most : int
-        The most bins that are chosen.
+        The most bins that are then chosen.
     """
     finite = [part[np.isfinite(part)] for part in values]
     low = min((float(part.min()) for part in finite if part.size), default=0.0)
@@ -179,7 +183,7 @@ def choose_bins(
 
 
 def _find_width(values: NDArray[Any]) -> float:
-    """Return half the width of a bin for finite values, as the whole could overflow; 0 if all are equal."""
+    """Return half a bin's width for finite values (the width itself may overflow); 0 if all are equal."""
     if not values.size:
         return 0.0
     low, first, third, high = np.quantile(values / 2, (0, 0.25, 0.75, 1)).tolist()
@@ -188,7 +192,7 @@ def _find_width(values: NDArray[Any]) -> float:
 
 
 def count_in_bins(values: NDArray[Any], edges: NDArray[np.float64]) -> BinCounts:
-    """Count the values in each bin.
+    """Return the histogram of values in bins with these edges; values that are not finite are counted apart.
 
     Examples
     --------
@@ -206,6 +210,8 @@ def count_in_bins(values: NDArray[Any], edges: NDArray[np.float64]) -> BinCounts
 
 def choose_ticks(low: float, high: float) -> list[float]:
     """Return round numbers from `low` to `high`, up to seven: multiples of 1, 2 or 5 times a power of ten.
+
+    If the two are equal, or one is not finite, the result is [low].
 
     Examples
     --------

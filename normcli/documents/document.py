@@ -27,7 +27,7 @@ SCHEMA = "normcli/1"
 
 
 class View(NamedTuple):
-    """The parts that the reader asked to see, and the room for them.
+    """The parts of an answer that the reader asked to see, and the width for them.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class View(NamedTuple):
     digits : int or None
         Significant digits; None means 8 for statistics and 5 for cells.
     full : bool
-        Show every group and every value.
+        Whether every group and every value is shown; otherwise long tables are cut in the middle.
     width : int or None
         The terminal's columns; None where nothing bounds the width (a pipe, a file).
     colour : bool
@@ -55,7 +55,7 @@ class View(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """A title, and lines of a label and its facts; a writer sets facts apart from each other."""
+    """A title, and lines, each a label with its facts, between which a writer puts a gap or a comma."""
 
     title: str
     lines: tuple[tuple[str, tuple[str, ...]], ...]
@@ -72,7 +72,7 @@ GUTTER = "   "
 
 
 class Line(NamedTuple):
-    """Facts on one line; `mark` is True for good, False for bad, None for neither.
+    """Facts on one line; `mark` is True for good (✓), False for bad (✗), None for neither.
 
     `details` are lines below it, each a label, which may be empty, and a text.
     """
@@ -90,14 +90,14 @@ class Line(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """A row of a table; `group` numbers the colour of its first cell."""
+    """A row of a table; its first cell has the colour of group number `group`, None for no colour."""
 
     cells: tuple[str, ...]
     group: int | None = None
 
 
 class Table(NamedTuple):
-    """A table: a title, named columns, rows; None in place of a row marks rows left out.
+    """A table: a title, named columns, and rows; None in place of a row stands for rows left out.
 
     Parameters
     ----------
@@ -119,15 +119,15 @@ class Table(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """A two-dimensional piece of a tensor as text.
+    """A two-dimensional slice of a tensor as text.
 
     Parameters
     ----------
     name : str
-        The piece's index along the outer axes, `n=0 c=1`; "" if there are none.
+        The slice's index along the outer axes, `n=0 c=1`; "" if there are none.
     cells : sequence of rows of str
         `…` stands for cells left out.
-    groups : sequence of rows of int, or None
+    groups : sequence of rows of int or None
         The number of each cell's group, which colours it; None for a cell without group.
     row_labels, column_labels : sequence of str
     """
@@ -140,10 +140,10 @@ class Matrix(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """The matrices of a tensor's last two axes, in bands: lists of matrices side by side.
+    """A tensor as matrices of its last two axes, in bands: lists of matrices side by side.
 
-    A band holds the matrices along the third axis from the end; there is one for each index of the axes before.
-    None in a band stands for matrices that are left out, and None in place of a band for left-out bands.
+    A band holds the matrices along the third axis from the end; there is one for each index along the axes
+    before it. None in a band stands for matrices left out, and None in place of a band for bands left out.
     """
 
     title: str
@@ -168,7 +168,7 @@ class Equation(NamedTuple):
 
 
 class Formulas(NamedTuple):
-    """A sentence on a step of a calculation, and its arithmetic; None stands for lines that are left out."""
+    """A sentence on a step of a calculation, and its equations; None stands for equations left out."""
 
     title: str
     equations: tuple[Equation | None, ...] = ()
@@ -179,7 +179,7 @@ Section = Facts | Line | Table | Blocks | Formulas
 
 
 class Entry(NamedTuple):
-    """A line of a page that lists checked things; clicking the line opens the answer on one of them.
+    """A line on an HTML page that lists judged things, such as layers; a click on it opens its `sections`.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class Entry(NamedTuple):
     ok : bool or None
         Whether it is right; None if it could not be judged.
     sections : sequence of Section
-        The answer.
+        What the click opens.
     """
 
     name: str
@@ -229,7 +229,7 @@ class LongList(NamedTuple):
 
 
 class Document(Protocol):
-    """The interface between answers and writers.
+    """The interface between answers and writers: each answer has these methods, and each writer calls one.
 
     Values in JSON objects may be `LongList`s, or other objects that have a method `format_json`.
     """
@@ -248,7 +248,7 @@ class Document(Protocol):
 
 
 class RecordDocument(Document, Protocol):
-    """A document whose rows of CSV are its records."""
+    """A document whose CSV rows have the members of its JSON-lines records as cells."""
 
     @property
     def row_names(self) -> Sequence[str]:
@@ -261,7 +261,7 @@ class RecordDocument(Document, Protocol):
 
 
 class Page(NamedTuple):
-    """The content of a page: results of one tensor, of which the reader sees one at a time.
+    """The content of an HTML page: results of one tensor, of which the reader sees one at a time.
 
     Parameters
     ----------
@@ -301,9 +301,10 @@ def describe_members(record: object, *names: str) -> dict[str, Any]:
 
 
 def describe_value(value: Any) -> Any:
-    """Return a value as JSON can hold it: a member of an enumeration by its value, records as objects.
+    """Return a value in a form for JSON: enumeration members by their values, named tuples as objects.
 
-    Arrays become lists; long ones `NestedLists`, whose text is made piece by piece where it is written.
+    Infinities and NaN become texts. Arrays become lists; an array of over 4,096 values becomes a `NestedLists`,
+    whose text is made in pieces when it is written.
 
     Examples
     --------
@@ -326,11 +327,11 @@ def describe_value(value: Any) -> Any:
 def flatten_records(
     records: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()
 ) -> Iterator[Sequence[Any]]:
-    """Yield a header, and a row for each record; a list in a cell becomes its items with blanks between them.
+    """Yield the rows of a CSV table: the names of the columns, then the cells of each record.
 
-    A dict within a record is replaced by its members. The header is `columns`, which also choose the members of
-    a row; without `columns`, it is the names of the first record's members, and nothing is yielded without
-    records.
+    A dict within a record is replaced by its members; a list becomes its items with blanks between them.
+    `columns` are the names, and choose the members of a row. Without `columns`, the names are those of the
+    first record, and nothing is yielded if there are no records.
     """
     names = columns
     if names:

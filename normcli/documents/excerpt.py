@@ -76,7 +76,7 @@ class Positions(NamedTuple):
         return len(self.shown)
 
     def open_gap(self, items: Sequence[Item], mark: Item) -> list[Item]:
-        """Return an item for each position, with a mark between them where positions are left out."""
+        """Return `items`, one for each position, with `mark` inserted where positions are left out."""
         return list(items) if self.gap is None else [*items[: self.gap], mark, *items[self.gap :]]
 
     def spread(self, step: float, gap: float) -> list[float]:
@@ -92,13 +92,13 @@ def keep_ends(length: int, head: int, tail: int) -> Positions:
 
 
 def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
-    """Return the positions along each axis that a table of values shows.
+    """Return the positions along each axis that a table of values shows: all, or both ends of long axes.
 
     Parameters
     ----------
     shape : tuple of int
     full : bool
-        Whether all positions are shown.
+        Whether all positions are shown in any case.
     """
     if 0 in shape:
         return [keep_ends(length, EDGE, EDGE) for length in shape]
@@ -117,7 +117,7 @@ def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
 
 
 def _cut_ends(length: int, edge: int) -> Positions:
-    """Return `edge` positions at each end; all where the mark of a gap would stand for a single one."""
+    """Return `edge` positions at each end of an axis; all if no more than one would be left out."""
     return cut_beyond(2 * edge + 1, length, edge, edge)
 
 
@@ -126,7 +126,7 @@ def _count(positions: list[Positions]) -> int:
 
 
 def cut_beyond(most: int, length: int, head: int, tail: int, *, full: bool = False) -> Positions:
-    """Return all positions if `full` or if they are at most `most`; else the two ends, as `keep_ends` does."""
+    """Return all positions if `full` or if they are at most `most`; else the first `head` and last `tail`."""
     return keep_ends(length, length, 0) if full or length <= most else keep_ends(length, head, tail)
 
 
@@ -144,14 +144,18 @@ def format_hidden(hidden: int, count: int, noun: str, plural: str | None = None)
 def build_excerpt(
     table: Table, make_row: Callable[[int], TableRow], count: int, noun: str, view: View
 ) -> Table:
-    """Return a table with the rows that a view shows (of `count` rows), and a note on how many it hides.
+    """Return a table with the rows that a view shows, and a note on how many it hides.
+
+    All rows are shown if they are at most 24 or the view is full; otherwise the first 12, None, and the last 4.
 
     Parameters
     ----------
     table : Table
         The table without rows.
-    make_row : function of a row's number
+    make_row : callable
+        Takes a row's number, from 0, and returns the row.
     count : int
+        The number of all rows.
     noun : str
         The noun for a row, such as `group`.
     view : View
@@ -162,20 +166,20 @@ def build_excerpt(
 
 
 def make_index(positions: Sequence[Positions]) -> tuple[NDArray[np.intp], ...]:
-    """Return the positions along all axes as index arrays, one per axis, that broadcast to an excerpt."""
+    """Return the positions along all axes as index arrays, one per axis: `tensor[index]` is the excerpt."""
     return np.ix_(*(p.shown for p in positions))
 
 
 def choose_drawn(*plans: Plan) -> list[Positions]:
     """Return the positions to draw along each axis of a tensor, few enough for the groups of every plan.
 
-    The longest axis is cut first, until at most `MOST_CELLS` values and `MOST_COLOURS` groups of each plan are
-    left. A reduced axis counts as 1.5 times as long; it is not cut while there are too many groups.
+    The longest axis is cut first, until at most 400 values and 32 groups of each plan are left. A reduced axis
+    counts as 1.5 times as long; while there are too many groups, only axes that are not reduced are cut.
 
     Raises
     ------
     UsageError
-        If the tensor has more axes than a picture can hold.
+        If the tensor has more than eight axes.
     """
     shape = plans[0].grid.shape
     if len(shape) > MOST_AXES:
@@ -198,18 +202,18 @@ def choose_drawn(*plans: Plan) -> list[Positions]:
 
 
 def _cut_to(length: int, most: int) -> Positions:
-    """Return at most `most` positions of an axis: two thirds at its begin, one third at its end."""
+    """Return at most `most` positions of an axis: two thirds from its start, one third from its end."""
     tail = most // 3 if most > 2 else most // 2
     return keep_ends(length, most - tail, tail)
 
 
 def _count_groups(plan: Plan, shown: list[Positions]) -> int:
-    """Return the number of groups that the cells belong to: 1 for a window, which is drawn for one value."""
+    """Return the number of groups that the shown cells belong to; 1 for a norm with sliding windows."""
     return 1 if plan.groups_overlap else np.unique(plan.grid.locate_groups(make_index(shown))).size
 
 
 def narrow(positions: Positions, length: int, most: int) -> Positions:
-    """Return positions of an axis of `length`; if there are more than `most`, that many, from both ends."""
+    """Return at most `most` positions of an axis of `length`: the given ones, or fewer from both ends."""
     if positions.size <= most:
         return positions
     head = positions.size if positions.gap is None else positions.gap
@@ -235,9 +239,9 @@ def pick_from(values: NDArray[Any]) -> Column:
 
 
 def locate_last(axis_names: Sequence[str], shape: tuple[int, ...], place: int) -> dict[str, int]:
-    """Return the index of a value along the last axes of a tensor, by the names of these axes.
+    """Return the index of a value in an array that has only the last axes of a tensor, by axis name.
 
-    `place` is the flat index of the value in an array of `shape`, which has the last axes.
+    `place` is the flat index of the value in the array, `shape` the array's shape.
 
     Examples
     --------
@@ -251,7 +255,7 @@ def locate_last(axis_names: Sequence[str], shape: tuple[int, ...], place: int) -
 def iterate_long(
     axis_names: Sequence[str], shape: tuple[int, ...], columns: Mapping[str, Column]
 ) -> Iterator[list[Any]]:
-    """Yield a header, then one row a value: its index along each axis, then each column's value there.
+    """Yield the rows of a CSV table of a tensor: the names, then for each value its index and its cells.
 
     Parameters
     ----------
@@ -259,7 +263,7 @@ def iterate_long(
         One for each axis of the shape.
     shape : tuple of int
     columns : mapping of str to callable
-        Each returns the values at some indices, given as one array an axis.
+        The columns by name. Each takes an index array for each axis, and returns its values there.
     """
     from normcli.tensors.pieces import expect
     from normcli.tensors.tables.delimited_writing import to_cell  # of CSV alone

@@ -59,19 +59,19 @@ def build_blocks(title: str, values: NDArray[Any], result: Result, view: View) -
 def build_map(
     title: str, pick: Pick, result: Result, view: View, locate: Locate | None = None, *, blank: bool = False
 ) -> Blocks:
-    """Return matrices as `build_blocks` does, of values that are computed only where they are shown.
+    """Return matrices as `build_blocks` does, of values that are calculated only where they are shown.
 
     Parameters
     ----------
     title : str
     pick : callable
-        Returns the values at some positions, given an index array for each axis; these broadcast.
+        Takes an index array for each axis, which broadcast together, and returns the values there.
     result : Result
     view : View
     locate : callable, optional
-        Returns the number of each cell's colour, given index arrays; by default `locate_owners`.
+        Takes the same, and returns the number of each cell's group, which colours it; None: `locate_owners`.
     blank : bool
-        Leave the cells that have a colour empty.
+        Whether cells that have a group are left empty, to show colours alone.
     """
     grid = result.plan.grid
     positions = choose_positions(grid.shape, full=view.full)
@@ -86,7 +86,7 @@ def build_map(
 def build_slices(
     title: str, tensors: Mapping[str, tuple[NDArray[Any], Result | None]], grid: Grid, view: View
 ) -> Blocks:
-    """Return the first matrix of each of some tensors, side by side.
+    """Return the first matrix of each tensor, side by side: index 0 along all axes but the last two.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def build_slices(
 def locate_owners(result: Result, index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
     """Return the number of each cell's group; `NOBODY` for cells without group.
 
-    Masked values have no group, nor have values of a norm with a sliding window, whose groups overlap.
+    Values that do not count have no group, nor have those of a norm with sliding windows, which overlap.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _cut_excerpts(
 ) -> list[_Excerpt]:
     """Return an excerpt of each of some tensors, all at the same positions.
 
-    In a view with a width, the columns that fit are shown; a full view shows all, in panels that fit.
+    In a view with a width, as many columns are shown as fit; a full view has all columns, in panels that fit.
 
     Parameters
     ----------
@@ -160,9 +160,10 @@ def _cut_excerpts(
         The shape of all tensors, and the names of its axes.
     view : View
     positions : list of Positions
-        The positions to show along each axis. The last item, the columns, is replaced by those that fit.
+        The positions to show along each axis. The last item, the columns, is replaced in place by those that
+        fit.
     beside : Positions
-        The positions of the matrices that stand side by side if there is room.
+        The positions of the matrices that are side by side if the width allows it.
     """
 
     def format_all() -> tuple[list[NDArray[Any]], list[int]]:
@@ -222,7 +223,10 @@ class _Excerpt(NamedTuple):
         return format_hidden(size - self.texts.size, size, "value")
 
     def build_bands(self) -> list[list[Matrix | None] | None]:
-        """Return the matrices, a band for each place along all axes but the last three; None for a gap."""
+        """Return the excerpt's matrices in bands, one for each index along all axes but the last three.
+
+        None in the list stands for bands left out.
+        """
         if not self.texts.size:
             return []
         return [
@@ -231,7 +235,10 @@ class _Excerpt(NamedTuple):
         ]
 
     def _build_band(self, outer: tuple[int, ...]) -> Iterator[Matrix | None]:
-        """Yield the matrices of one band, along the last but two axis; None for a gap."""
+        """Yield the matrices of one band, one for each index along the third axis from the end, and each panel.
+
+        `outer` is the band's index along the axes before. None stands for matrices left out.
+        """
         names = self.grid.layout.names
         for inner in _walk(self.positions[-3:-2], self.grid.shape[-3:-2]):
             if inner is None:
@@ -248,7 +255,7 @@ class _Excerpt(NamedTuple):
                 yield self.build_matrix(f"{name} {label}".strip(), place, panel)
 
     def build_matrix(self, name: str, place: tuple[int, ...], panel: slice = slice(None)) -> Matrix:
-        """Return the columns of a panel of the matrix at a place along the outer axes."""
+        """Return a matrix of the excerpt: the columns `panel` at the index `place` along the outer axes."""
         names, groups = self.grid.layout.names, self.owners.astype(object)
         groups[self.owners == NOBODY] = None
         rows, columns = ([Positions((0,))] * 2 + self.positions)[-2:]
@@ -283,12 +290,12 @@ def caption_matrices(names: Sequence[str]) -> str:
 
 
 def _count_fitting_columns(width: int, cell: int) -> int:
-    """Return the number of columns, at least three, of cells of a width that fit a width, in characters."""
+    """Return how many columns of cells `cell` characters wide fit into `width`; at least three."""
     return max(3, (width - 2) // (cell + 1))
 
 
 def _widen(width: int, matrices: Sequence[int], least: int) -> int:
-    """Return the most columns of matrices that take no more lines than matrices of the fewest columns.
+    """Return the most columns of matrices that still take as few lines as matrices of `least` columns.
 
     `matrices` has the width of a cell of each matrix side by side; 0 for the mark of a gap.
     """
@@ -298,7 +305,10 @@ def _widen(width: int, matrices: Sequence[int], least: int) -> int:
 
 
 def _count_lines(width: int, matrices: Sequence[int], columns: int) -> int:
-    """Return the number of lines that matrices with some columns (one of them a gap) take side by side."""
+    """Return the number of lines that matrices take side by side, if each has `columns` columns.
+
+    One of the columns is the mark of a gap. `matrices` has the width of a cell of each matrix; 0 for a gap.
+    """
     lines, used = 1, 0
     for cell in matrices:
         extent = (columns - 1) * (cell + 1) + len(GAP) + 2 if cell else len(GAP)
@@ -309,7 +319,7 @@ def _count_lines(width: int, matrices: Sequence[int], columns: int) -> int:
 
 
 def _narrow(columns: Positions, length: int, fitting: int) -> Positions:
-    """Leave out columns in the middle until the rest, and the mark of the gap, fit."""
+    """Return at most `fitting` columns, the mark of a gap included, by leaving out more in the middle."""
     return columns if columns.size + (columns.gap is not None) <= fitting else _cut_to(length, fitting)
 
 
@@ -319,13 +329,14 @@ def _cut_to(length: int, fitting: int) -> Positions:
 
 
 def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tuple[int, ...] | None]:
-    """Yield the places of an excerpt's outer axes in C order, with None once wherever any are left out.
+    """Yield the index of each matrix along the excerpt's outer axes, in C order; None where some are left out.
 
     Parameters
     ----------
     positions : sequence of Positions
+        The shown positions along each outer axis; a yielded index counts these.
     lengths : sequence of int
-        The whole axes' lengths.
+        The lengths of these axes in the tensor.
     """
     following, strides = 0, [math.prod(lengths[axis + 1 :]) for axis in range(len(lengths))]
     for places in itertools.product(*(range(p.size) for p in positions)):

@@ -121,7 +121,7 @@ class _Code(Printer):
 
 
 def _name_variables(each: Expression) -> str:
-    """Return the loop of a long sum: `x in values`, or `x, dy in zip(values, dy_values)`."""
+    """Return the head of a long sum's loop: `x in values`, or `x, dy in zip(values, dy_values)`."""
     names = list(dict.fromkeys(_list_codes(each)))
     if names == ["x"]:
         return "x in values"
@@ -167,9 +167,9 @@ def build_equation(
     ----------
     step : StoryStep
     digits : int or None
-        Significant digits; numbers that nearly cancel have as many more as the result needs.
+        Significant digits, None: 8; where numbers nearly cancel, more are printed, as many as the result needs.
     full : bool
-        Print every term.
+        Whether every term of a long sum is printed.
     index : sequence of int or None
         The index of the value that the step is about, to be written at its symbol; None for no index.
 
@@ -229,9 +229,10 @@ def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
 
 
 def _choose_digits(expression: Expression, value: Constant, digits: int | None) -> int:
-    """Return the digits that numbers of an expression need so that they make its printed value.
+    """Return with how many digits the numbers of an expression have to be printed, from 8 to 17.
 
-    These are at least `digits` (None: 8) and at most 17; the value may be off by two units of its last place.
+    With so many, their result as printed is within two units in the last place of `value` as printed. `digits`
+    are those of `value`, and the least that is returned; None: 8.
     """
     fewest = digits or STATISTIC_DIGITS
     target = Decimal(format_number(value, digits))

@@ -35,16 +35,16 @@ def format_statistic(value: float, digits: int | None) -> str:
 
 
 def format_cells(values: NDArray[Any], digits: int | None) -> list[str]:
-    """Return values as strings of one width that align on the point.
+    """Return values as strings of one width that align on the decimal point.
 
     Parameters
     ----------
     values : ndarray
         Any shape; the strings are in C order.
     digits : int or None
-        Significant digits of each value. None: all values have the decimals with which the largest one has
-        `CELL_DIGITS` significant digits, in scientific notation if that one is very large or small. Integers
-        have no decimals; nor have floats if all are whole numbers of no more digits than that.
+        Significant digits of each value. None: all values have as many decimals as give the largest five
+        significant digits; if that is very large or small, they are in scientific notation. Integers, and
+        floats that are all small whole numbers, have no decimals.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def format_cells(values: NDArray[Any], digits: int | None) -> list[str]:
 
 
 def _align_points(texts: list[str]) -> list[str]:
-    """Return numbers with blanks around them, so that their points stand below each other."""
+    """Return numbers padded with blanks on both sides, so that their decimal points are in one column."""
     written = [text.replace(".e", "e").removesuffix(".") for text in texts]
     parts = [re.fullmatch(r"(-?\d+)(.*)", text) for text in written]
     before, behind = (max((len(part[i]) for part in parts if part), default=0) for i in (1, 2))
@@ -81,7 +81,10 @@ def format_shape(shape: tuple[int, ...]) -> str:
 
 
 def _choose_format(flat: NDArray[Any], digits: int | None) -> str:
-    """Return the format specification for all values: integers, fixed or scientific notation."""
+    """Return the format specification for all values: for integers, fixed or scientific notation.
+
+    `digits` are the significant digits of each value; None: the largest value has five.
+    """
     if not is_float(flat.dtype):
         return "d"
     with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other

@@ -57,7 +57,7 @@ class Look(NamedTuple):
 
 
 def choose_look(number: int) -> Look:
-    """Return the look of the group that is `number` among those in a picture: distinct below 64.
+    """Return the look of the group that is number `number`, from 0, in a picture; 64 looks are different.
 
     Examples
     --------

@@ -54,13 +54,14 @@ _FILLED = {
 
 
 def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the first members of the JSON of every answer about a norm.
+    """Return the members with which the JSON of every answer about a norm begins: the norm and its options.
 
     Parameters
     ----------
     plan : Plan
     subject : mapping
-        Members that describe the input, such as the key `input` with the result of `describe_tensor`.
+        Members that describe the input, such as the key `input` with the result of `describe_tensor`; they
+        follow the formula.
     """
     grid, spec, window = plan.grid, plan.spec, plan.spec.window
     return {
@@ -123,8 +124,8 @@ def build_header(
         The facts of the line `input`, such as `list_facts` of a tensor.
     view : View
     parameters : mapping of str to ndarray or None
-        gamma, beta and other arrays beside the tensor, by label, in the shapes that the plan has; None for
-        one that is not given.
+        gamma, beta and other arrays of the request, by label, in the shapes that the plan has; None for one
+        that is not given.
     more : iterable of (str, tuple of str)
         Further lines: a label and its facts.
     """
@@ -148,7 +149,7 @@ def list_facts(tensor: Tensor, output: np.dtype[Any] | None = None) -> tuple[str
 def list_selection(
     plan: Plan, values: NDArray[Any], selection: Selection | None, counts: NDArray[np.float64] | None
 ) -> tuple[HeaderLine, ...]:
-    """Return the header's line on how many values count, and on what happens to the others.
+    """Return the header's line on how many values count, and on what the others become; () if all count.
 
     Parameters
     ----------
@@ -156,9 +157,9 @@ def list_selection(
     values : ndarray
         The tensor.
     selection : Selection or None
-        None if all values count: then there is no line.
+        None if all values count.
     counts : ndarray or None
-        The number of values of each group that count; None if it is not known.
+        The number of values of each group that count; None: they are counted here.
     """
     if selection is None:
         return ()
@@ -190,7 +191,10 @@ def list_groups(plan: Plan, columns: Mapping[str, NDArray[Any]], view: View) -> 
 
 
 def format_formula(plan: Plan, given: Collection[str]) -> str:
-    """Return the definition, with gamma, beta and gate if their labels are given: `… · gamma + beta`."""
+    """Return the norm's formula, with gamma, beta and a gate if their labels are given: `… · gamma + beta`.
+
+    A gate's label is `gate (ACT)`, and ends with `before` if the gate multiplies the tensor.
+    """
     gamma = f" · ({plan.spec.gamma_offset} + gamma)" if plan.spec.gamma_offset else " · gamma"
     affine = (text for name, text in (("gamma", gamma), ("beta", " + beta")) if name in given)
     text = plan.formula + "".join(affine)
@@ -203,7 +207,7 @@ def format_formula(plan: Plan, given: Collection[str]) -> str:
 
 
 def name_output(given: Iterable[str]) -> str:
-    """Return the heading of y, given the names of the steps before it: `y, after gamma and beta`."""
+    """Return the heading of y, given the names of the steps after the norm: `y, after gamma and beta`."""
     affine = " and ".join(given)
     return f"y, after {affine}" if affine else "y, normalized"
 
@@ -223,7 +227,7 @@ def name_inputs(inputs: Inputs) -> Mapping[str, NDArray[Any] | None]:
 
 
 def format_options(plan: Plan) -> str:
-    """Return the options of a plan on one line: eps and its place, ddof, p …; "" if it has none."""
+    """Return the options of a plan on one line: eps, inside or outside the root, ddof, p …; "" without any."""
     spec = plan.spec
     parts = []
     if spec.eps is not None:
@@ -261,7 +265,7 @@ def format_iteration(iteration: Iteration) -> str:
 
 
 def _name_places(plan: Plan, name: str, values: NDArray[Any]) -> tuple[str, ...]:
-    """Return the axes of gamma or beta in words; empty if only the norm's own axes fit its shape."""
+    """Return the axes along which gamma or beta lies, in words; () if its shape fits no others."""
     if name not in plan.norm.parameter_names or values.size == 1:
         return ()
     layout, parameters = plan.grid.layout, plan.parameters

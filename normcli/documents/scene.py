@@ -140,7 +140,7 @@ def stack(parts: list[Panel], gap: float) -> Panel:
 
 
 def flow(parts: list[Panel], gap: float, most: float) -> Panel:
-    """Return drawings side by side, broken into lines of a width of at most `most`."""
+    """Return drawings side by side, in lines at most `most` wide; `gap` is between drawings and lines."""
     x = y = width = tallest = 0.0
     shapes = []
     for part in parts:
@@ -161,7 +161,10 @@ def draw_lines(lines: list[str], size: float, role: str = "ink", *, bold: bool =
 
 
 def wrap(facts: list[str], size: float, most: float) -> list[str]:
-    """Return translated facts on as few lines as fit a width of `most`, broken between or within facts."""
+    """Return translated facts on as few lines as possible, each at most `most` wide in a font of `size`.
+
+    Lines are broken between facts, and within a fact that is longer than a line.
+    """
     lines: list[str] = []
     for fact in map(translate, facts):
         words = [fact] if measure_text(fact, size) <= most else split_words(fact)

@@ -31,9 +31,9 @@ def change_texts(section: Section, change: Change, change_name: Change = str) ->
     ----------
     section : Section
     change : callable
-        Returns the new text for an old one.
+        Takes a text, and returns the new one.
     change_name : callable
-        Returns the new name for the name of a group; by default the same name.
+        Takes the name of a group, a row's first cell, and returns the new name; by default the same name.
     """
     match section:
         case Facts(title, lines):

@@ -48,10 +48,10 @@ def run_backward(
     inputs : Inputs
         A gate in these multiplies dy before it is rounded.
     out : ndarray or None
-        The array that dx is written to, as in `run`; None for a new one.
+        The array that dx is written to: C-contiguous, of dx's shape and dtype. None for a new one.
     effort : Effort
     downstream : Gated or None
-        A gate that multiplies dx before it is rounded.
+        A gate that multiplies dx before it is rounded; None for no gate.
 
     Raises
     ------
@@ -83,13 +83,20 @@ def sum_gate(
 
     Parameters
     ----------
-    plan, values, dy, effort
-        As in `run_backward`.
+    plan : Plan
+    values, dy : ndarray
+        The norm's input, and the derivative of the loss with respect to the final result.
     inputs : Inputs
-        For a gate behind the norm, its `gate` is `slope`; for one before the norm, a gate behind it, or None.
+        For a gate behind the norm, its `gate` is `slope`; for one before the norm, its `gate` is None.
     slope : Gated
         The slope of the gate (`is_slope`). Its `times` is dy for a gate behind the norm; for one before it, the
         tensor that the gate multiplied.
+    effort : Effort
+
+    Raises
+    ------
+    DataError
+        If a file has changed since it was opened.
     """
     from normcli.engine.gradients.gate_sums import GateSumPasses
 

@@ -50,14 +50,14 @@ class Selection(NamedTuple):
     fill: Fill = Fill.PASS
 
     def select(self, values: NDArray[Any], index: Sequence[NDArray[np.intp]]) -> Selected:
-        """Return an array that is True where one of a tensor's values, at some positions, counts.
+        """Return an array that is True where one of a tensor's values, at some indices, counts.
 
         Parameters
         ----------
         values : ndarray
             The tensor.
         index : sequence of integer arrays
-            Positions along each axis, which broadcast against each other.
+            Indices along each axis, which broadcast against each other.
         """
         places = tuple(index)
         here = np.asarray(values[places])
@@ -81,7 +81,8 @@ class Selection(NamedTuple):
     def find_reported(self, values: NDArray[Any], places: Places) -> Selected:
         """Return, for some results that are not finite, whether each one calls for a warning.
 
-        It does not if its input does not count, and NaN fills such results or the input is not finite itself.
+        No warning is called for if the input of a result does not count, and that explains the result: it was
+        filled with NaN, or the input is not finite itself.
 
         Parameters
         ----------
@@ -102,7 +103,7 @@ class Selection(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """The inputs of a calculation beside the tensor, in the shapes of its plan.
+    """The inputs of a calculation in addition to the tensor, in the shapes of its plan.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ class Inputs(NamedTuple):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Those of the names gamma, beta, gate and clip, in this order, whose input is given."""
+        """The names of the inputs that act on a norm's result and are given: gamma, beta, gate, clip."""
         around = {"gate": self.gate, "clip": self.clip}
         return (*self.parameters, *(name for name, given in around.items() if given is not None))
 
@@ -156,7 +157,7 @@ NO_INPUTS = Inputs()
 
 
 class TileSelection:
-    """A `Selection`, applied to one tile after the other.
+    """A `Selection` that can be applied to single tiles.
 
     Parameters
     ----------
@@ -172,7 +173,7 @@ class TileSelection:
 
     @property
     def hides(self) -> bool:
-        """Whether values that do not count are filled in the result: what is calculated of them is not seen."""
+        """Whether results of values that do not count are overwritten, by the input, 0 or NaN."""
         return self._fill is not Fill.NORMALIZE
 
     def select(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Selected:
@@ -181,9 +182,9 @@ class TileSelection:
         Parameters
         ----------
         x : ndarray
-            The values of a tile, transposed so that its runs are in `order`.
+            The values of a tile, transposed so that its runs (axes that are walked over as one) are in `order`.
         tile : slices
-            Where the tile lies.
+            The part of the tensor that the tile is.
         order : tuple of int
             The numbers of the geometry's runs.
         """

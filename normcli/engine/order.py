@@ -84,7 +84,7 @@ class QuantilePasses(Passes):
 
 
 class RankedValues(NamedTuple):
-    """A tensor, or some values, of which `find_quantiles` finds quantiles.
+    """A tensor, or single values of several groups, of which `find_quantiles` finds quantiles.
 
     Parameters
     ----------
@@ -92,7 +92,8 @@ class RankedValues(NamedTuple):
         The plan of the tensor; with `numbers`, any plan of the same norm that has all groups.
     values : ndarray
     numbers : ndarray of int or None
-        The number of the group of each value, in C order of `values`; None if the plan tells the groups.
+        The index of the group of each value, in C order of `values`. None if `values` is a tensor with the
+        plan's groups.
     """
 
     plan: Plan

@@ -54,7 +54,16 @@ _SHORT_GROUP, _SMALL_BLOCK = 1 << 6, 1 << 17
 class Passes(Tiles):
     """The passes of one calculation over a tensor: its groups are measured, normalized, or both.
 
-    `survey` only reads, and hands the measurements of leaves to its caller. Parameters are those of `Tiles`.
+    Parameters
+    ----------
+    plan : Plan
+    geometry : Geometry
+    source : Source
+        Reads the tensor, tile by tile.
+    sink : Sink or None
+        Takes the results; None if only statistics are wanted.
+    inputs : Inputs
+    effort : Effort
     """
 
     def __init__(
@@ -96,7 +105,11 @@ class Passes(Tiles):
         return self.statistics
 
     def apply(self, known: Given | Measured | Solution) -> dict[str, Floats]:
-        """Normalize with known statistics if there is a sink; return the statistics as `measure` does."""
+        """Normalize with known statistics if there is a sink, and return them by name.
+
+        They are of `Geometry.kept_shape`; the dict is empty if statistics are not kept
+        (`Effort.keeps_statistics`).
+        """
         self.walk.expect(0 if self.sink is None else 1)
         with np.errstate(all="ignore"):
             count = None if self.selection is None else self._count_all(self.selection).reshape(-1)
@@ -112,7 +125,7 @@ class Passes(Tiles):
         Parameters
         ----------
         measure : callable
-            Called with leaves, shape (leaves, values), the numbers of their groups, a workspace, and the
+            Called with leaves, shape (leaves, values), the index of each leaf's group, a workspace, and the
             keyword `need_sum`, which says whether means are subtracted.
         add : callable
             Called with what `measure` returns, in any order, by one thread at a time.
@@ -213,7 +226,7 @@ class Passes(Tiles):
             self.walk.each(write, whole=False, most=self.most_written)
 
     def read_group(self, number: int) -> Iterator[NDArray[Any]]:
-        """Read a group again, and yield the values that count, piece by piece."""
+        """Read the group with an index again, and yield its values that count, in pieces of one axis."""
         geometry = self.geometry
         index = (int(at) for at in np.unravel_index(number, geometry.kept_shape))
         place = dict(zip(geometry.kept_runs, index, strict=True))
@@ -244,7 +257,7 @@ class TileBackwardPasses(Passes):
         ----------
         tile : slices
         order : tuple of int
-            The order of runs in which `differentiate_values` takes the tile.
+            The order in which `differentiate_values` takes the tile's runs (axes that are walked over as one).
         gradients : Source
             The source of dy.
         work : Workspace

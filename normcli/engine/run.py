@@ -92,10 +92,11 @@ def run(
 
 
 def make_copy(plan: Plan, values: NDArray[Any], inputs: Inputs) -> NDArray[Any] | None:
-    """Return an array for a copy of a tensor, from which it is measured again if its statistics are wanted.
+    """Return a new array to copy a tensor to while it is normalized; None if its statistics are to be kept.
 
-    None if the statistics are to be kept instead: as they take less memory, the tensor is small or in a file,
-    there are inputs beside gamma and beta, or the compiled kernel does not measure its groups.
+    From a copy, the tensor can be measured again when its statistics are asked for. They are kept instead if
+    they take less memory, the tensor is small or in a file, there are inputs in addition to gamma and beta, or
+    the compiled kernel does not measure its groups.
     """
     size = values.nbytes
     if (

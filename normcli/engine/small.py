@@ -88,16 +88,21 @@ def run_small(
     *,
     writes: bool = True,
 ) -> tuple[Any, dict[str, Floats]] | None:
-    """Normalize a small tensor and return the result and the statistics, as `run` does; None if it cannot.
+    """Normalize a small tensor in one call of the compiled kernel; return the result and its statistics.
 
-    None means that nothing was calculated, and that tiles have to be walked over: the tensor is too large,
-    is not contiguous or in a file, has inputs beside gamma and beta, or the compiled kernel does not serve it
-    or does not decide a group. There must be a group, and each must have a value.
+    None means that nothing was calculated, and that tiles have to be walked over: the tensor is too large, is
+    not contiguous or in a file, has inputs in addition to gamma and beta, or the compiled kernel does not serve
+    it or does not decide a group.
 
     Parameters
     ----------
-    plan, values, inputs, out, effort
-        As in `run`.
+    plan : Plan
+        It has a group, and each group has a value.
+    values : ndarray
+    inputs : Inputs
+    out : ndarray or None
+        The array that the result is written to; None for a new one.
+    effort : Effort
     writes : bool
         Whether the tensor is normalized. If not, and `out` is None, the result returned is None.
     """

@@ -136,7 +136,7 @@ class Walk:
         work_on : callable
             Takes a tile and a workspace, which belongs to the thread.
         whole : bool
-            Whether tiles hold whole groups, as in `Geometry.tiles`.
+            Whether tiles hold whole groups, however large; otherwise a group may be cut into parts.
         most : int
             The most values in a tile, about; no more than the walk's `block`.
         within : slices or None

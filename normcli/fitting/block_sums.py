@@ -29,21 +29,22 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 Box = tuple[slice, ...]
-"""The place of a block in the tensor: a slice for each axis, without steps."""
+"""The position of a block in a tensor: a slice for each axis, with start and stop, without a step."""
 
 
 class Part(NamedTuple):
-    """The sums of a block.
+    """The sums of one block of a tensor, or of several blocks added up.
 
     Parameters
     ----------
     box : tuple of slice
-        The place of the block in the tensor; the whole tensor along axes over which parts were added up.
+        Where the block lies: its slice along each axis of the tensor. Of several blocks, the whole axis along
+        reduced axes.
     sums : Sums
-        The sums of the block's groups; if `apart`, the sums of each group in each sample.
+        One row for each group of the block; if `apart`, one for each group in each sample.
     apart : bool
-        Whether each sample has sums of its own, because the norm has deviations of samples, and the block holds
-        only a part of each.
+        Whether samples have separate rows in `sums`. They need them if the norm has deviations of samples
+        (`has_images`) and the block holds only some of the values of each sample.
     """
 
     box: Box
@@ -54,7 +55,7 @@ class Part(NamedTuple):
 def gather_part(
     subject: Subject, shape: tuple[int, ...], box: Box, values: NDArray[Any], effort: Effort
 ) -> Part:
-    """Return the sums of a block.
+    """Return the sums of a block, separately for each sample if `holds_apart` says so.
 
     Parameters
     ----------
@@ -63,9 +64,9 @@ def gather_part(
     shape : tuple of int
         The shape of the tensor.
     box : tuple of slice
-        The place of the block.
+        The block's slice along each axis of the tensor.
     values : ndarray
-        The values of the block.
+        The values of the block, `tensor[box]`.
     effort : Effort
     """
     plan = _plan_whole(subject, shape)
@@ -76,15 +77,18 @@ def gather_part(
 
 
 def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -> Part:
-    """Return the sum of parts that have the same groups and together hold whole samples.
+    """Return the sum of parts, with `apart` False; the given parts are left unchanged.
+
+    The parts must have the same groups. Together they must hold all values of each of their samples, as the
+    deviation of a sample is calculated once its parts are added.
 
     Parameters
     ----------
     subject, shape
         The subject and the shape of the tensor.
     parts : iterable of Part
-        The parts, which may have different samples; two parts that are `apart` have the same samples or none in
-        common.
+        Any two parts that are `apart` have either the same samples, from the same start to the same stop, or no
+        sample in common.
 
     Raises
     ------
@@ -123,6 +127,7 @@ def join_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part], 
     shape : tuple of int
         The shape of the tensor.
     parts : iterable of Part
+        The parts, left unchanged; groups of which no part has values have sums and counts of 0.
     omits_nan : bool
         Whether NaN is left out; otherwise it makes the statistics of its group NaN.
     """
@@ -144,7 +149,11 @@ def number_groups(plan: Plan, box: Box) -> NDArray[np.intp]:
 
 
 def locate_groups(plan: Plan, box: Box) -> Box:
-    """Return a block's place among the groups: a slice for each axis of `Grid.stats_shape`."""
+    """Return the slices that take a block's groups from an array of the shape `Grid.stats_shape`.
+
+    They are the block's slices along the axes that are not reduced. An axis that is split into groups of
+    channels is taken wholly.
+    """
     split = None if plan.grid.split is None else plan.grid.split.axis
     return tuple(slice(None) if axis == split else box[axis] for axis in plan.grid.kept)
 
@@ -155,11 +164,11 @@ def cut_stats(stats: Stats, shape: tuple[int, ...], box: Box) -> Stats:
     Parameters
     ----------
     stats : Stats
-        The statistics of the whole tensor.
+        The statistics of the whole tensor, without quantiles.
     shape : tuple of int
         The shape of the whole tensor.
     box : tuple of slice
-        The place of the block in it.
+        The block's slice along each axis of the whole tensor.
     """
     plan = _plan_whole(stats.subject, shape)
     lengths = tuple(
@@ -207,9 +216,10 @@ def _add(first: Part, other: Part) -> Part:
 
 
 def _close_samples(subject: Subject, whole: Plan, part: Part) -> Part:
-    """Return a part with sums of groups, given one that is `apart` and whose samples are complete.
+    """Return a part with one row of sums for each group, made from a part that is `apart`.
 
-    The deviation of each sample is found, and the samples are added up.
+    The given part must hold all values of its samples. The deviation of each is calculated and added to the
+    part's own sums, in place; then the samples' rows are added up.
     """
     plan = _plan_block(subject, whole, tuple(cut.stop - cut.start for cut in part.box), apart=True)
     sums = part.sums

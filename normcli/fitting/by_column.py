@@ -34,17 +34,18 @@ _VALUES = 1 << 17
 
 
 class RowGroups(NamedTuple):
-    """The groups of a table's rows.
+    """The groups of a table's rows: a group for each different value of the grouping columns.
 
     Parameters
     ----------
     labels : tuple of Label
         The names of the groups, sorted by `sort_labels`.
     met : ndarray of int, shape (rows,)
-        For each row, which spelling its label has: spellings are numbered from 0 in order of first appearance.
-        `1` and `1.0` are two spellings, and may be one group. Mapped from a temporary file if rows are many.
+        For each row, the number of its label's spelling. Spellings are numbered from 0 in order of first
+        appearance; `1` and `1.0` are two spellings, and may be one group. Mapped from a temporary file if rows
+        are many.
     places : ndarray of int, shape (spellings,)
-        For each spelling, the position of its group in `labels`.
+        For each spelling, the index of its group in `labels`.
     """
 
     labels: tuple[Label, ...]
@@ -52,13 +53,25 @@ class RowGroups(NamedTuple):
     places: NDArray[np.intp]
 
     def among(self, labels: Sequence[Label]) -> RowGroups:
-        """Return the groups with `places` as positions in `labels`, which hold every label of this table."""
+        """Return these groups with `places` as indices in other `labels`, which must include all of these.
+
+        The result keeps its own `labels`; one that is missing in the given labels raises KeyError.
+        """
         order = {label: place for place, label in enumerate(labels)}
         here = np.array([order[label] for label in self.labels], np.intp)
         return self._replace(places=here[self.places])
 
     def iterate_rows(self, values: NDArray[Any]) -> Iterator[tuple[slice, NDArray[np.intp]]]:
-        """Yield (rows, places): a slice of rows, and for each row the position of its group in the labels."""
+        """Yield (rows, indices) for the rows of a table, some at a time, in order.
+
+        `rows` is a slice of at most 131,072 values (or one row), and `indices` has for each of its rows the
+        index of its group in the labels.
+
+        Parameters
+        ----------
+        values : ndarray, shape (rows, columns)
+            The table, which is not read here; its mapped memory is released after each slice.
+        """
         step = max(1, _VALUES // values.shape[1])
         for start in range(0, len(values), step):
             rows = slice(start, min(start + step, len(values)))
@@ -94,8 +107,8 @@ def find_groups(tensor: Tensor, known: Subject | None = None) -> RowGroups:
     tensor : Tensor
         The table, whose `by` is not None.
     known : Subject or None
-        The subject of fitted statistics: the labels are its own, and every row must be in one of its groups.
-        None for labels from the table.
+        The subject of fitted statistics: the result has its labels, and every row must belong to one of them.
+        None: the result has the labels that the table has, sorted.
 
     Raises
     ------
@@ -152,11 +165,12 @@ def number_groups_of(rows: NDArray[np.intp] | Sequence[int], columns: int) -> ND
 
 
 def gather_by_column(subject: Subject, tensor: Tensor, effort: Effort) -> tuple[Subject, Sums]:
-    """Return the subject with the names of a table's groups as labels, and the sums of each group and column.
+    """Return a subject with the names of a table's groups as labels, and the sums of each group and column.
 
     Parameters
     ----------
     subject : Subject
+        The subject to be copied; its own labels are not used.
     tensor : Tensor
         The table, with `by`.
     effort : Effort

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 
 class Surveyed(NamedTuple):
-    """A tensor that has been read and measured.
+    """The statistics of one tensor, and what was seen when it was read.
 
     Parameters
     ----------
     stats : Stats
     note : str or None
-        A note for the user on how it was read; None without one.
+        A note for the user on how the tensor was read; None without one.
     columns : tuple of str or None
-        The names of its columns, None without names.
+        The names of the tensor's columns, None without names.
     kind : str
         NumPy's kind of its dtype, such as `f` or `i`.
     opened : Opened, StoreVersion or None
@@ -64,9 +64,10 @@ class Policy(NamedTuple):
     Parameters
     ----------
     nan : {"propagate", "omit", "raise"}
-        NaN makes the statistics of its group NaN, is left out, or makes its file one that does not fit.
+        `propagate`: a NaN makes the statistics of its group NaN. `omit`: it is left out. `raise`: its file
+        counts as one that does not fit.
     skips_bad : bool
-        Whether files that cannot be read or do not fit are left out; otherwise they are an error.
+        True: files that cannot be read or do not fit are left out. False: the first such file is an error.
     """
 
     nan: str = "propagate"
@@ -94,17 +95,18 @@ def fit(
     ----------
     request : Request
     sources : iterable of Named
-        The tensors. Each is loaded only after the one before was read.
+        The tensors. Each process has one in memory at a time; the first stays to the end.
     policy : Policy
     effort : Effort
     survey_all : callable, optional
-        Takes a `Survey` and the sources, and yields the result of `Survey.survey` for each, in order. By
-        default the processes of this machine do so.
+        Measures the tensors: takes a `Survey` and the sources, and yields the result of `Survey.survey` for
+        each, in order. By default this is done on this machine, on Linux by several processes.
 
     Raises
     ------
     UsageError
-        If each sample has statistics of its own, or the request does not fit the first tensor.
+        If the request does not fit the first tensor, or `fit` has no statistics for the norm, such as where
+        each sample has statistics of its own.
     DataError
         If a tensor cannot be read, does not fit the first or holds a NaN that is refused, and `policy` does not
         leave it out; if no tensor is left; if files name their columns differently.
@@ -173,25 +175,25 @@ def _search_quantiles(
     load: Callable[[Named], Tensor],
     effort: Effort,
 ) -> Quantiles:
-    """Return the quantiles of each group of all tensors together, for which all tensors are read again.
+    """Return the quantiles of each group over all tensors together.
 
-    They are read twice for float32 and four times for float64, more often where groups are many: each time, the
-    quantiles become known to some bits more.
+    All tensors are read again: twice for float32, four times for float64, more often for many groups. Each
+    reading makes some further bits of the quantiles known.
 
     Parameters
     ----------
     stats : Stats
         The statistics fitted so far.
     sources : sequence
-        Pairs of a tensor and the version of its file when it was first read.
+        Pairs of a tensor's source and the version of its file when it was first read (None without a file).
     load : callable
-        Returns the tensor of a source.
+        Takes a source and returns its tensor.
     effort : Effort
 
     Raises
     ------
     DataError
-        If a file has changed since it was first read.
+        If a file has changed since it was first read, or cannot be read.
     """
     subject = stats.subject
     batch = subject.plan(1).grid.layout.batch or 0
@@ -217,15 +219,16 @@ def _search_quantiles(
 
 
 class Survey(NamedTuple):
-    """The measuring of tensors by the subject of the first one; it can be pickled and sent to other processes.
+    """How each tensor of a fit is measured; it can be pickled and sent to other processes.
 
     Parameters
     ----------
     subject : Subject
+        The norm, shape and dtype that all tensors must have, from the first one.
     first : str
         The name of the first tensor, for messages.
     columns : tuple of str or None
-        The names of the first tensor's columns: other tensors' columns are put in this order.
+        The names of the first tensor's columns, in whose order other tensors' columns are put.
     policy : Policy
     """
 
@@ -235,9 +238,9 @@ class Survey(NamedTuple):
     policy: Policy
 
     def survey(self, source: Named, effort: Effort, tensor: Tensor | None = None) -> Surveyed | str:
-        """Return the measured tensor of a source, or a message if it cannot be read or does not fit.
+        """Return the statistics of a source's tensor, or a message if it cannot be read or does not fit.
 
-        `tensor` is the source's tensor if it is loaded already.
+        `tensor` is the source's tensor if it is loaded already; None: it is loaded here.
         """
         try:
             loaded = _load(source, self.columns) if tensor is None else tensor
@@ -246,7 +249,7 @@ class Survey(NamedTuple):
             return _format_problem(source, error)
 
     def _survey(self, name: str, tensor: Tensor, effort: Effort) -> Surveyed:
-        """Return the measured tensor; raise `DataError` if it does not fit or holds a NaN that is refused."""
+        """Return a tensor's statistics; raise `DataError` if it does not fit or has a NaN that is refused."""
         subject = self.subject
         values, note = tensor.values, "; ".join(tensor.remarks) or None
         if tensor.columns is not None and subject.columns is None and subject.has_columns():
@@ -268,7 +271,7 @@ SurveyAll: TypeAlias = "Callable[[Survey, Sequence[Named]], Iterable[Surveyed | 
 
 
 class _Fitting(NamedTuple):
-    """A fit that has begun.
+    """A fit whose first tensor has been loaded.
 
     Parameters
     ----------
@@ -276,7 +279,7 @@ class _Fitting(NamedTuple):
     first : Named
         The source of the first tensor.
     tensor : Tensor
-        The first tensor, which is kept as standard input cannot be read again.
+        The first tensor. It stays in memory, as standard input cannot be read again.
     effort : Effort
     """
 
@@ -295,9 +298,10 @@ class _Fitting(NamedTuple):
         return tensor._replace(values=tensor.values.astype("float64", copy=False))
 
     def survey_all(self, sources: Sequence[Named]) -> Iterator[Surveyed | str]:
-        """Yield each measured tensor, or a message if it cannot be read or does not fit, in order.
+        """Yield for each source, in order, the statistics of its tensor, or a message if that cannot be fitted.
 
-        On Linux, several processes do so if all tensors together have 64 MiB or more, judged by the first.
+        On Linux, several processes do so if all tensors together have 64 MiB or more, estimated as the size of
+        the first times their number.
         """
         most, size = self.effort.threads or count_processors(), self.tensor.values.nbytes
         workers = min(most, len(sources))
@@ -322,12 +326,8 @@ class _Fitting(NamedTuple):
 def _begin(request: Request, first: Named, policy: Policy, effort: Effort) -> _Fitting:
     """Load the first tensor, choose the subject that all tensors must have, and return the fit.
 
-    Raises
-    ------
-    UsageError
-        If the request does not fit the tensor, or `fit` has no statistics for it.
-    DataError
-        If the tensor cannot be read.
+    Raises `UsageError` if the request does not fit the tensor or `fit` has no statistics for it, `DataError` if
+    the tensor cannot be read.
     """
     tensor = _load(first, None)
     survey = Survey(choose_subject(request, tensor), first.name, tensor.columns, policy)

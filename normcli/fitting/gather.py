@@ -55,8 +55,7 @@ def gather(
     """Return the sums of a tensor's groups.
 
     Groups are cut into leaves, short rows that are summed at once. Where a sample has several values of a
-    group, no leaf holds values of two samples: the deviation that is kept for a sample depends neither on other
-    samples nor on the file.
+    group, each leaf lies in one sample. So the deviation of a sample does not depend on the other samples.
 
     Parameters
     ----------
@@ -65,8 +64,8 @@ def gather(
     values : ndarray
     effort : Effort
     apart : bool
-        True for a block that holds only a part of each of its samples: the plan keeps the batch axis, so that
-        each sample has groups of its own, and deviations of samples are left for later.
+        True for a block that holds only a part of each of its samples. The plan then has the batch axis among
+        its kept axes, so that each sample has groups of its own, and no deviations of samples are calculated.
     shared : SharedSums or None
         Sums to which the groups are added in place, and which are returned; None: new sums, one for each group.
     """
@@ -101,9 +100,9 @@ class _Gatherer:
     sums : Sums
         The sums, which are changed in place.
     numbers : ndarray of int or None
-        For each group, the number of its sum; None if they are the same.
-    by_sample : bool
-        Whether each sample has leaves of its own.
+            For each group of the tensor, the index in `sums` to which it is added; None: its own number.
+        by_sample : bool
+            Whether no leaf holds values of two samples. Leaves then have numbers of (sample, group) pairs.
     images : bool
         Whether deviations of samples are added, too.
     """
@@ -166,7 +165,14 @@ class _Gatherer:
             self._add_samples(groups, batch)
 
     def _add_samples(self, groups: Integers, batch: LeafSums) -> None:
-        """Add deviations of samples that have several leaves; each sample waits for the last of its leaves."""
+        """Add deviations of samples that have several leaves; each sample waits for the last of its leaves.
+
+        Parameters
+        ----------
+        groups : ndarray of int, shape (leaves,)
+            The index in `sums` of each leaf's group.
+        batch : LeafSums
+        """
         numbers, first, place = np.unique(batch.groups, return_index=True, return_inverse=True)
         total, square = Fixed.zeros(len(numbers)), Fixed.zeros(len(numbers))
         _add_leaves(total, square, place, batch)
@@ -266,7 +272,7 @@ class LeafSums(NamedTuple):
 
 
 def join_sums(batches: Sequence[LeafSums]) -> LeafSums:
-    """Return the leaves of several batches as one."""
+    """Return the leaves of one or more batches as one batch, in order."""
     if len(batches) == 1:
         return batches[0]
     groups, leaves, extremes, low, high, *counts = zip(*batches, strict=True)

@@ -28,16 +28,16 @@ DIGEST = 16
 
 
 class Shards(NamedTuple):
-    """The parts of a fit that statistics hold, recorded so that no part is merged twice.
+    """The shards of a fit that statistics hold, recorded so that no shard is merged twice.
 
     Parameters
     ----------
     of : int
-        The number of all parts.
+        The number of all shards into which the inputs were divided.
     held : tuple of int
-        The numbers of the parts that the statistics hold, from 1, ascending.
+        The numbers of the shards that the statistics hold, from 1, ascending.
     inputs : str
-        A digest of the inputs that were shared out (`digest_inputs`); "" in files of earlier versions.
+        A digest of the inputs that were divided (`digest_inputs`); "" in files of earlier versions.
     """
 
     of: int
@@ -59,15 +59,15 @@ def format_shards(numbers: Sequence[int]) -> str:
 
 
 def join_shards(mine: Shards | None, theirs: Shards | None) -> Shards | None:
-    """Return the parts that two statistics hold together.
+    """Return the shards that two sets of statistics hold together; None stands for a fit that is complete.
 
-    None if both are None, or both are complete fits. If one is None, which is taken for other data, the result
-    is the other.
+    None and some shards give these shards, as the complete fit is taken for other data. Two `Shards` that are
+    each complete give None. Otherwise both must be of one fit, and the result has the shards of both.
 
     Raises
     ------
     DataError
-        If they hold the same part, or differ in the count of all parts or in the inputs.
+        If both hold the same shard, or differ in the count of all shards or in the inputs.
     """
     if mine is None or theirs is None:
         return mine or theirs
@@ -84,7 +84,7 @@ def join_shards(mine: Shards | None, theirs: Shards | None) -> Shards | None:
 
 
 def digest_inputs(named: Sequence[Named]) -> str:
-    """Return a digest of the names of tensors without their folders, and of their sizes, in order.
+    """Return 16 hexadecimal digits that identify tensors by their names without folders, sizes and order.
 
     Machines that have the same files in other folders have the same digest.
     """
@@ -93,7 +93,11 @@ def digest_inputs(named: Sequence[Named]) -> str:
 
 
 def require_all(shards: Shards | None, purpose: str = "merge") -> None:
-    """Raise `DataError` if parts are missing; the message names them and the option to `purpose` the others."""
+    """Raise `DataError` if shards are missing; nothing happens for None, a complete fit.
+
+    The message names the missing shards, and the option --partial, which lets the user go without them.
+    `purpose` is the verb of that sentence, such as merge.
+    """
     if shards is not None and shards.missing:
         missing, verb = format_shards(shards.missing), agree(len(shards.missing), "is", "are")
         raise DataError(
@@ -102,21 +106,24 @@ def require_all(shards: Shards | None, purpose: str = "merge") -> None:
 
 
 def take_shard(named: Sequence[Named], request: Request, number: int, count: int) -> list[Named]:
-    """Return part `number` of `count` equal parts: every `count`-th tensor, or samples of a single tensor.
+    """Return shard `number` of `count`: every `count`-th tensor, or consecutive samples of a single tensor.
+
+    A single tensor is loaded only when the result is; loading raises `UsageError` if the tensor has fewer
+    samples than there are shards.
 
     Parameters
     ----------
     named : sequence of Named
+        All tensors that are divided.
     request : Request
-        The norm, whose layout tells the axis of the samples.
+        The norm; its layout says which axis is that of the samples.
     number, count : int
-        The number of the part, from 1, and the count of all parts.
+        The number of the shard, from 1, and the count of all shards.
 
     Raises
     ------
     UsageError
-        If there are fewer tensors than parts, or the statistics are quantiles. With a single tensor, loading it
-        raises `UsageError` if it has fewer samples than parts.
+        If there are several tensors, but fewer than shards, or the norm's statistics are quantiles.
     """
     norm = find_norm(request.norm)[0]
     if norm.divisor.measurement is Measurement.QUANTILES:
@@ -133,12 +140,21 @@ def take_shard(named: Sequence[Named], request: Request, number: int, count: int
 
 
 def _load_part(one: Named, request: Request, number: int, count: int, wanted: tuple[str, ...] | None) -> Tensor:
-    """Load a tensor and return the part `number`, from 1, of `count` parts of its samples.
+    """Load a tensor and return the samples of shard `number`, from 1, of `count` nearly equal shards.
+
+    Parameters
+    ----------
+    one : Named
+    request : Request
+        The norm; its layout, or the names of the tensor's axes, say which axis is that of the samples.
+    number, count : int
+    wanted : tuple of str or None
+        The names of the columns in their order, for `Named.load`.
 
     Raises
     ------
     UsageError
-        If it has fewer samples than `count`.
+        If the tensor has fewer samples than `count`.
     """
     tensor = one.load(wanted)
     shape = tensor.values.shape

@@ -59,13 +59,14 @@ class Stats(NamedTuple):
 
     @property
     def partial(self) -> Shards | None:
-        """The parts of a sharded fit that are held if others are missing; None if nothing is missing."""
+        """`shards` if some shards of the fit are missing; None if none is, or the fit was not divided."""
         return self.shards if self.shards is not None and self.shards.missing else None
 
     def take_columns(self, names: tuple[str, ...]) -> Stats:
-        """Return the statistics of some columns.
+        """Return the statistics of the columns with these names, in this order.
 
-        All are returned if columns share statistics, or if a name belongs to no column or to several.
+        `self` is returned unchanged if columns have no statistics of their own (the last axis is reduced, or
+        split into groups), or if a name belongs to no column or to several.
         """
         grid, columns = self.subject.plan(self.samples).grid, self.subject.columns or ()
         last = len(grid.shape) - 1
@@ -82,9 +83,10 @@ class Stats(NamedTuple):
         return self._replace(subject=subject, sums=self.sums.take(places), quantiles=quantiles)
 
     def add(self, other: Stats) -> Stats:
-        """Return the statistics over the files of `self` and `other`; subjects may differ in labels alone.
+        """Return the statistics over the files of `self` and `other`.
 
-        The sums of `self` may be changed in place.
+        Both must have the same subject, except for the labels of grouped rows. The sums of `self` are changed
+        in place, unless `other` has new labels.
 
         Raises
         ------
@@ -99,9 +101,10 @@ class Stats(NamedTuple):
         return added._replace(files=files, samples=samples, shards=shards)
 
     def spread(self, labels: tuple[Label, ...]) -> Stats:
-        """Return the statistics with a row of groups for each of `labels`, which include all present labels.
+        """Return statistics whose grouped rows have these `labels`, which must include all present labels.
 
-        The groups of new labels are without values. The sums are new arrays unless the labels are the same.
+        The groups of new labels have no values. The result is `self` if the labels are the present ones;
+        otherwise its sums are new arrays.
         """
         if labels == self.subject.labels:
             return self
@@ -213,13 +216,15 @@ def find_moments(plan: Plan, stats: Stats) -> Measured:
 
 
 def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:
-    """Return the statistics over the files of both, exact in either order; the sums of `first` are changed.
+    """Return the statistics over the files of both, exact in either order.
+
+    The sums of `first` may be changed in place. Columns of `other` are put in the order of those of `first`.
 
     Parameters
     ----------
     first, other : Stats
     first_name, name : str
-        The names of the two in messages.
+        The names of `first` and `other` in messages.
 
     Raises
     ------
@@ -254,10 +259,18 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
 def _arrange(stats: Stats, wanted: tuple[str, ...] | None, name: str) -> Stats:
     """Return statistics with their columns in the wanted order; unchanged if either has no names.
 
+    Parameters
+    ----------
+    stats : Stats
+    wanted : tuple of str or None
+    name : str
+        The name of the statistics in messages.
+
     Raises
     ------
     DataError
-        If the names are not the wanted ones in another order, or columns have no statistics of their own.
+        If the names are not the wanted ones in another order, one of them is there twice, or columns have no
+        statistics of their own.
     """
     names, grid = stats.subject.columns, stats.subject.plan(1).grid
     if wanted is None or names is None or names == wanted:

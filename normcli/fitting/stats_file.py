@@ -6,7 +6,7 @@ Its members are
 - the subject: `norm`, `axes`, `shape` (0 for the batch axis), `dtype`, `nan` (propagate or omit), and every
   other option by its name (`range_option`, as a statistic is called `range`), where NaN, -1 and "" stand for
   the norm's own number, integer and word; `feature_axes` as numbers, if they were given;
-- if the tensors were tables with names, `columns`: the names of the places of the last axis;
+- if the tensors were tables with names, `columns`: the names of the columns along the last axis;
 - if rows were grouped by a column of a table, `by`, the column's name, and `by_values`, its values, along the
   first axis of all statistics; for several columns all their names, and a row of values for each group;
   `by_missing`, 1 for each missing value, if others are empty texts (without it, empty ones are missing);
@@ -108,17 +108,8 @@ _EXACT = {"total": "sum", "square": "square", "deviation": "image_std_sum"}
 def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) -> None:
     """Write a stats file, whole or not at all.
 
-    Parameters
-    ----------
-    path : str
-    stats : Stats
-    rounded : mapping
-        The rounded statistics by name, written for other readers.
-
-    Raises
-    ------
-    DataError
-        If writing fails, or there are no groups; the old file is unchanged.
+    `rounded` has the rounded statistics by name, written for other readers. Raises `DataError` if writing fails
+    or there are no groups; the old file is then unchanged.
     """
     members = describe_stats(stats)
     with open_whole(path) as stream:
@@ -126,10 +117,10 @@ def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) ->
 
 
 def _choose_rounded(rounded: Mapping[str, NDArray[Any]], members: Container[str]) -> dict[str, NDArray[Any]]:
-    """Return the rounded statistics that are written besides the exact members, by the names of members.
+    """Return the rounded statistics that a stats file holds in addition to exact members, by member name.
 
-    Statistics with the name of an exact member are left out: the exact `count` counts finite values, and the
-    exact `min` is the least of all values but NaN.
+    `norm`, a length, is called `norm_length`. Statistics with the name of an exact member are left out: the
+    exact `count` counts finite values, and the exact `min` is the least of all values but NaN.
     """
     named = {f"{name}_length" if name == "norm" else name: array for name, array in rounded.items()}
     return {name: array for name, array in named.items() if name not in members}
@@ -138,10 +129,7 @@ def _choose_rounded(rounded: Mapping[str, NDArray[Any]], members: Container[str]
 def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
     """Return the members of a stats file that hold statistics exactly, by name, without rounded statistics.
 
-    Raises
-    ------
-    DataError
-        If there are no groups.
+    Raises `DataError` if there are no groups.
     """
     request, sums, by = stats.subject.request, stats.sums, stats.subject.by
     shape = stats.subject.plan(1).grid.stats_shape
@@ -192,7 +180,10 @@ def _describe_pair(name: str, values: Pair) -> dict[str, Floats]:
 
 
 def _read_pair(members: Members, name: str, shape: tuple[int, ...]) -> Pair:
-    """Return values in pairs from the members `name` and `name_rest`; the rests are 0 without `name_rest`."""
+    """Return values as pairs hi + lo: hi from the member `name`; lo, what float64 rounds off, from `name_rest`.
+
+    Without `name_rest`, lo is 0. A rest that is no whole number, or changes hi when added, is a `DataError`.
+    """
     hi, rest = members.take_floats(name, shape), f"{name}_rest"
     if rest not in members:
         return Pair(hi, np.zeros(shape))
@@ -212,7 +203,7 @@ def _store(option: Option, value: Any) -> Any:
 
 
 def _restore(name: str, option: Option, members: Members) -> Any:
-    """Return an option's value; None if it was left open, or the file of an earlier version lacks it."""
+    """Return an option's value; None if the caller of `fit` left it open, or an old file lacks the member."""
     if name not in members:
         return None
     match option.kind:
@@ -286,7 +277,7 @@ def _read_shards(members: Members) -> Shards | None:
 
 
 def _hold_rounded(members: Members, stats: Stats) -> None:
-    """Raise `DataError` if a rounded statistic in the file does not follow from the exact sums."""
+    """Raise `DataError` if a rounded statistic in the file is more than 4 ulp from what its exact sums give."""
     for name, exact in _choose_rounded(round_stats(stats).fields, describe_stats(stats)).items():
         if name in members:
             said = members.take_floats(name, exact.shape)
@@ -321,7 +312,7 @@ def _read_subject(members: Members) -> Subject:
 
 
 def _read_groups(members: Members, subject: Subject) -> Subject:
-    """Return a subject with the labels of its groups, which files of earlier versions may sort as text."""
+    """Return a subject with its groups' names; raise `DataError` unless these are different and sorted."""
     width, count = members.get_shape("by")[:1], (*members.get_shape("by_values"), 0)[0]
     by, values = members.take_words("by", *width), members.take_words("by_values", count, *width)
     missing = [int(not value) for value in values]
@@ -346,7 +337,7 @@ def _take_list(members: Members, name: str, low: int = 0, high: int = MOST_COUNT
 def _read_sums(members: Members, shape: tuple[int, ...], samples: int) -> Sums:
     """Return the exact sums; raise `DataError` if they contradict counts, extremes or each other.
 
-    `shape` is that of the statistics, `samples` the number of all samples.
+    `shape` is the shape of the statistics (`Grid.stats_shape`), `samples` the number of all samples.
     """
     above, below = members.take_integers("inf_count", (2, *shape), 0, MOST_COUNTED).reshape(2, -1)
     most = {"images": samples}
@@ -392,7 +383,10 @@ def _bound_sums(sums: Sums) -> Iterator[tuple[str, Floats, Floats]]:
 
 
 def read_exact(members: Members, name: str, shape: tuple[int, ...]) -> Fixed:
-    """Return the exact sum of each group from the members `name` and `name_low`, or raise `DataError`."""
+    """Return the exact sum of each group: digits from the member `name`, their exponent from `name_low`.
+
+    `shape` is the shape of the statistics. Raises `DataError` if the members cannot be such sums.
+    """
     places = members.get_shape(name)[:1]
     if not places or not 1 <= places[0] <= 2 * MOST_PLACES:
         members.refuse(name, f"has the shape {members.get_shape(name)}, not (places, *{shape})")
@@ -403,7 +397,7 @@ def read_exact(members: Members, name: str, shape: tuple[int, ...]) -> Fixed:
 
 
 def _read_quantiles(members: Members, plan: Plan, sums: Sums) -> Quantiles:
-    """Return the quantiles; raise `DataError` if one lies outside the extremes of its group."""
+    """Return the median and both quantiles of each group; raise `DataError` if one is beyond min or max."""
     shape, shares = plan.grid.stats_shape, find_shares(plan)
     values = _read_pair(members, "quantile_values", (*shape, 6)).map(lambda a: a.reshape(-1, 6))
     inside = (values.hi >= sums.low.hi[:, None]) & (values.hi <= sums.high.hi[:, None])

@@ -44,7 +44,7 @@ class Subject(NamedTuple):
     dtype : str
         The dtype of the tensors by name.
     columns : tuple of str or None
-        The names of the places on the tensors' last axis; None without names.
+        The names of the columns, which lie along the tensors' last axis; None without names.
     by : tuple of str or None
         The names of the columns by which rows are grouped, each group with statistics of its own; None if rows
         are not grouped.
@@ -60,7 +60,7 @@ class Subject(NamedTuple):
     labels: tuple[Label, ...] = ()
 
     def has_columns(self) -> bool:
-        """Whether the last axis can have names, as it is not the axis of the samples."""
+        """Whether the last axis can have names: False if it is the axis of the samples."""
         plan = make_plan(self.request, self.shape, np.dtype(find_type(self.dtype)))
         return plan.grid.layout.batch != len(self.shape) - 1
 
@@ -147,8 +147,9 @@ def require_groupable(plan: Plan) -> None:
 def require_fittable(plan: Plan) -> None:
     """Raise `UsageError` if `fit` has no statistics for a plan.
 
-    It has none without axes; if each sample has statistics of its own; for a largest singular value; for an ℓp
-    length of a p other than 2 and inf; and with `over`. Quantiles pass, although they do not follow from parts.
+    That is the case for a tensor without axes, if each sample has statistics of its own, for a largest singular
+    value, for an ℓp length of a p other than 2 and inf, and with the option `over`. Quantiles pass, although
+    those of several files do not follow from those of each.
     """
     name, batch = plan.norm.name, plan.grid.layout.batch
     if batch is None:
@@ -171,7 +172,7 @@ def require_fittable(plan: Plan) -> None:
 def require_alike(
     subject: Subject, shape: tuple[int, ...], dtype: np.dtype[Any], name: str, first: str
 ) -> None:
-    """Raise `DataError` unless a tensor has a subject's shape (except for its samples) and dtype.
+    """Raise `DataError` unless a tensor has a subject's dtype, and its shape except for the number of samples.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ def require_alike(
     shape, dtype
         The shape and the dtype of the tensor.
     name, first : str
-        The names of the tensor, and of the one whose subject it is, for the message.
+        The names, in the message, of the tensor, and of the first one, from which the subject was taken.
     """
     batch = subject.plan(1).grid.layout.batch
     agrees = len(shape) == len(subject.shape) and all(
@@ -210,7 +211,7 @@ def require_order(subject: Subject, dimensions: Sequence[str] | None, name: str)
 
 
 def find_positions(plan: Plan) -> tuple[int, ...]:
-    """Return the axes of the view that are reduced, without the batch axis: those within a sample."""
+    """Return the axes of the view that are reduced, without the batch axis."""
     return tuple(axis for axis in plan.grid.view_axes if axis != find_batch(plan))
 
 
@@ -221,8 +222,8 @@ def find_batch(plan: Plan) -> int:
 
 
 def has_images(plan: Plan) -> bool:
-    """Whether samples have deviations of their own, whose mean is a statistic.
+    """Whether each sample has a deviation of its own, whose mean over samples is the statistic `image_std`.
 
-    They have if the norm divides by a deviation about the mean, and axes besides the batch axis are reduced.
+    It has if the norm divides by a deviation about the mean, and axes besides the batch axis are reduced.
     """
     return plan.norm.divisor.about_mean and bool(find_positions(plan))

@@ -104,13 +104,16 @@ class Sums:
         return Sums(*parts)
 
     def add_deviations(self, groups: Integers, deviations: Floats, count: NDArray[Any]) -> None:
-        """Add the deviations of samples to the sums of their groups; samples with a count of 0 are left out.
+        """Add the deviations of samples to the sums of their groups, in place.
+
+        Samples with a count of 0 are left out; the others also count in `images`.
 
         Parameters
         ----------
         groups : ndarray of int
             The number of each sample's group; several samples may have one group.
         deviations : ndarray
+            The deviation of each sample.
         count : ndarray
             The number of finite values of each sample.
         """
@@ -119,9 +122,9 @@ class Sums:
         np.add.at(self.images, groups[some], 1)
 
     def merge(self, other: Sums, groups: NDArray[np.intp] | slice = ALL) -> None:
-        """Add other sums to the sums of `groups`, in place; no group may be named twice.
+        """Add group i of other sums to group `groups[i]` of these, in place; by default, to group i.
 
-        Sums are exact, so that neither order nor grouping changes a bit.
+        `groups` must not name a group twice. Sums are exact, so that neither order nor grouping changes a bit.
         """
         for name in _EXACT:
             getattr(self, name).merge(getattr(other, name), groups)
@@ -131,7 +134,7 @@ class Sums:
         raise_at(self.high, groups, other.high)
 
     def fold(self, shape: tuple[int, ...], axis: int) -> Sums:
-        """Return the sums added up along an axis, which then has the length 1.
+        """Return new sums, added up along an axis of `shape`, which then has the length 1.
 
         The groups are numbered in C order of `shape`, before and after.
         """
@@ -152,11 +155,12 @@ class Solved(NamedTuple):
     Parameters
     ----------
     moments : Moments, Lengths or Extremes
-        The moments for `solve`, with the count of values in the statistics.
+        What the norm's statistics are calculated of by `solve`; its `count` has the values of each group that
+        count in the statistics.
     low, high : Pair of ndarray
         The least and the largest value; NaN for a group without values, or with a NaN that is not left out.
     image_std : ndarray or None
-        The mean of the samples' deviations; None if samples have none.
+        The mean of the samples' deviations; None if it was not asked for.
     """
 
     moments: Moments | Lengths | Extremes
@@ -221,8 +225,8 @@ def find_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:
 def round_deviations(moments: Moments, count: Floats) -> Floats:
     """Return the deviation √(Σ(x − mean)² / n) of each group from its moments, rounded once.
 
-    `count` has the number of values of each group. Where it is 0, the result is 0, and the moments must have
-    been calculated with a count of 1.
+    `count` has n, the number of values of each group. For a group without values the result is 0; its moments
+    must have been calculated with n = 1, as n is a divisor in them.
     """
     some, n = count > 0, np.maximum(count, 1.0)
     root = pair_root(pair_divide(moments.square, two_prod(n, n)))
@@ -254,10 +258,11 @@ def _set_not_finite(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[n
     ----------
     plan : Plan
     moments : Moments
-        The moments of finite values, which are changed.
+        The moments of the finite values, which are changed.
     sums : Sums
+        The sums, whose `above` and `below` tell the groups with infinities.
     unknown : ndarray of bool
-        Whether a group has no values, or a NaN that is not left out: its moments become NaN.
+        True for a group without values, or with a NaN that is not left out: its moments become NaN.
     """
     above, below = sums.above > 0, sums.below > 0
     infinite = (above | below) & ~unknown

@@ -61,6 +61,8 @@ class Use(NamedTuple):
     def plan(self, name: str, values: NDArray[Any]) -> Plan:
         """Return the plan for a tensor, which may differ from the fitted ones in the lengths of reduced axes.
 
+        For grouped rows the plan has an axis of length 1 before the tensor's own.
+
         Parameters
         ----------
         name : str
@@ -110,7 +112,7 @@ def use_stats(
     tensor : Tensor
         The tensor, with `by` if the statistics are of grouped rows.
     out : ndarray or None
-        The array into which the result is written; None: a new one.
+        The array into which the result is written, and which is returned; None: a new one.
     effort : Effort
     inverts : bool
         Whether the tensor is a normalized one that is restored.
@@ -158,7 +160,13 @@ def _use_inputs(
     *,
     inverts: bool,
 ) -> tuple[NDArray[Any], Loss | None]:
-    """Return what `use_stats` returns, for values and inputs that hold their groups' statistics."""
+    """Normalize or restore values by the statistics in `inputs.measured`; return the same pair as `use_stats`.
+
+    Raises
+    ------
+    UsageError
+        If `inverts` and a gamma is 0.
+    """
     if not inverts:
         return run(plan, values, inputs, out, effort)[0], None
     gamma = inputs.gamma

@@ -29,19 +29,21 @@ def can_fork() -> bool:
 def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], workers: int) -> Iterator[Outcome]:
     """Yield the result of a task for each number, in order, calculated by several processes at once.
 
+    If the caller closes the iterator, or an exception leaves it, all processes are killed.
+
     Parameters
     ----------
     task : callable
-        Takes a number, and returns an object that can be pickled. Its exceptions are raised here, and end all
-        processes.
+        Takes a number, and returns an object that can be pickled. Its exceptions are raised here.
     numbers : sequence of int
+        Numbers from 0 to 2³² − 1.
     workers : int
         The number of processes.
 
     Raises
     ------
     DataError
-        If all processes were ended from outside.
+        If all processes were ended from outside before the results were complete.
     """
     queue = os.memfd_create("numbers")  # all workers share its position, so that each number is read once
     os.write(queue, b"".join(number.to_bytes(_NUMBER, "little") for number in numbers))
@@ -64,12 +66,13 @@ def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], wor
 def _receive(at_work: set[int]) -> Any:
     """Wait for a worker's next message, and return it: (number, result, None) or (number, None, exception).
 
-    `at_work` has the result pipes of the workers; pipes of workers that have ended are removed from it.
+    `number` is the task's. `at_work` has the file descriptors of the workers' result pipes. The pipe of a
+    worker that has ended is removed from it; a message that this worker wrote only in part is dropped.
 
     Raises
     ------
     DataError
-        If all workers have ended.
+        If all workers have ended, and no message is left.
     """
     import select
 
@@ -78,8 +81,9 @@ def _receive(at_work: set[int]) -> Any:
         for found in at_work:
             poll.register(found, select.POLLIN)
         for found, event in poll.poll():
-            length = _read(found, _LENGTH) if event & select.POLLIN else b""
-            if data := _read(found, int.from_bytes(length, "little")):
+            length = int.from_bytes(_read(found, _LENGTH) if event & select.POLLIN else b"", "little")
+            data = _read(found, length)
+            if data and len(data) == length:  # a worker that is killed while it writes leaves a part
                 return pickle.loads(data)
             at_work.discard(found)
     raise DataError("a process that reads files was ended from outside; --threads 1 starts none")
@@ -94,7 +98,10 @@ def _read(descriptor: int, count: int) -> bytes:
 
 
 def _start(task: Callable[[int], Any], queue: int) -> tuple[int, int]:
-    """Start a worker that takes numbers from the file `queue`; return its result pipe and its process id."""
+    """Start a worker that takes numbers from the file `queue`; return its result pipe and its process id.
+
+    The pipe is given as a file descriptor for reading. The worker never returns from this function.
+    """
     found, to = os.pipe()
     process = os.fork()
     if process:

@@ -5,11 +5,11 @@
 * `search`: norms that reproduce y, tried on few values first
 * `models`: divisors of groups, maps without statistics, and the evidence of values for them
 * `faults`: the faults of a kernel, looked for in each part of a norm
-* `confirmation`: matches of a sample, tested on all groups of a large tensor
+* `confirmation`: matches found in a sample of a large tensor, tested on all of its groups
 * `grouped_check`: a table whose rows are normalized group by group; `grouped_diagnosis`: its faults
-* `attempts`: candidates for the arithmetic of a kernel, scored by the share of equal values
+* `attempts`: sampled groups, on which algorithms, dtypes of sums and casts are tried: the share of equal bits
 * `gated_norm`: the default norm whose result is y with a given gate
 * `quantized_norm`: the default norm, or another request, whose codes and scales are given ones
-* `reproduction`: the algorithm that reproduces y's bits
+* `reproduction`: the algorithm, dtype of sums and order of casts that reproduce y's bits
 * `words`: causes, evidence and remedies of a diagnosis
 """

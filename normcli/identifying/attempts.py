@@ -98,7 +98,17 @@ class Trial(NamedTuple):
     def choose(
         cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, chosen: NDArray[np.intp]
     ) -> Trial:
-        """Return a trial of the groups with the indices `chosen`; other parameters are as in `take`."""
+        """Return a trial of the groups of a plan with the indices `chosen`.
+
+        Parameters
+        ----------
+        plan : Plan
+        x, y : ndarray
+            Input and output, of the plan's shape.
+        step : AffineStep
+            The gamma and beta of the whole tensor, in the way in which they entered.
+        chosen : ndarray of int
+        """
         rows, actual = (take_groups(plan.grid, values, chosen) for values in (x, y))
         scale, shift = (
             None if p is None else take_groups(plan.grid, p, chosen) for p in (step.scale, step.shift)
@@ -166,9 +176,10 @@ class Trial(NamedTuple):
         return float(np.count_nonzero(~self.find_equal(written).all(axis=1)))
 
     def find_equal(self, written: Values) -> Selected:
-        """Return True for values of y that are equal to `written`, the result of a computation.
+        """Return a bool array, True for values of y that are equal to `written`, the result of a computation.
 
-        NaN equals NaN. `written` may have a further first axis, as of eps.
+        NaN equals NaN. `written` may have a further first axis (one result for each of several eps); then the
+        array has it, too.
         """
         same: Selected = (self.actual == written) | (np.isnan(self.actual) & np.isnan(written))
         return same

@@ -98,7 +98,7 @@ def _list_other_requests(plan: Plan, request: Request) -> list[OtherRequest]:
 
 
 def _read_convention(plan: Plan, request: Request) -> tuple[float, object, object, object, object]:
-    """Return a request's eps, its place, ddof, and two rules of constant groups: they determine a result."""
+    """Return what determines a request's result: eps, its mode, ddof, zero rule and flat rule."""
     grid = plan.grid
     spec = make_plan(request._replace(layout=plan.request.layout), grid.shape, np.dtype("float64")).spec
     return spec.eps or 0.0, spec.eps_mode if spec.eps else None, spec.ddof, spec.zero_rule, spec.flat_rule
@@ -132,9 +132,9 @@ def _list_nearest(
 def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) -> Diagnosis | None:
     """Return the diagnosis of a table that differs from the exact result; None without findings.
 
-    The first that holds is told: numbers of half precision, rows in another order, a few wrong values, rows
-    normalized without groups, another ddof, eps or framework, one divisor for all groups, small errors, with or
-    without another ddof, or the fault of a single group.
+    It is the first of these that holds: numbers of half precision, rows in another order, a few wrong values,
+    rows normalized without groups, another ddof, eps or framework, one divisor for all groups, small errors,
+    with or without another ddof, or the fault of a single group.
     """
     half = None if request.dtype is not None else find_saved_dtype(table.actual.values)
     if half is not None:
@@ -285,7 +285,7 @@ def _find_small_errors(table: GroupedTable, found: GroupedCheck, differing: int)
 def _find_errors_beside_ddof(
     table: GroupedTable, request: Request, found: GroupedCheck, differing: int
 ) -> Diagnosis | None:
-    """Return the diagnosis of small errors in most groups, beside the other ddof; or None.
+    """Return the diagnosis of another ddof together with small errors in most groups; or None.
 
     `differing` is the number of groups that differ from the requested norm.
     """

@@ -371,7 +371,7 @@ def _part(
 
 
 def _is_known(plain: PlainMap, samples: Samples) -> bool:
-    """Whether the map of well-known image constants, or of an untrained layer, leads to y as `plain` does.
+    """Whether a map of well-known image constants, or of an untrained layer, leads to y, too.
 
     Such maps are simpler than any norm.
     """

@@ -42,7 +42,7 @@ class QuantizedNorm(NamedTuple):
     parts : list of QuantizedPart
         The comparisons of the given codes and scales with the exact ones.
     also : tuple of Quantized
-        Other norms, or other eps, whose codes and scales differ from the given ones in as few places.
+        Other norms, or other eps, from which as few codes and scales differ.
     """
 
     found: Quantized

@@ -71,7 +71,7 @@ def audit(
     rtol, atol, max_ulp : float, optional
         The tolerance, as in `check`.
     effort : Effort
-        The threads to work with; no verdict depends on them.
+        The number of threads; no verdict depends on it.
 
     Returns
     -------
@@ -83,9 +83,9 @@ def audit(
     Raises
     ------
     UsageError
-        If options contradict each other, or leave no layer.
+        If options contradict each other, both or neither of `dump` and `pairs` are given, or no layer is left.
     DataError
-        If a file cannot be read, or holds no recorded run.
+        If a file cannot be read or holds no recorded run, or an ONNX model cannot be run.
     """
     if (dump is None) == (pairs is None):
         raise UsageError("audit takes a DUMP, or --pairs FILE:*.input=*.output; give one of them")

@@ -119,7 +119,7 @@ def merge(first: Statistics, *others: Statistics, partial: bool = False) -> Stat
     ----------
     first, *others : Statistics
     partial : bool
-        Whether fewer than N shards of `normcli fit --shard I/N` will do.
+        True: shards of `normcli fit --shard I/N` may be missing. False: that is an error.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def apply(stats: Statistics, x: Any, **options: Any) -> Any:
 
 
 class GroupedRows(NamedTuple):
-    """Rows that were normalized group by group.
+    """The result of `normalize_by`: rows that were normalized group by group.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ def fit_sums(
     *,
     is_update: bool = False,
 ) -> Stats:
-    """Return the statistics of one tensor.
+    """Return the statistics of one tensor, for `fit` and `Statistics.update`.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def fit_sums(
     threads : int or None
         The most threads to work with; None: all processors.
     wanted : tuple of str or None
-        The names that a table's columns are arranged by; None: they stay in order.
+        The names of columns, in whose order a table's columns are put; None: they stay in order.
     by : sequence or None
         The group of each row; None: rows are not grouped.
     is_update : bool
@@ -57,7 +57,7 @@ def fit_sums(
     UsageError
         If rows of an array that a scheduler holds in blocks are grouped, or an option makes no sense.
     DataError
-        If columns or axes have other names than wanted, or the values are refused.
+        If columns or axes have other names than wanted, a NaN is refused, or `x` does not fit the request.
     """
     lazy = find_lazy(x)
     taken = take(x, "x") if lazy is None else lazy.taken
@@ -82,8 +82,8 @@ def group_rows(by: Any | None, values: NDArray[Any]) -> GroupingColumns | None:
     Parameters
     ----------
     by : sequence, table or None
-        A name or number for each row, a tuple of them for each row, or a table with a column for each. The
-        columns of labels keep the names of a table or a series; without names, they are called `by`.
+        A name or number for each row, a tuple of these for each row, or a table of columns of such. The names
+        of a table's or a series's columns are kept; columns without names are called `by`.
     values : ndarray, shape (rows, …)
         The rows.
 
@@ -118,7 +118,8 @@ def refuse_groups(by: Sequence[Any] | None) -> None:
 def arrange_axes(taken: Taken, layout: str | None) -> Taken:
     """Return an array with its named axes transposed into the order of a layout.
 
-    The array is returned unchanged if its axes have no names, or if `layout` is None.
+    Results are then given back in the array's own order. It is returned unchanged if its axes have no names, or
+    `layout` is None.
 
     Raises
     ------
@@ -141,9 +142,26 @@ def arrange_axes(taken: Taken, layout: str | None) -> Taken:
 
 
 def find_places(taken: Taken, wanted: tuple[str, ...] | None) -> list[int] | None:
-    """Return the index of each wanted column in a table.
+    """Return the order that puts a table's columns as the statistics have them: `values[..., order]`.
 
-    None if the columns stand in the wanted order already, or the table or the statistics have no names.
+    Both must have the same columns: no column may be left out.
+
+    Parameters
+    ----------
+    taken : Taken
+        The table.
+    wanted : tuple of str or None
+        The names of the statistics' columns, in order; None if they have no names.
+
+    Returns
+    -------
+    list of int or None
+        None if nothing has to be moved: the order is the same, or the table or the statistics have no names.
+
+    Raises
+    ------
+    DataError
+        If a name is missing in the table, another one is there, or one is there twice.
     """
     if wanted is None or taken.columns is None or taken.columns == wanted:
         return None

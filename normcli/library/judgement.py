@@ -57,13 +57,13 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Judgement(Generic[Found]):
-    """The verdict of `check`, `identify` or `audit`: true or false; printed, it is the command's report.
+    """The verdict of `check`, `identify` or `audit`: it is true or false, and printed the command's report.
 
     Parameters
     ----------
     ok : bool
-        Whether everything agrees (`check`, `audit`), or a norm reproduces the tensor without a fault
-        (`identify`).
+        The truth value: whether everything agrees (`check`, `audit`), or a norm reproduces the tensor without a
+        fault (`identify`).
     found : Checked, Identification, Audit or RunComparison
         The findings as numbers: `comparisons` by name for `check`; `matches`, the best first, for `identify`;
         `layers` and `first`, or `parting`, for `audit`.
@@ -109,17 +109,18 @@ def judge(
     tolerate: Callable[[np.dtype[Any]], Tolerance],
     allowed: NDArray[np.float64] | None = None,
 ) -> Judgement[Checked]:
-    """Compare a tensor and statistics with the exact norm of a tensor, and diagnose a difference.
+    """Compare a tensor and statistics with the exact norm of a tensor, and find the cause of a difference.
 
     Parameters
     ----------
     problem : Problem
+        The norm and its input.
     actual : mapping of str to Tensor
         The tensors to judge: `normalized`, and statistics by name.
     tolerate : callable
-        Returns the tolerance for a dtype.
+        Takes a dtype, and returns the tolerance for it.
     allowed : ndarray or None
-        The difference that is allowed for each value, passed on to `normcli.checking.check.check`.
+        The difference that is allowed for each normalized value; None: `tolerate` decides.
 
     Raises
     ------
@@ -160,7 +161,7 @@ def _name_sources(tensors: Mapping[str, Tensor]) -> dict[str, str]:
 
 
 def judge_golden(golden: Golden, folder: str) -> Judgement[Checked]:
-    """Return the verdict on a folder of golden files that was verified."""
+    """Return the verdict on golden files that were read and compared; `folder` is their folder."""
     gradients, names = golden.gradients, (*golden.checked.comparisons, *GRADIENTS)
     sources = {name: os.path.join(folder, f"{name}.npy") for name in names}  # noqa: PTH118
     backward = None
@@ -186,7 +187,7 @@ def judge_gradients(
     actual : mapping of str to Tensor
         The gradients to judge, by name: some of `dx`, `dgamma`, `dbeta` and `dgate`.
     tolerate : callable
-        Takes a dtype and `scale`, and returns the tolerance, as for `check_gradients`.
+        Takes a dtype and `scale`, the largest magnitude of the gradient, and returns the tolerance.
     allowed : mapping of str to ndarray
         The difference that is allowed for each value of a gradient, by its name.
 
@@ -205,11 +206,12 @@ def judge_gradients(
 
 
 def judge_rows(table: GroupedTable, request: Request, plan: Plan) -> Judgement[Checked]:
-    """Compare a table with the exact one, whose rows are normalized group by group, and diagnose a difference.
+    """Compare a table, its rows normalized group by group, with the exact one; diagnose a difference.
 
     Parameters
     ----------
     table : GroupedTable
+        The input, the table to judge, and the groups of rows.
     request : Request
     plan : Plan
         The plan of the table without groups.
@@ -247,7 +249,7 @@ def judge_running(
     actual : mapping of str to ndarray
         Some of `running_mean` and `running_var`.
     tolerate : callable
-        Returns the tolerance for a dtype.
+        Takes a dtype, and returns the tolerance for it.
     """
     from normcli.auditing.running_check import check_running
 
@@ -260,7 +262,7 @@ def judge_running(
 def ask(
     tensors: tuple[Tensor, Tensor], affine: Mapping[str, NDArray[Any] | None], request: Request
 ) -> Question:
-    """Return the question which norm made a tensor of another one.
+    """Return the question which norm made the second of two tensors of the first, for `judge_tensor`.
 
     Parameters
     ----------

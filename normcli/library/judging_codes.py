@@ -37,7 +37,7 @@ def judge_codes(
         The norm with an output of float64.
     asked : Quantization
     actual : mapping of str to Tensor
-        The codes and scales to judge, by names of `CODES`.
+        The codes and scales to judge, by the names in `CODES`.
     max_ulp : float or None
         The largest error that each value may have had before it was quantized; None: no error.
 

@@ -32,12 +32,12 @@ def restore_by(
     affine: Mapping[str, NDArray[Any] | None],
     effort: Effort | None = None,
 ) -> tuple[NDArray[Any], Loss]:
-    """Return (y − beta) / gamma · divisor + mean, with divisor and mean of another tensor, and the loss.
+    """Return (y − beta) / gamma · divisor + mean, with the divisor and mean of another tensor, and the loss.
 
     Parameters
     ----------
     request : Request
-        The norm that the other tensor went through.
+        The norm by which `y` was normalized; its statistics are taken from `of`.
     y : ndarray
         Normalized values, in the groups of the other tensor; the reduced axes may have other lengths.
     of : ndarray
@@ -45,7 +45,7 @@ def restore_by(
     affine : mapping of str to ndarray or None
         `gamma` and `beta`; None for one that is not applied.
     effort : Effort or None
-        The threads to work with; None: the default.
+        The number of threads; None: one for each processor.
 
     Returns
     -------
@@ -57,10 +57,9 @@ def restore_by(
     Raises
     ------
     UsageError
-        If the norm's divisor follows from neither moments, a length nor extremes (windows, matrices and
-        quantiles are refused); if gamma is 0 somewhere.
+        If the norm has windows, matrices or quantiles, which are not undone so, or gamma is 0 somewhere.
     DataError
-        If the shapes of the two tensors' groups differ.
+        If the groups of the two tensors differ.
     """
     fitted = make_plan(request, of.shape, of.dtype)
     eps = fitted.spec.eps  # which may depend on the size of the other tensor's groups

@@ -178,7 +178,7 @@ class Statistics:
         by : sequence, optional
             The group of each row; required if rows are grouped, refused otherwise.
         nan : {"raise"}, optional
-            Refuse NaN in `x`; None: NaN is treated as `fit` was told.
+            "raise" refuses NaN in `x`. None: the rule for NaN is that of the earlier tensors.
         threads : int, optional
             The most threads to work with; None: all processors.
 
@@ -187,7 +187,8 @@ class Statistics:
         UsageError
             If the statistics are quantiles, which follow from no sums.
         DataError
-            If shape, columns, dtype or grouping of `x` differ from the earlier tensors'.
+            If shape, columns, dtype or grouping of `x` differ from the earlier tensors', or a NaN is refused;
+            the statistics are then unchanged.
         """
         subject = self._stats.subject
         if subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
@@ -237,7 +238,7 @@ class Statistics:
         threads : int, optional
             The most threads to work with; None: all processors.
         partial : bool
-            Whether statistics of some shards will do where other shards are missing.
+            True: the statistics may lack shards of `normcli fit --shard I/N`. False: that is an error.
 
         Returns
         -------
@@ -257,8 +258,8 @@ class Statistics:
     def invert(self, y: Any, **options: Any) -> Any:
         """Undo `apply`: return x = (y − beta) / gamma · divisor + mean, each value rounded once.
 
-        `options` are the keyword arguments of `apply`, whose errors are raised too. A gamma of 0 raises
-        `UsageError`: what it multiplied is lost.
+        `options` are the keyword arguments of `apply`, and the errors are the same. A gamma of 0 raises
+        `UsageError`: the values that it multiplied are lost.
         """
         return self._use(y, inverts=True, **options)
 
@@ -275,7 +276,7 @@ class Statistics:
         threads: int | None = None,
         partial: bool = False,
     ) -> Any:
-        """Return the result of `apply`, or with `inverts` of `invert`, which have these arguments."""
+        """Return the result of `apply` or, with `inverts`, of `invert`; they explain the other arguments."""
         if not partial:
             require_all(self._stats.shards, "use")
         affine = {"gamma": gamma, "beta": beta}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Tracked(NamedTuple):
-    """A batch normalized as in training, and the running statistics after it.
+    """The result of `track`: a batch normalized as in training, and the running statistics after it.
 
     Parameters
     ----------

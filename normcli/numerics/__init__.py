@@ -20,14 +20,14 @@ the bound, `statistics.solution` asks for the group's sums as integers and decid
 BLAS adds only what is exact in any order; NumPy's powers and logarithms, which differ between processors, reach
 no result that has to be rounded.
 
-* `deciding`: where a bound leaves one rounding, else the exact value, asked to more bits; and the bounds
-* `elements`: single elements, in doubles, in pairs, in fractions
-* `gradients`: the backward pass of groups
-* `pairs`: sums of two doubles, and their arithmetic
-* `powers`: powers and roots of pairs and of fractions
-* `rational`: exact sums and roots, as integers and fractions
-* `rounding`: from every dtype, exactly, and to every one, rounded once
-* `statistics`: the mean and the divisor of a group
-* `sums`: exact sums
+* `deciding`: the rounding test (does an error bound leave one rounding?); bounds of pairs, powers, activations
+* `elements`: each value of y, or of x back from y, and its gate: in doubles, in pairs, in fractions
+* `gradients`: dx of groups, and the terms of dgamma and dbeta
+* `pairs`: double-double arithmetic: sums, products, quotients and roots of pairs of doubles
+* `powers`: powers, logarithms and roots of pairs and of fractions
+* `rational`: exact sums, roots and eps as integers and fractions, rounded to a double
+* `rounding`: casts from every dtype to float64, exactly, and to every float dtype, rounded once
+* `statistics`: mean, variance, ℓp length, extremes and quantiles of a group, and its divisor with eps
+* `sums`: exact sums of rows and leaves: fixed point, big integers, Σx and Σx²
 * `workspace`: buffers that a thread uses again
 """

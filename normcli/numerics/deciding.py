@@ -42,15 +42,16 @@ _OWN_ROUNDINGS = 2.0**-48
 
 
 def is_decided(value: Pair, exponent: Integers, error: Any, precision: Precision) -> Selected:
-    """Return an array that is True where all numbers within the error of value · 2^exponent round to one float.
+    """Return a bool array, True where all numbers within the error of value · 2^exponent round to one float.
 
     Parameters
     ----------
     value : Pair
         Normalized, finite pairs of about 1.
     exponent : ndarray of int
+        The power of two that each value is multiplied by before it is rounded.
     error : float or ndarray
-        An upper bound of the error of `value`, before the power of two; 0 where it is exact.
+        An upper bound of the error of `value`, before it is multiplied; where it is 0, the result is True.
     precision : Precision
         The precision of the dtype that values are rounded to.
     """
@@ -146,17 +147,25 @@ def round_reals(
     places: list[Any],
     rounding: Callable[[int, int], float] = divide_once,
 ) -> list[float]:
-    """Return the exact values at some places, each rounded once.
+    """Return several exact values, each rounded once.
+
+    They are evaluated to 300 bits, and those that are undecided to twice as many, until all are decided. A
+    value that is still undecided at 4,800 bits is taken for a tie of two floats.
 
     Parameters
     ----------
     evaluate : callable
-        Takes the places that are not decided yet, and the number of bits to which irrational parts are to be
-        calculated; returns the number at each place, or None for NaN.
+        Takes the keys of values that are not decided yet, and the number of bits to which irrational parts
+        are to be calculated; returns each value with a bound of its error, or None for NaN.
     places : list
-        The places, as any hashable objects.
+        The keys of the values, such as indices: any hashable objects.
     rounding : callable
         Takes two integers, and returns their quotient, rounded; it has to be monotonic.
+
+    Returns
+    -------
+    list of float
+        The rounded value of each key, in order.
     """
     found: dict[Any, float] = {}
     left, bits = places, FIRST_BITS

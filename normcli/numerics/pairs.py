@@ -137,7 +137,7 @@ def pair_add(a: Pair, b: Pair) -> Pair:
 
 
 def pair_add_any(a: Pair, b: Pair) -> Pair:
-    """Return a + b as `pair_add` does; where it is not finite, as doubles do."""
+    """Return a + b with an error of about 2⁻¹⁰⁴ of it; where a.hi + b.hi is infinite or NaN, that sum."""
     total, plain = pair_add(a, b), a.hi + b.hi
     finite = np.isfinite(plain)
     return Pair(np.where(finite, total.hi, plain), np.where(finite, total.lo, 0.0))
@@ -170,7 +170,7 @@ def invert_pair(a: Pair) -> Pair:
 
 
 def keep_endless(square: Pair, value: Pair) -> Pair:
-    """Return a root, or a root with eps, with ∞ in place of pairs' NaN where the square is infinite."""
+    """Return a root (with eps or without), with ∞ in place of NaN where `square` is infinite."""
     endless = np.isinf(square.hi)
     return Pair(np.where(endless, np.inf, value.hi), np.where(endless, 0.0, value.lo))
 
@@ -230,7 +230,10 @@ def distill(terms: Sequence[Any], size: int) -> Distilled:
 
 
 def distill_within(terms: Sequence[Any], size: int) -> tuple[tuple[Any, ...], Any]:
-    """Return the sum of doubles as `size` doubles, as `distill` does, and a bound on the rounding error."""
+    """Return the sum of doubles as `size` doubles, largest first, and a bound of its rounding error.
+
+    The bound is 0 where the sum is exact.
+    """
     values = [term for term in terms if np.any(term)] or [terms[0]]
     for _ in range(min(size, len(values))):
         for i in range(len(values) - 1, 0, -1):
@@ -260,7 +263,7 @@ def find_largest(values: Pair) -> Pair:
 
 
 def lower_at(target: Pair, places: Any, values: Pair) -> None:
-    """Write each value to its place in `target` if it is less than the pair there; places may repeat."""
+    """Write each value to its index in `target`, in place, if it is below that pair; indices may repeat."""
     before = target.hi.copy()
     np.minimum.at(target.hi, places, values.hi)
     if not target.lo.any() and not values.lo.any():
@@ -271,7 +274,7 @@ def lower_at(target: Pair, places: Any, values: Pair) -> None:
 
 
 def raise_at(target: Pair, places: Any, values: Pair) -> None:
-    """Write each value to its place in `target` if it is above the pair there; places may repeat."""
+    """Write each value to its index in `target`, in place, if it is above that pair; indices may repeat."""
     turned = target.map(np.negative)
     lower_at(turned, places, values.map(np.negative))
     for part, negative in zip(target, turned, strict=True):

@@ -264,11 +264,11 @@ def use_digits(digits: int) -> AbstractContextManager[Any]:
 
 
 def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fraction:
-    """Return the ℓp length of the finite values of a group, which come piece by piece, to `bits` bits.
+    """Return the ℓp length of the finite values of a group, which come in several arrays, to `bits` bits.
 
-    It is exact for p = 1, and if at most one value is not 0. Any other length is marked as inexact by a last
-    bit, so that lengths to other bits differ, even if one value is so much larger than the others that the
-    length has the digits of that value.
+    It is 0 without such values, and exact for p = 1 and if at most one value is not 0. Any other length differs
+    from the true one in a bit behind the last wanted one: so lengths to other numbers of bits are different
+    numbers, even if one value is so much larger than the others that the length has the digits of that value.
     """
     from decimal import Decimal  # on use: few numbers come here
 

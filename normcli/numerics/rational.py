@@ -56,7 +56,7 @@ class ExactSums:
 
 
 def sum_pieces(pieces: Iterable[NDArray[Any]]) -> ExactSums:
-    """Return the sums of finite values that come piece by piece."""
+    """Return the exact number, sum and sum of squares of finite values that come in several arrays."""
     nothing = make_fraction(0)
     return functools.reduce(ExactSums.add, map(sum_exactly, pieces), ExactSums(0, nothing, nothing))
 
@@ -152,7 +152,7 @@ def divide_once(a: int, b: int) -> float:
 
 
 def split(value: Fraction, count: int) -> tuple[float, ...]:
-    """Return a value as `count` doubles, each the nearest to the value less the doubles before it.
+    """Return a value as `count` doubles: each is the double nearest to the value minus the doubles before it.
 
     Only an exact 0 becomes 0: a number that would be rounded to 0 becomes ±2⁻¹⁰⁷⁴.
     """

@@ -35,7 +35,8 @@ class Losses(NamedTuple):
     error : float
         The largest |code · scale − y|.
     saturated, flushed : float
-        The shares, from 0 to 1, of values beyond the largest code, and of values other than 0 whose code is 0.
+        The shares, from 0 to 1, of values that round beyond the largest code, and of values other than 0 whose
+        code is 0.
     signal_to_noise : float
         10 · log₁₀(Σy² / Σ(code · scale − y)²), in dB; inf if nothing is lost.
     """
@@ -47,14 +48,14 @@ class Losses(NamedTuple):
 
 
 class Rounder:
-    """Rounds blocks of values to codes, and collects the losses of all blocks.
+    """Rounds blocks of values to codes, from several threads at once, and collects the losses of all blocks.
 
     Parameters
     ----------
     grid : NumberGrid
         The numbers of the codes.
     row : int
-        The number of values over which squares are first summed, so that the sums do not depend on the blocks.
+        The length of the pieces whose squares are summed first; so the sums do not depend on the blocks.
     """
 
     def __init__(self, grid: NumberGrid, row: int) -> None:
@@ -67,9 +68,10 @@ class Rounder:
         self._error = 0.0
 
     def round(self, y: Floats, factors: Floats, codes: NDArray[Any], work: Workspace) -> Selected | None:
-        """Write the codes of a block, and return for each value whether it lies halfway between two codes.
+        """Write the codes of a block to `codes`; return which values / scales lie halfway between two codes.
 
-        The losses of the block are added to `losses`, also if values lie halfway.
+        The block's losses are added to `losses`, also if values lie halfway. A value halfway is rounded to the
+        even code here; the caller decides whether its exact value lies above or below.
 
         Parameters
         ----------
@@ -84,7 +86,7 @@ class Rounder:
         Returns
         -------
         ndarray of bool or None
-            None if no value lies halfway.
+            True for values halfway, of the shape of y; None if there is none.
         """
         sums = np.empty((2, y.size // self._row))
         found = self._round_compiled(y, factors, codes, sums, work)
@@ -106,8 +108,8 @@ class Rounder:
     ) -> tuple[float, int, int, Selected | None] | None:
         """Round by the compiled kernel, and return (error, saturated, flushed, None), as `_round` does.
 
-        None without a kernel, if values with one scale are no neighbours, or if some lie halfway between codes:
-        then `codes` and `sums` have to be written by `_round`.
+        None: there is no kernel, values with one scale are no neighbours, or some lie halfway between codes.
+        Then `codes` and `sums` are not valid, and have to be written by `_round`.
         """
         kernel = find_kernel()
         are_neighbours = factors.size == 1 or factors.shape == (*y.shape[:-1], 1)
@@ -120,10 +122,12 @@ class Rounder:
     def _round(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None]:
-        """Round by NumPy, and return (error, saturated, flushed, is_midpoint), the last None for no midpoints.
+        """Round by NumPy, and return (error, saturated, flushed, is_midpoint).
 
-        `error` is the largest |code · scale − y|; `saturated` and `flushed` are numbers of values. Codes are
-        written to `codes`, and sums of squares to `sums`: of code · scale − y, and of y, for each row.
+        `error` is the largest |code · scale − y|, `saturated` and `flushed` are numbers of values,
+        `is_midpoint` is True for values halfway between two codes, or None without any. Codes are written to
+        `codes`, and sums of squares to `sums`: in its first row of (code · scale − y)², in its second of y²,
+        for each piece of the block.
         """
         found = round_quotients(y, np.where(factors == 0.0, np.inf, factors), self._grid, work)
         codes[...] = encode(found.values, self._grid, work)
@@ -140,16 +144,17 @@ class Rounder:
 
     @property
     def losses(self) -> Losses:
-        """The losses of all blocks that were rounded so far, which are one at least."""
+        """The losses of all blocks rounded so far; there must have been a block."""
         total, lost = math.fsum(self._signal), math.fsum(self._noise)
         ratio = 10.0 * math.log10(total / lost) if lost and total else math.inf
         return Losses(self._error, self._saturated / self._size, self._flushed / self._size, ratio)
 
 
 def find_largest(parts: Floats) -> Floats:
-    """Return the largest magnitude of each group of a tensor in the view of `find_view`.
+    """Return the largest magnitude of each group of values that share a scale.
 
-    The shape is the view's, with 1 along the second and the last axis; NaN for a group with a NaN.
+    `parts` is a tensor in the view of four axes of `find_view`. The result has that shape, with the length 1
+    along the second and the last axis; NaN for a group with a NaN.
     """
     high, low = (find(parts, axis=(1, 3), keepdims=True) for find in (np.max, np.min))
     largest: Floats = np.maximum(high, -low)
@@ -157,14 +162,14 @@ def find_largest(parts: Floats) -> Floats:
 
 
 def make_codes(shape: tuple[int, ...], grid: NumberGrid) -> NDArray[Any]:
-    """Return an empty array for codes: int8 for integers, otherwise uint8."""
+    """Return an array for codes of this shape, its values not set: int8 for integers, otherwise uint8."""
     return np.empty(shape, np.int8 if grid.is_integer else np.uint8)
 
 
 def round_parts(
     parts: Floats, factors: Floats, grid: NumberGrid, row: int, threads: int | None
 ) -> tuple[NDArray[Any], NDArray[np.intp], Losses]:
-    """Return the codes of values with given scales, the places of midpoints between codes, and the losses.
+    """Return the codes of values with given scales, the indices of values between two codes, and the losses.
 
     Parameters
     ----------
@@ -202,9 +207,10 @@ def round_parts(
 
 
 def _list_blocks(shape: tuple[int, ...], together: int) -> Iterator[tuple[slice, ...]]:
-    """Yield the blocks of a view as four slices: runs of about `BLOCK` values along the second and third axis.
+    """Yield the blocks of a view of four axes, each as four slices, of about `BLOCK` values.
 
-    Each block has a multiple of `together` groups along the third axis, except for the last.
+    Blocks divide the second and the third axis. Along the third axis each has a multiple of `together` indices,
+    except for the last block.
     """
     _, middle, groups, last = shape
     rows = max(1, BLOCK // max(1, last * together)) * together
@@ -215,7 +221,10 @@ def _list_blocks(shape: tuple[int, ...], together: int) -> Iterator[tuple[slice,
 
 
 def _locate(chosen: Selected | None, block: tuple[slice, ...], shape: tuple[int, ...]) -> NDArray[np.intp]:
-    """Return the flat indices in an array of a shape of the values chosen in a block; empty for None."""
+    """Return the flat indices, in an array of the given shape, of the values that are chosen in a block.
+
+    `chosen` has the block's shape and `block` is its slices; `chosen` None: an empty array.
+    """
     if chosen is None:
         return np.arange(0)
     index = [axis + (part.start or 0) for axis, part in zip(np.nonzero(chosen), block, strict=True)]

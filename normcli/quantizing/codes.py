@@ -42,7 +42,7 @@ class GridNumbers(NamedTuple):
 def round_quotients(
     values: Floats, divisor: Any, grid: NumberGrid, work: Workspace | None = None
 ) -> GridNumbers:
-    """Return values / divisor, rounded once to the numbers of a grid.
+    """Return values / divisor, rounded once to the numbers of a grid: to nearest, halves to even.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ _SHIFT = 2.0**52
 
 
 def find_units(sizes: Floats, grid: NumberGrid, work: Workspace | None = None) -> Floats:
-    """Return the distance between neighbouring numbers of a grid at each of some sizes ≥ 0.
+    """Return, for each of some sizes ≥ 0, the distance between the neighbouring numbers of a grid there.
 
     The result lies in the memory of `work` if it is given, and is valid until that is used again.
     """
@@ -101,10 +101,10 @@ _EXPONENT = 0x7FF << 52
 
 
 def encode(values: Floats, grid: NumberGrid, work: Workspace | None = None) -> NDArray[Any]:
-    """Return the codes of numbers of a grid: int8 for integers, otherwise sign, exponent and digits as uint8.
+    """Return the codes of numbers: int8 for an integer grid, otherwise sign, exponent and digits as uint8.
 
-    The values must be numbers of the grid, as `round_quotients` returns them, and none may be NaN: other values
-    are not rounded. `work` lends memory for the calculation only.
+    The values must be numbers of the grid, as `round_quotients` returns them, and not NaN: they are not rounded
+    here. `work` lends memory for the calculation; the result does not lie in it.
 
     Examples
     --------

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class NumberGrid(NamedTuple):
-    """The numbers of a binary format.
+    """The numbers of a binary format, such as FP8 E4M3.
 
     Parameters
     ----------
     digits : int
-        The number of bits behind the leading one.
+        The number of bits after the leading one, the mantissa.
     least : int
-        The exponent of the smallest normal number.
+        The exponent of the smallest normal number, 2^least.
     largest : float
         The largest finite number.
     is_integer : bool
@@ -36,7 +36,7 @@ class NumberGrid(NamedTuple):
 
     @property
     def sign_place(self) -> int:
-        """The number of the sign's bit in a code, from 0: 7 for E4M3, 3 for E2M1."""
+        """The position of the sign's bit in a code, counted from the lowest, 0: 7 for E4M3, 3 for E2M1."""
         return self.digits + (math.frexp(self.largest)[1] - self.least).bit_length()
 
 
@@ -50,9 +50,10 @@ INT8 = NumberGrid(0, 7, 127.0, is_integer=True)  # all are multiples of 1
 class ScaleRounding(enum.StrEnum):
     """The rule by which a scale becomes a power of two; names as in torchao's `ScaleCalculationMode`.
 
-    `floor`, the rule of OCP's specification, is the power of two at or below amax over the one at or below the
-    largest code; `ceil` takes the power at or above amax; `even` rounds amax to the digits of the codes first,
-    halves up; `rceil` is the least power with which no value is beyond the largest code.
+    amax is the largest magnitude of the values that share the scale. With p(v) for the largest power of two ≤
+    v, `floor`, the rule of OCP's specification, is p(amax) / p(largest code). `ceil` takes the least power of
+    two ≥ amax in place of p(amax). `even` first rounds amax to the digits of the codes, halves up. `rceil` is
+    the least power of two with which no value is beyond the largest code.
     """
 
     FLOOR = "floor"
@@ -62,7 +63,7 @@ class ScaleRounding(enum.StrEnum):
 
 
 class QuantizedFormat(NamedTuple):
-    """One row of the table.
+    """One row of the table of formats: the numbers of codes and scales, and which values share a scale.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ class QuantizedFormat(NamedTuple):
 
     @property
     def default_per(self) -> str:
-        """The default for the values that share a scale: `token`, or `block:N`."""
+        """The default of `--per`, the values that share a scale: `token`, or `block:N`."""
         return "token" if self.block is None else f"block:{self.block}"
 
     @property

@@ -65,7 +65,7 @@ class QuantizedPart(NamedTuple):
     total, different : int
         The number of codes or scales, and of those that differ from the exact ones.
     fault : str or None
-        The id of the rule that made all of them; None if nothing differs, or no rule is found.
+        The id of the kernels' rule that reproduces all of them; None if nothing differs, or no rule does.
     cause : str or None
         The words for that rule.
     remedy : str or None
@@ -77,7 +77,7 @@ class QuantizedPart(NamedTuple):
     ratio : float or None
         The quotient of the given scales and the exact ones; None if it is not the same for all.
     follows : bool
-        Whether codes are judged with given scales that are not the exact ones.
+        True for codes that were compared with those of the given scales, which are not the exact ones.
     """
 
     name: str
@@ -93,7 +93,7 @@ class QuantizedPart(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing differs; with a tolerance, whether nothing differs by more."""
+        """Whether nothing differs; with a tolerance, whether nothing differs by more than it allows."""
         return not (self.different if self.beyond is None else self.beyond)
 
     @property
@@ -119,7 +119,7 @@ def judge_quantized(
 ) -> list[QuantizedPart]:
     """Compare given codes and scales with the exact ones, and return the comparison of scales, then of codes.
 
-    Codes are judged with the given scales, if there are any.
+    Given codes are compared with those that follow from the given scales, or without these from the exact ones.
 
     Parameters
     ----------
@@ -134,8 +134,8 @@ def judge_quantized(
     tensor_scale : ndarray or None
         The scale of the whole tensor; None: the exact one.
     unit : ndarray or None
-        The ulp of each exact value in the dtype that the norm has without quantization; needed for `max_ulp`,
-        and to advise a `max_ulp`.
+        The ulp of each exact value in the dtype that the norm has without quantization. None: `max_ulp` is not
+        used, and no `max_ulp` is advised.
     max_ulp : float or None
         The largest error that each value may have had before it was quantized; None: no error.
     names_rules : bool
@@ -187,9 +187,9 @@ def judge_quantized(
 
 
 def _count_scales_beyond(found: Quantized, theirs: Floats, allowed: Floats) -> int:
-    """Return the number of groups whose scale no values within the allowed distances of the exact ones have.
+    """Return how many groups have a scale that no values within `allowed` of the exact ones would have.
 
-    `theirs` is the given scale of each value, times the tensor scale.
+    `theirs` is, for each value, its given scale times the tensor scale; `allowed` the distance for each value.
     """
     asked, y = found.asked, found.exact.normalized
     view, whole = find_view(y.shape, asked.per, found.exact.plan.grid.layout.channel), float(found.tensor_scale)
@@ -203,7 +203,7 @@ def _count_scales_beyond(found: Quantized, theirs: Floats, allowed: Floats) -> i
 
 
 def _count_codes_beyond(found: Quantized, theirs: Floats, scales: Floats, allowed: Floats) -> int:
-    """Return the number of codes that no values within the allowed distances of the exact ones have.
+    """Return how many codes no value within `allowed` of the exact one would have with the given scale.
 
     `theirs` are the numbers of the given codes, `scales` the scale of each value.
     """
@@ -215,7 +215,7 @@ def _count_codes_beyond(found: Quantized, theirs: Floats, scales: Floats, allowe
 
 
 def _read_codes(codes: NDArray[Any], found: Quantized) -> Floats:
-    """Return the numbers of given codes in float64.
+    """Return the numbers that given codes stand for, in float64 and of the tensor's shape.
 
     Raises
     ------
@@ -237,9 +237,9 @@ def _read_codes(codes: NDArray[Any], found: Quantized) -> Floats:
 
 
 def _require_codes(numbers: Floats, dtype: np.dtype[Any], row: QuantizedFormat) -> None:
-    """Raise `DataError` unless all numbers are of a format; `dtype` is the dtype in which they were given.
+    """Raise `DataError` unless the format has a code for each number; `dtype` is theirs, for the message.
 
-    −128 of int8, and NaN and infinities of 8-bit floats, are taken, too, though exact codes have none.
+    −128 of int8, and NaN and infinities of 8-bit floats, are accepted, though exact codes never are these.
     """
     grid, is_finite = row.grid, np.isfinite(numbers)
     right = round_quotients(np.where(is_finite, numbers, 0.0), 1.0, grid).values == numbers
@@ -259,7 +259,7 @@ def _require_codes(numbers: Floats, dtype: np.dtype[Any], row: QuantizedFormat) 
 def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: bool) -> QuantizedPart:
     """Return the comparison of given scales with the exact ones, with the rule that made them if `names_rules`.
 
-    `theirs` is the given scale of each value, times the tensor scale; `count` the number of scales given.
+    `theirs` is, for each value, its given scale times the tensor scale; `count` the number of given scales.
     """
     right = spread_scales(found.factors, theirs.shape)
     differ = theirs != right
@@ -299,7 +299,7 @@ def _find_worst(found: Quantized, theirs: Floats, right: Floats) -> WorstScale:
 
 
 def _is_near(theirs: Floats, made: Any) -> bool:
-    """Whether all scales agree with those of a rule up to the rounding of a kernel."""
+    """Whether each scale is within 32 ulp of float32 of the scale in `made`, a kernel's own rounding."""
     return bool((np.abs(theirs - made) <= _OWN_ROUNDING * np.abs(made)).all())
 
 

@@ -34,7 +34,7 @@ _BLOCKS = (16, 32, 64, 128)
 
 
 class ScaleRule(NamedTuple):
-    """A way to make scales.
+    """A way in which kernels make scales: which values share one, and the scale from their largest magnitude.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class ScaleRule(NamedTuple):
     y : ndarray of float64
         The values whose largest magnitude is taken.
     scale : callable
-        Takes the largest magnitudes, and returns the scales.
+        Takes an array of largest magnitudes, and returns the scales, times the tensor scale.
     remedy : str or None
         The option with which normcli follows the rule; None without one.
     """
@@ -61,7 +61,7 @@ class ScaleRule(NamedTuple):
 
 
 def list_scale_rules(found: Quantized) -> Iterator[ScaleRule]:
-    """Yield the ways in which kernels make scales for a format and a result, the likely ones first."""
+    """Yield the ways in which kernels make scales for the format and values of `found`, likely ones first."""
     asked, y = found.asked, found.exact.normalized
     row, per = asked.row, asked.per
 
@@ -118,7 +118,7 @@ def list_scale_rules(found: Quantized) -> Iterator[ScaleRule]:
 def _list_divisions(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
     """Yield the ways in which kernels make a float32 scale from the largest magnitude, amax.
 
-    `of` are the words for a rounding of y that stand at the end of the cause.
+    `per` says which of the values `y` share a scale; `of` is words about `y` at the end of the cause, or "".
     """
     for divisor in LARGEST:
         for fault, words, scale in (
@@ -132,7 +132,10 @@ def _list_divisions(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
 
 
 def _list_eps(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
-    """Yield the ways in which an eps enters a float32 scale."""
+    """Yield the ways in which an eps enters a float32 scale: (amax + eps) / divisor, max(amax, eps) / divisor.
+
+    `per` says which of the values `y` share a scale; `of` is words about `y` at the end of the cause, or "".
+    """
     for divisor in LARGEST:
         for eps in _EPS:
             added = functools.partial(_divide, divisor=divisor, eps=eps)
@@ -174,7 +177,8 @@ def _round_to_float32(values: NDArray[Any]) -> Floats:
 def list_code_rules(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[tuple[str, str, Floats]]:
     """Yield (id, words, numbers) for the ways in which kernels make codes with given scales.
 
-    `numbers` are the numbers that the codes stand for, in float64 and of the shape of y.
+    `numbers` are the numbers that the codes stand for, in float64 and of the shape of y. `divisors` are the
+    scale of each value, infinite in place of 0.
     """
     short = divisors.astype(np.float32)
     yield "codes-truncated", "codes are cut off toward 0, not rounded to nearest", _step(y, divisors, grid, 0.0)
@@ -198,9 +202,9 @@ def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:
 
 
 def _step(y: Floats, divisors: Floats, grid: NumberGrid, share: float) -> Floats:
-    """Return quotients cut off toward 0 to a grid, after `share` of a step was added to their magnitudes.
+    """Return y / divisors moved toward 0 to a number of a grid, after `share` of a grid step is added to |y|.
 
-    With a share of 0.5, they are rounded to nearest, halves away from 0.
+    With a share of 0.0 they are truncated, with 0.5 rounded to nearest, halves away from 0.
     """
     quotients = np.abs(y) / divisors
     units = find_units(quotients, grid)

@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Quantized:
-    """A tensor as scales and codes.
+    """A tensor as scales and codes, with the losses by rounding.
 
     Parameters
     ----------
     asked : Quantization
     exact : Result
-        The norm's result, in float64 unless a convention that rounds before gamma defines its dtype.
+        The norm's result, in float64; in the tensor's dtype for a convention that rounds before gamma.
     codes : ndarray of int8 or uint8
         The codes, of the tensor's shape: integers, or the bits of floats, those of E2M1 in the lower four.
     scales : ndarray
@@ -144,7 +144,9 @@ def quantize(
 def quantize_plan(
     plan: Plan, values: NDArray[Any], inputs: Inputs, asked: Quantization, effort: Effort
 ) -> Quantized:
-    """Return scales and codes of a norm's exact result.
+    """Return the scales and codes of a norm's exact result.
+
+    For a convention that rounds before gamma, the result is that in the tensor's own dtype.
 
     Parameters
     ----------
@@ -161,11 +163,7 @@ def quantize_plan(
     UsageError
         If the norm has windows, or rows do not divide into blocks.
     DataError
-        If the result is not finite or empty.
-
-    Notes
-    -----
-    A convention that rounds before gamma defines its result in the tensor's dtype: this result is quantized.
+        If the result is not finite or empty, a scale is too large, or channels are missing.
     """
     if plan.groups_overlap:
         raise UsageError(f"quantize takes no windows: {plan.norm.name} is of windows")
@@ -195,7 +193,10 @@ def quantize_plan(
 def _compare(
     plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort, y: Floats, places: Selected
 ) -> Floats:
-    """Return the signs of exact result − y at the chosen places, for which y is subtracted before rounding."""
+    """Return the sign of (exact result − y) for each value where `places` is True, as −1, 0 or 1, flat.
+
+    The norm is calculated again with y subtracted before rounding. A value clipped to a bound counts as equal.
+    """
     gate = inputs.gate or Gated(np.ones((1,) * y.ndim), Activation.NONE)
     moved = inputs._replace(gate=gate._replace(less=np.where(places, y, 0.0)), clip=None)
     signs: Floats = np.sign(calculate(plan, values, moved, effort=effort).normalized[places])
@@ -210,7 +211,8 @@ def _quantize(
 ) -> Quantized:
     """Return y as scales and codes.
 
-    `ask(y, places)` returns y with values at places on a boundary moved to the side of the exact values.
+    `ask` takes y and booleans of its shape, and returns y in which each chosen value that is not exact is moved
+    to the next float64 toward its exact value; it is called where y lies on a boundary of scales or codes.
     """
     row, channel = asked.row, exact.plan.grid.layout.channel
     view = find_view(
@@ -247,7 +249,7 @@ def _quantize_tiles(
 
     Scales of the whole tensor and of channels are found first, in a pass of their own. None if the tensor is
     small, a tile holds no whole rows, a value lies on a boundary, or a `NormError` is raised: the caller then
-    calculates the tensor whole, which raises it again.
+    calculates the tensor whole, which raises the error again.
     """
     row, shape = asked.row, plan.grid.shape
     if values.size <= TILE:
@@ -307,7 +309,7 @@ def _keep(
 class FormatCost(NamedTuple):
     """The loss in one format: its name, the values that share a scale, and the fields of `Losses`.
 
-    `signal_to_noise` is in dB, `error` in the unit of y; `saturated` and `flushed` are shares of the values.
+    `signal_to_noise` is in dB, `error` in the unit of y; `saturated` and `flushed` are shares from 0 to 1.
     """
 
     format: str

@@ -22,14 +22,15 @@ LEAST_POWER = 127
 
 
 class Scales(NamedTuple):
-    """Scales of groups.
+    """The scales of groups of values.
 
     Parameters
     ----------
     values : ndarray of float64
         The scales, without the scale of the whole tensor.
     is_boundary : ndarray of bool
-        Whether each group's largest magnitude lies on a boundary between two scales.
+        Whether each group's largest magnitude lies on a boundary between two scales, so that its rounding to
+        float64 may have changed the scale.
     """
 
     values: Floats
@@ -74,7 +75,10 @@ def find_scales(
 
 
 def _divide(largest: Floats, divisor: float) -> Scales:
-    """Return largest / divisor rounded to float32: 1 for 0, at least the smallest float32 for all others."""
+    """Return largest / divisor rounded to float32, at least its smallest subnormal; 1 where `largest` is 0.
+
+    Raises `DataError` if a quotient is too large for float32.
+    """
     found = round_quotients(largest, divisor, FLOAT32)
     if found.is_saturated.any():
         raise DataError(f"a value of magnitude {float(np.max(largest)):g} has no scale in float32")
@@ -83,7 +87,10 @@ def _divide(largest: Floats, divisor: float) -> Scales:
 
 
 def _find_powers(largest: Floats, row: QuantizedFormat, rounding: ScaleRounding) -> Scales:
-    """Return the power of two for each group's largest magnitude; raise `DataError` beyond E8M0's largest."""
+    """Return the power of two for each group's largest magnitude; raise `DataError` if it is above 2¹²⁷.
+
+    A power below 2⁻¹²⁷, also that of a group of zeros, is 2⁻¹²⁷.
+    """
     part, exponents = np.frexp(largest)
     part, exponents = part * 2.0, exponents - 1 - int(np.frexp(row.grid.largest)[1] - 1)
     top: Any = np.frexp(row.grid.largest)[0] * 2.0
@@ -107,7 +114,11 @@ def encode_scales(scales: Floats, row: QuantizedFormat) -> NDArray[Any]:
 
 
 def decode_scales(stored: NDArray[Any], row: QuantizedFormat) -> Floats:
-    """Return the numbers of stored scales in float64; uint8 are bits if the format stores them so."""
+    """Return the numbers of stored scales in float64.
+
+    Arrays of uint8 are bits of E8M0 or E4M3 if the format has such scales; all others are the numbers
+    themselves.
+    """
     if stored.dtype != np.uint8:
         return stored.astype(np.float64)
     if row.scale is None:

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 
 def find_view(shape: tuple[int, ...], per: str, channel: int | None) -> tuple[int, int, int, int]:
-    """Return the lengths of four axes, as which a tensor is viewed to find its scales.
+    """Return the lengths of four axes to which a tensor can be reshaped so that groups lie along the third.
 
-    The third axis numbers the groups of values that share a scale; the second and the fourth run over the
-    values of a group; the first has length 1. For (8, 64) with `block:32` they are (1, 1, 16, 32).
+    A group is the values that share a scale; they lie along the second and the fourth axis, and the first axis
+    has length 1. For (8, 64) with `block:32` the lengths are (1, 1, 16, 32).
 
     Parameters
     ----------
     shape : tuple of int
+        The shape of the tensor.
     per : str
         The values that share a scale: `tensor`, `token`, `channel` or `block:N`.
     channel : int or None
@@ -34,7 +35,7 @@ def find_view(shape: tuple[int, ...], per: str, channel: int | None) -> tuple[in
     Raises
     ------
     DataError
-        If there is no channel axis.
+        If `per` is `channel` and there is no channel axis.
     UsageError
         If the last axis does not divide into blocks of N.
     """
@@ -55,7 +56,7 @@ def find_view(shape: tuple[int, ...], per: str, channel: int | None) -> tuple[in
 
 
 class RowSharing(NamedTuple):
-    """The groups of rows, or of columns, that share a scale.
+    """The groups of values that share a scale, where a group has several rows, or is a column.
 
     Parameters
     ----------
@@ -64,7 +65,8 @@ class RowSharing(NamedTuple):
     groups : int
         The number of groups.
     stride : int
-        The number of neighbouring rows in one group; 0 if each column is a group.
+        The number of neighbouring rows in one group: row i, in C order, is in group i // stride % groups. 0 if
+        each column is a group.
     """
 
     length: int
@@ -73,9 +75,10 @@ class RowSharing(NamedTuple):
 
     @classmethod
     def of(cls, shape: tuple[int, ...], per: str, channel: int | None) -> RowSharing | None:
-        """Return the groups of a tensor, as `find_view` takes them.
+        """Return the groups of a tensor for `per`, `tensor` or `channel`; `channel` is the channel axis.
 
-        None if the values that share a scale are neighbours in a row, and for `channel` without a channel axis.
+        None for all other values of `per`, for which a group lies in one row, and for `channel` without a
+        channel axis.
         """
         if per == "tensor":
             return cls(shape[-1], 1, 1)
@@ -90,9 +93,9 @@ class RowSharing(NamedTuple):
         Parameters
         ----------
         outer : list of int
-            The lengths of the tiling's axes but the last.
+            The lengths of the tiling's axes without the last.
         last : int
-            The length of its last axis, in values: a multiple of `length`.
+            The length of the tiling's last axis, in values: a multiple of `length`.
 
         Returns
         -------
@@ -110,7 +113,8 @@ def shape_scales(
 ) -> tuple[int, ...]:
     """Return the shape of scales: the tensor's, with 1 along axes whose values share a scale.
 
-    With tokens or blocks, the last axis is the number of blocks in it; `view` is that of `find_view`.
+    For tokens or blocks, the length of the last axis is the number of them in a row. `view` is the result of
+    `find_view` for the tensor.
     """
     if per == "tensor" or not shape:
         return (1,) * len(shape)

@@ -42,12 +42,12 @@ class UndecidedError(Exception):
 
 
 class _RowSink:
-    """A sink for a norm's tiles, of which each holds whole rows of the tensor.
+    """The base of sinks that take a norm's tiles from the engine; each tile must hold whole rows.
 
     Parameters
     ----------
     geometry : Geometry
-        The tiling of the norm, whose last run of axes holds whole rows.
+        The tiling of the norm; the last of its axes holds whole rows of the tensor.
     dtype : dtype
         The dtype of the norm's result.
     """
@@ -61,7 +61,7 @@ class _RowSink:
         return work.get("quantized", find_lengths(tile), self.dtype)
 
     def _take(self, tile: Slices, values: NDArray[Any], length: int) -> Floats:
-        """Return the values of a tile as float64, cut into rows of `length` along a new last axis.
+        """Return the values of a tile as float64, cut into pieces of `length` along a new last axis.
 
         Raises
         ------
@@ -74,12 +74,14 @@ class _RowSink:
 
 
 class LargestSink(_RowSink):
-    """A sink that keeps the largest magnitude of each group in `largest`, NaN for a group with a NaN.
+    """A sink that keeps, in `largest`, the largest magnitude of each group of values that share a scale.
+
+    It is NaN for a group with a NaN, and 0 for a group of which no tile was put.
 
     Parameters
     ----------
     geometry : Geometry
-        The tiling of the norm, whose last run of axes holds whole rows.
+        The tiling of the norm; the last of its axes holds whole rows.
     dtype : dtype
         The dtype of the norm's result.
     sharing : RowSharing
@@ -116,7 +118,7 @@ class QuantizingSink(_RowSink):
     Parameters
     ----------
     geometry : Geometry
-        The tiling of the norm, whose last run of axes holds whole rows.
+        The tiling of the norm; the last of its axes holds whole rows.
     dtype : dtype
         The dtype of the norm's result.
     row : QuantizedFormat
@@ -125,9 +127,9 @@ class QuantizingSink(_RowSink):
     tensor_scale : float
         The scale of the whole tensor; 1 in formats without one.
     length, shared : int
-        The number of values along the tensor's last axis, and of neighbours that share a scale.
+        The number of values along the tensor's last axis, and of neighbours along it that share a scale.
     known : tuple of (RowSharing, ndarray) or None
-        The scales of groups of rows or columns, where these are known; None: they are found.
+        Groups of rows or columns and their scales, found before; None: scales are found from each tile.
     """
 
     def __init__(
@@ -171,7 +173,9 @@ class QuantizingSink(_RowSink):
                 raise UndecidedError
 
     def _find_factors(self, y: Floats, tile: Slices) -> Floats:
-        """Return the numbers by which a tile's codes are multiplied; keep its scales, unless they are known.
+        """Return the numbers by which a tile's codes are multiplied, scale times tensor scale.
+
+        Unless scales were known from the start, they are calculated, and written to `scales`.
 
         Raises
         ------

@@ -1,17 +1,17 @@
 """Results of a calculation: statistics and values, checks of the norm's promises, degenerate groups.
 
-* `normalize`: `normcli.normalize`: every option an argument
-* `arguments`: arguments of Python functions as a plan, a tensor and inputs
-* `given_inputs`: gamma, beta, running statistics and masks, fitted to a plan
-* `surroundings`: bounds and a gate before and behind a norm
-* `arrays`: arrays and tables of other libraries, taken and given back
-* `array_reading`: an array of another library as NumPy's, without importing that library
-* `calculate`: a plan carried out
+* `normalize`: the function `normcli.normalize`, with every option as an argument
+* `arguments`: the arguments of Python functions, read into a `Problem`: plan, tensor and inputs
+* `given_inputs`: gamma, beta, running statistics, masks and lengths, fitted to a plan
+* `surroundings`: clipping and a gate, before and after a norm
+* `arrays`: takes and gives back tensors and tables of torch, JAX, pandas, polars, xarray, dask
+* `array_reading`: reads one array of another library into NumPy's (DLPack, bfloat16, GPU)
+* `calculate`: a plan applied to a tensor: makes a `Result`
 * `result`: `Result`: statistics, normalized values and warnings, calculated when asked for
-* `normalized_part`: normalized values of a part of a tensor
-* `promises`: mean 0 and variance 1: whether the output keeps them
-* `degenerate_groups`: groups that are empty, constant or not finite
-* `framework_departures`: where a framework's own result would differ
-* `backward`: dx, dgamma and dbeta
-* `gradient_reach`: which dx change with one value of dy
+* `normalized_part`: normalized values of an index or slice of a tensor
+* `promises`: whether the output's mean is 0 and its variance 1, or whatever else the norm promises
+* `degenerate_groups`: warnings of groups that are empty, constant or not finite
+* `framework_departures`: warnings where a framework's own result would differ
+* `backward`: the function `normcli.backward`: gradients dx, dgamma and dbeta
+* `gradient_reach`: which values of dx change with one value of dy
 """

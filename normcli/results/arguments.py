@@ -79,13 +79,23 @@ class Problem(NamedTuple):
     def calculate(
         self, effort: Effort, *, out: NDArray[Any] | None = None, statistics_alone: bool = False
     ) -> Result:
-        """Apply the norm to the tensor, as `normcli.results.calculate.calculate` does."""
+        """Apply the norm to the tensor.
+
+        Parameters
+        ----------
+        effort : Effort
+            Takes the place of the problem's own.
+        out : ndarray or None
+            The array into which the normalized values are written; None: a new one.
+        statistics_alone : bool
+            Whether only the statistics are calculated now, and the normalized values when they are first read.
+        """
         values, inputs = self.tensor.values, self.inputs
         return calculate(self.plan, values, inputs, out=out, effort=effort, statistics_alone=statistics_alone)
 
 
 GivenInputs = tuple["Mapping[str, NDArray[Any] | None]", "Given | None", "SelectionRequest | None"]
-"""The arrays beside a tensor as they were given: gamma and beta by name, running statistics, the selection."""
+"""The further arrays of a request as they were given: gamma and beta by name, running statistics, selection."""
 
 
 def make_problem(
@@ -96,7 +106,7 @@ def make_problem(
     effort: Effort = DEFAULT_EFFORT,
     gives: tuple[Give, Give] = (give_back_as_is, give_back_as_is),
 ) -> Problem:
-    """Plan a norm for a tensor, and fit the arrays beside it to the plan.
+    """Plan a norm for a tensor, and fit gamma, beta, running statistics and selection to the plan.
 
     Parameters
     ----------
@@ -104,7 +114,7 @@ def make_problem(
     tensor : Tensor
         The tensor with its residual added.
     read_inputs : callable
-        Takes the plan, before gamma and beta have changed it, and returns the arrays beside the tensor.
+        Takes the plan, and returns the further arrays of the request; gamma and beta may then change the plan.
     around : Surroundings or None
         The bounds and the gate around the norm; None without any.
     effort : Effort
@@ -240,7 +250,7 @@ def pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None:
 
 
 def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) -> Item | None:
-    """Return `convert(value)`, or None for None.
+    """Return `convert(value)`, or None for a value of None.
 
     Raises
     ------
@@ -276,7 +286,7 @@ def read_numbers(x: ArrayLike, name: str) -> NDArray[Any]:
     Raises
     ------
     DataError
-        If it cannot be read as an array of real numbers.
+        If it is no array of real numbers; `name` is its name in the message.
     """
     return take(x, name).values
 

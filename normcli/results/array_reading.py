@@ -73,7 +73,7 @@ def read_foreign(x: Any) -> NDArray[Any]:
 
 
 def _list_ways(x: Any) -> Iterator[Callable[[], Any]]:
-    """Yield functions that may return an array which NumPy can read, the most direct first."""
+    """Yield functions that may return an array which NumPy can read, the most direct first; possibly none."""
     if callable(getattr(x, "detach", None)) and callable(getattr(x, "cpu", None)):
         yield lambda: x.detach().cpu()
         yield lambda: _narrow(x, x.detach().cpu().float())

@@ -40,7 +40,7 @@ def give_back_as_is(values: NDArray[Any]) -> NDArray[Any]:
 
 
 class Taken(NamedTuple):
-    """An argument read as a NumPy array.
+    """An argument read as a NumPy array, with functions that convert results to the argument's type.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def take(x: Any, name: str) -> Taken:
     Parameters
     ----------
     x : array_like
-        A NumPy array, or what becomes one; an array of PyTorch, JAX or another library that has
+        A NumPy array, or what NumPy makes an array of; an array of PyTorch, JAX or another library that has
         `__array_namespace__`; a table or a column of pandas or polars; a DataArray of xarray.
     name : str
         The argument's name in messages.
@@ -77,8 +77,8 @@ def take(x: Any, name: str) -> Taken:
     Raises
     ------
     DataError
-        If x holds something else than real numbers (of a table, the message names the columns), or long
-        doubles that float64 cannot hold.
+        If x holds anything but real numbers (of a table, the message names the columns), is a masked array, or
+        holds long doubles that float64 cannot hold.
     MissingExtraError
         If x is a PyTorch tensor of bfloat16, and the package that has this dtype for NumPy is not installed.
 
@@ -107,7 +107,7 @@ def _shorten(values: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 
 def _find_reader(x: Any) -> Callable[[Any, str], Taken]:
-    """Return the function that reads an argument, by its class; `_take_array` for all other classes."""
+    """Return the function that reads an argument of this class; `_take_array` for classes not in `_READERS`."""
     for module, kind, reader in _READERS:
         library = sys.modules.get(module)
         if library is not None and isinstance(x, getattr(library, kind, ())):
@@ -120,6 +120,9 @@ def _find_reader(x: Any) -> Callable[[Any, str], Taken]:
 
 def _take_array(x: Any, name: str) -> Taken:
     """Read an array without names of columns or axes: NumPy's, another library's, or a list.
+
+    `name` is the argument's name in messages. The result of a torch tensor that is not contiguous is given back
+    in the tensor's memory order.
 
     Raises
     ------
@@ -155,7 +158,10 @@ def _is_torch(x: Any) -> bool:
 
 
 def _find_way_back(x: Any) -> Give:
-    """Return the function that turns a NumPy array into an array of the library of `x`, on its device."""
+    """Return the function that turns a NumPy array into an array of the library of `x`, on its device.
+
+    For a NumPy array, a list or an unknown class it returns the array as it is.
+    """
     if isinstance(x, np.ndarray):
         return give_back_as_is
     if _is_torch(x):
@@ -179,7 +185,9 @@ def _give_strided(x: Any, give: Give, values: NDArray[Any]) -> Any:
 
 
 def take_place(out: Any) -> Any:
-    """Return the array into which a result is written; a tensor of torch as a NumPy array of the same memory.
+    """Return the NumPy array into which a result for `out` is written; it shares memory with a tensor of torch.
+
+    Anything but a tensor of torch is returned as it is.
 
     Raises
     ------
@@ -232,9 +240,9 @@ def _is_number(pandas: Any, dtype: Any) -> bool:
 
 
 def _merge_pandas(dtypes: Sequence[Any], table: Any) -> NDArray[Any]:
-    """Return the values of a table or column in the dtype that NumPy gives all of `dtypes` together.
+    """Return a table's or column's values in the NumPy dtype that all of `dtypes` can be converted to.
 
-    If values are missing, they are NaN, and integers become float64.
+    Missing values are NaN; integers are then float64.
     """
     common = np.result_type(*(getattr(dtype, "numpy_dtype", dtype) for dtype in dtypes or [np.float64]))
     if common.kind == "f" or not np.asarray(table.isna()).any():

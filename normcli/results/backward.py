@@ -48,13 +48,13 @@ class BackwardProblem(NamedTuple):
     inputs: Inputs = NO_INPUTS
 
     def require_sound(self) -> None:
-        """Raise an error unless there is a derivative.
+        """Raise an error unless the gradients of this problem are defined.
 
         Raises
         ------
         UsageError
-            If the norm has no derivative, or has windows and there is a gate, or gamma and beta have different
-            shapes.
+            If the norm has no derivative, gamma and beta have different shapes, or there is a gate and the norm
+            has sliding windows.
         DataError
             If dy does not have the shape of the tensor.
         """
@@ -82,8 +82,8 @@ class Gradients:
     input, dy : ndarray
         The tensor x, and the derivative of the loss with respect to the normalized tensor y.
     dx : ndarray
-        The derivative with respect to x: of the shape of x and the dtype of y, in the unit of dy over that of
-        x.
+        The derivative with respect to x, of the shape of x and the dtype of y; its unit is dy's unit / x's
+        unit.
     dgamma, dbeta : ndarray or None
         The derivatives with respect to gamma and beta, of the shape `ParameterShapes.shape`, in the unit of dy;
         in the dtypes of gamma and beta if these are floats, otherwise in the dtype of dx. None if the norm has
@@ -105,7 +105,7 @@ class Gradients:
     dgate: NDArray[Any] | None = None
 
     def field(self, name: str) -> NDArray[Any] | None:
-        """Return `dx`, `dgamma`, `dbeta` or `dgate` by its name; None if there is no such gradient."""
+        """Return the gradient called `dx`, `dgamma`, `dbeta` or `dgate`; None if there is no such gradient."""
         values: NDArray[Any] | None = getattr(self, name)
         return values
 
@@ -210,7 +210,7 @@ def calculate_backward(
     ----------
     problem : BackwardProblem
     out : ndarray or None
-        The array into which dx is written; None: a new one.
+        The array into which dx is written, and which is the result's `dx`; None: a new one.
     effort : Effort
         The number of threads, and the observer of progress.
 
@@ -232,7 +232,7 @@ def calculate_backward(
 def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any] | None:
     """Return the derivative with respect to the gate, of the gate's own shape; None without a gate.
 
-    Each value is the exact one, rounded once to the gate's dtype, or to that of y if the gate is of integers.
+    Each value is the exact one, rounded once: to the gate's dtype if that is a float, otherwise to that of y.
     """
     from normcli.engine.backward import run_backward, sum_gate
     from normcli.engine.run import run
@@ -267,8 +267,8 @@ def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any
 def require_derivative(plan: Plan) -> None:
     """Raise `UsageError` if a plan's norm has no derivative.
 
-    It has none if its statistics are single values of the tensor, or one of its steps is left out by `no_mean`
-    or `no_scale`.
+    It has none if its statistics are single values of the tensor (such as a maximum or a median), or if
+    `no_mean` or `no_scale` leaves out one of its steps.
     """
     norm = plan.norm
     if norm.is_by_order:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class _Later(Mapping[str, "NDArray[np.float64]"]):
-    """A mapping of statistics by name that are measured when one of them is first read.
+    """A mapping of statistics by name that are all calculated when one of them is first read.
 
     Parameters
     ----------
     names : sequence of str
         The names of the statistics.
     measure : callable
-        Returns the statistics by name.
+        Takes nothing, and returns the statistics by name; it is called once.
     """
 
     def __init__(self, names: Sequence[str], measure: Callable[[], Mapping[str, NDArray[np.float64]]]) -> None:
@@ -74,9 +74,11 @@ def calculate(
     out : ndarray or None
         The array into which the normalized tensor is written; None: a new one.
     effort : Effort
-        The number of threads, the observer of progress, and whether statistics are kept.
+        The number of threads, the observer of progress, and whether statistics are kept; if not, they are
+        measured from `values` again when they are read. With a selection of values they are kept in any case.
     statistics_alone : bool
-        Whether only the statistics are calculated now, and the normalized tensor when it is first read.
+        Whether only the statistics are calculated now, and the normalized tensor when it is first read; `out`
+        is then not used.
     may_copy : bool
         Whether a copy of the tensor may be kept in place of its statistics, if its groups are so short that
         keeping statistics would take longer than the arithmetic. They are measured from the copy when read.

@@ -42,7 +42,7 @@ class Degeneracy(NamedTuple):
     group_count : int
         The number of groups of the kind.
     consequence : str
-        The words behind the group's name: what is special, and the result.
+        The end of the warning, which follows the group's name: what is special about it, and the result.
     """
 
     kind: str
@@ -79,9 +79,9 @@ def find_degeneracies(
     normalized : ndarray or None
         The output, which is searched for values that are not finite; None: it is not searched.
     inputs : Inputs
-        The running statistics, if they were used, and the selection of values.
+        The running statistics, if the tensor was normalized with them, and the selection of values that count.
     counts : ndarray or None
-        The number of unmasked values of each group, of `Grid.stats_shape`; None without a mask.
+        The number of values of each group that count, of `Grid.stats_shape`; None if all do.
 
     Notes
     -----
@@ -203,11 +203,11 @@ class _Search:
 
     @property
     def _makes_nan(self) -> bool:
-        """Whether a group whose divisor is 0 becomes NaN, as it is divided by 0 and not by 1."""
+        """Whether a group whose divisor is 0 becomes NaN; False: it is divided by eps, or by 1."""
         return self.plan.spec.zero_rule is ZeroRule.NAN and not self.plan.spec.eps
 
     def _judge_flat_groups(self, flat: GroupNumbers) -> None:
-        """Add kinds of the groups numbered in `flat`, whose size (deviation, length) is 0, to `found`."""
+        """Add the groups numbered in `flat`, whose deviation or length is 0, to `found`, by kinds."""
         norm, spec, is_nan = self.plan.norm, self.plan.spec, self._makes_nan
         if spec.iteration is not None and flat.size:  # u and v may be orthogonal to the columns and rows of X
             there = self._find_holders(self.values, _is_not_zero, self.selection)
@@ -234,9 +234,9 @@ class _Search:
         self._report(kind, flat, consequence, once=False)
 
     def _judge_nearly_flat_groups(self, statistics: Statistics, counts: Any) -> None:
-        """Add the groups whose size counts as 0 by the framework's rule to `found`.
+        """Add groups whose divisor counts as 0 by the framework's `flat_rule` to `found`; without a rule, none.
 
-        `counts` is the number of values of each group, or of all groups.
+        `counts` is the number of values of a group: one number for all groups, or one for each.
         """
         norm, spec = self.plan.norm, self.plan.spec
         if spec.flat_rule is None:
@@ -266,7 +266,7 @@ class _Search:
         return f"has {held} against ddof {ddof}: its variance is NaN"
 
     def _report(self, kind: str, groups: GroupNumbers, consequence: str, *, once: bool = True) -> None:
-        """Add a kind of degenerate groups to `found`, without those in `known`; nothing if none is left.
+        """Add a kind of degenerate groups to `found`, without the groups in `known`; nothing if none is left.
 
         Parameters
         ----------
@@ -274,9 +274,9 @@ class _Search:
         groups : ndarray of int
             The numbers of the groups, ascending.
         consequence : str
-            As in `Degeneracy`.
+            The end of the warning, which follows the group's name (see `Degeneracy`).
         once : bool
-            Whether the groups are added to `known`, so that no other kind has them too.
+            True: the groups are added to `known`, so that no later kind names them again.
         """
         fresh = np.setdiff1d(groups, self.known, assume_unique=True)
         if fresh.size:
@@ -287,7 +287,8 @@ class _Search:
     def _add(self, kind: str, first: int | None, count: int, consequence: str) -> None:
         """Add a kind to `found`.
 
-        `first` is the number of its first group, None if the finding is about the tensor; `count` that of all.
+        `first` is the number of its first group, None if the finding is about the whole tensor; `count` is the
+        number of its groups.
         """
         name = None if first is None else self.plan.grid.group_name(first)
         self.found.append(Degeneracy(kind, name, count, consequence))
@@ -295,9 +296,10 @@ class _Search:
     def _find_holders(
         self, tested: NDArray[Any], test: Test, selection: Selection | None = None
     ) -> GroupNumbers:
-        """Return the numbers of the groups with a value for which a test is true, in ascending order.
+        """Return the numbers of the groups that hold a value for which a test is True, in ascending order.
 
-        With a selection, values that do not count are passed over if NaN fills them or they are not finite.
+        `tested` has the tensor's shape. With a selection, a value that does not count is passed over if it is
+        replaced by NaN or its input is not finite.
         """
         shape, found = self.plan.grid.shape or (1,), [_NO_GROUPS]
         for numbers in find_places(test, tested):
@@ -311,7 +313,7 @@ class _Search:
 
 
 def _find_groups(test: Test, *statistics: Floats) -> GroupNumbers:
-    """Return the numbers of the groups for whose statistics a test is true, in ascending order."""
+    """Return the numbers of the groups for whose statistics a test is True, in ascending order."""
     return np.concatenate([_NO_GROUPS, *find_places(test, *statistics)])
 
 
@@ -324,7 +326,7 @@ def _is_zero(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _is_not_finite(*arrays: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return, for each place, whether one of the arrays is not finite there."""
+    """Return, for each index, whether one of the arrays is not finite there."""
     return np.asarray(~np.logical_and.reduce([np.isfinite(values) for values in arrays]))
 
 

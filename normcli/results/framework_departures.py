@@ -35,10 +35,11 @@ def find_all_degeneracies(
     inputs: Inputs = NO_INPUTS,
     counts: Floats | None = None,
 ) -> tuple[Degeneracy, ...]:
-    """Return the kinds of degenerate groups, and those for which the framework of `like` has another result.
+    """Return the degenerate groups, and the cases in which the framework of `like` has another result.
 
-    The parameters are those of `find_degeneracies`. A case in which the framework's own result differs from its
-    convention has the kind `departure`.
+    Such a case has the kind `departure`: the framework's own result differs from the convention that is named
+    after it. There are none without `like`, or with running statistics. The parameters are those of
+    `find_degeneracies`.
     """
     found = find_degeneracies(plan, values, statistics, normalized, inputs, counts)
     if plan.spec.like is None or inputs.given is not None or not plan.grid.group_count:
@@ -59,7 +60,10 @@ def find_all_degeneracies(
 
 
 def _find_refusals(plan: Plan, convention: Convention, found: Collection[Degeneracy]) -> Iterator[Degeneracy]:
-    """Yield a departure for each case that the framework refuses and that the tensor is."""
+    """Yield a departure for each kind of input that the framework raises an error for and that this tensor has.
+
+    `found` has the degenerate groups, which show whether the tensor holds NaN or an infinity.
+    """
     kinds = {kind.kind for kind in found}
     met = {
         Refusal.ONE_IN_GROUP: plan.grid.group_size == 1,
@@ -87,7 +91,10 @@ def _find_rounded_product(plan: Plan, convention: Convention, inputs: Inputs) ->
 def _find_one_pass(
     plan: Plan, convention: Convention, statistics: Mapping[str, Floats]
 ) -> Iterator[Degeneracy]:
-    """Yield a departure for groups so far from zero that E[x²] − E[x]² loses the variance's digits."""
+    """Yield a departure for groups far from zero, in which E[x²] − E[x]² loses digits of the variance.
+
+    Nothing is yielded unless the framework calculates the variance so (`Convention.one_pass`).
+    """
     if not convention.one_pass:
         return
     dtype = _choose_arithmetic(plan)
@@ -103,7 +110,11 @@ def _find_one_pass(
 def _find_cancellation(
     plan: Plan, convention: Convention, statistics: Mapping[str, Floats]
 ) -> Iterator[Degeneracy]:
-    """Yield a departure for groups in which x / size − centre / size loses digits, as the centre is large."""
+    """Yield a departure for groups with a large centre, in which x / size − centre / size loses digits.
+
+    Nothing is yielded unless the framework divides first (`Convention.divides_first`). `size` is the divisor
+    without eps.
+    """
     if not convention.divides_first:
         return
     dtype, divisor = _choose_arithmetic(plan), plan.norm.divisor
@@ -120,7 +131,10 @@ def _find_cancellation(
 def _find_lost_sums(
     plan: Plan, convention: Convention, statistics: Mapping[str, Floats]
 ) -> Iterator[Degeneracy]:
-    """Yield a departure for groups whose sum of powers overflows or is subnormal in the framework's dtype."""
+    """Yield a departure for groups whose Σ|x|ᵖ overflows or is subnormal in the dtype of the framework's sums.
+
+    p is 2 for deviations. Norms by minimum, maximum or quantiles have no such sums: nothing is yielded.
+    """
     spread = plan.norm.divisor.spread
     if spread is None or plan.norm.is_by_order:
         return
@@ -137,14 +151,18 @@ def _find_lost_sums(
 
 
 def _choose_arithmetic(plan: Plan) -> np.dtype[Any]:
-    """Return the dtype in which frameworks calculate: float32 for short floats, otherwise float64."""
+    """Return the dtype in which frameworks calculate: float32 for floats of at most 32 bits, else float64."""
     return np.dtype(np.float32 if is_short_float(plan.tensor_dtype) else np.float64)
 
 
 def _find_overflow(
     plan: Plan, convention: Convention, statistics: Mapping[str, Floats]
 ) -> Iterator[Degeneracy]:
-    """Yield a departure for groups whose size, or its square, is beyond the tensor's half precision."""
+    """Yield a departure for groups whose length or deviation, or its square, overflows in half precision.
+
+    Nothing is yielded unless the tensor is float16 or bfloat16 and the convention rounds this quantity to its
+    dtype (`Convention.short`).
+    """
     dtype = plan.tensor_dtype
     if convention.short is None or not is_float(dtype) or not is_half(dtype):
         return
@@ -156,7 +174,7 @@ def _find_overflow(
 
 
 def _describe(plan: Plan, chosen: Selected, sentence: str) -> Iterator[Degeneracy]:
-    """Yield one departure for the chosen groups, with a sentence on them; none if no group is chosen."""
+    """Yield one departure, with a sentence, for the groups where `chosen` is True; none if no group is."""
     numbers = np.flatnonzero(chosen)
     if numbers.size:
         yield Degeneracy(_KIND, plan.grid.group_name(int(numbers[0])), numbers.size, sentence)

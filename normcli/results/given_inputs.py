@@ -39,10 +39,11 @@ class SelectionRequest(NamedTuple):
     lengths : tuple of int or None
         The number of positions along the sequence axis that are selected, for each sample; the rest is padding.
     nan : {"propagate", "omit", "raise"} or None
-        The rule for NaN: the statistics of its group are NaN; it is not selected; it is an error.
+        The rule for NaN: the statistics of its group are NaN ("propagate"), it is not selected ("omit"), or it
+        is an error ("raise"). None: "omit" if the plan's convention omits NaN, else "propagate".
     fill : {"pass", "zero", "nan", "normalize"} or None
-        The rule for values that are not selected: they are passed through; replaced by 0 or NaN; or normalized
-        with the statistics of the others, as in Keras and Flax.
+        The rule for values that are not selected: they are passed through ("pass"), replaced by 0 or by NaN, or
+        normalized with the statistics of the others, as in Keras and Flax. None: "pass".
     """
 
     mask: NDArray[Any] | None = None
@@ -81,7 +82,8 @@ def fit_inputs(
     Raises
     ------
     UsageError
-        If the norm takes no such input, or an option of the selection is unknown or has no effect.
+        If the norm takes no such input, lengths have no sequence axis, or an option of the selection is unknown
+        or has no effect.
     DataError
         If an array does not fit, a variance is negative, or there is a NaN with the rule "raise".
     """
@@ -118,9 +120,10 @@ def fit_given(plan: Plan, running: Given, names: tuple[str, str] = RUNNING_NAMES
 
 
 def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest | None) -> Selection | None:
-    """Return the selection of a tensor's values, its mask with as many axes as the tensor; None for all values.
+    """Return the selection of the values over which a tensor's statistics are taken; None: all values.
 
-    With `asked` None, it is the selection of the plan: its option `over`, or NaN left out by its convention.
+    Its mask, if it has one, has as many axes as the tensor. With `asked` None, the plan decides: its option
+    `over` selects a slice, or its convention leaves NaN out.
 
     Raises
     ------
@@ -157,7 +160,9 @@ def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest | None) -> 
 
 
 def _make_slice_mask(plan: Plan, places: tuple[int, int]) -> NDArray[np.bool_]:
-    """Return the mask of the places from start to stop on the last axis reduced, of length 1 on all other axes.
+    """Return the mask that is True from start to stop along the last reduced axis, of length 1 on other axes.
+
+    `places` is (start, stop).
 
     Raises
     ------
@@ -176,7 +181,9 @@ def _make_slice_mask(plan: Plan, places: tuple[int, int]) -> NDArray[np.bool_]:
 
 
 def make_length_mask(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return the mask that is True within each sample's length, of length 1 on axes but batch and sequence.
+    """Return the mask that is True at the first `lengths[i]` positions of sample i.
+
+    It has the length 1 on all axes but the batch axis and the sequence axis.
 
     Raises
     ------
@@ -220,7 +227,7 @@ def _to_booleans(mask: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _refuse_nan(plan: Plan, values: NDArray[Any]) -> None:
-    """Raise `DataError`, with the place of the first NaN, if a tensor holds one."""
+    """Raise `DataError`, with the index of the first NaN, if a tensor holds one."""
     for found in find_places(np.isnan, values) if is_float(values.dtype) else ():
         if found.size:
             index = np.unravel_index(int(found[0]), plan.grid.shape or (1,))

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GradientReach:
-    """The effect of one value's dy on dx: dx for a dy that is 1 at this value and 0 elsewhere.
+    """The derivatives dx for a dy that is 1 at one value of the tensor and 0 elsewhere.
 
-    It is the row of the Jacobian ∂y/∂x that belongs to this value, without the zeros outside the group.
+    They are the row of the Jacobian ∂y/∂x that belongs to this value, without the zeros outside its group.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ class GradientReach:
     group : int
         The number of this value's group.
     dx : ndarray
-        The derivatives at the group's values, in C order of the view; for norms with windows, along the whole
-        line through the value. In the unit of dy over that of x.
+        The derivatives at the group's values, flat, in C order of the view; for norms with sliding windows,
+        along the whole line through the value. Their unit is dy's unit / x's unit.
     """
 
     plan: Plan
@@ -46,7 +46,10 @@ class GradientReach:
     dx: NDArray[Any]
 
     def pick(self, indices: Indices) -> NDArray[Any]:
-        """Return dx at the indices given for each axis, which broadcast together; 0 outside the group."""
+        """Return dx at the indices given for each axis, which broadcast together; 0 outside the group.
+
+        The indices are as NumPy takes them for the tensor, `x[indices]`.
+        """
         grid = self.plan.grid
         if grid.reach is None:
             inside, places = grid.locate_groups(indices) == self.group, grid.locate_within_groups(indices)
@@ -61,7 +64,7 @@ class GradientReach:
         return np.where(inside, self.dx[np.where(inside, places, 0)], nothing)
 
     def select(self, indices: Indices) -> Selected:
-        """Return, for the indices given for each axis, whether dx is not 0 there; NaN counts as not 0."""
+        """Return, for the indices given for each axis, whether dx is not 0 there: True also for NaN."""
         return np.asarray(self.pick(indices) != 0)
 
 

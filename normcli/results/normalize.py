@@ -34,9 +34,10 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 def _call_with_given(declared: Function) -> Function:
-    """Return a function with the signature of `declared` that calls `_normalize` with the options given.
+    """Return a function with the signature of `declared`, which calls `_normalize` with the options given.
 
-    A function that has fifty options takes longer for making a mapping of them than for a small tensor's norm.
+    Python takes longer to collect fifty options, most of them defaults, than a small tensor's norm takes. An
+    option of another name goes to `declared`, so that Python raises its own error.
     """
 
     @functools.wraps(declared)
@@ -110,7 +111,8 @@ def normalize(
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one.
     axes, keep : str, int or sequence of both, optional
-        The axes to reduce, or those to keep, by number or by letter of the layout. The default is the norm's.
+        The axes to reduce, or the axes not to reduce, by number or by letter of the layout. The default is the
+        norm's.
     layout : str, optional
         One letter per axis, or words: `time,lat,lon`. Default: NC, NCL, NCHW, NCDHW by rank; for xarray, the
         names of its dimensions.
@@ -155,8 +157,8 @@ def normalize(
     quantiles : tuple of float, optional
         For `robust`: the two quantiles, in per cent, whose difference is the divisor; (25, 75) by default.
     over : tuple of int or slice, optional
-        For `ln`, `rms` and `lp`: the places on the last axis reduced from which statistics are taken; all
-        values are normalized with these statistics.
+        For `ln`, `rms` and `lp`: the indices (start, stop) along the last reduced axis from which statistics
+        are taken; all values are normalized with these statistics.
     no_mean, no_scale : bool, optional
         For `zscore` and `robust`: leave out the subtraction, or the division.
     like : str, optional
@@ -239,7 +241,7 @@ OPTIONS = frozenset(inspect.signature(normalize).parameters) - {"x", "norm"}
 
 
 def _normalize(x: Any, norm: str, options: Mapping[str, Any]) -> Result:
-    """Normalize a tensor with the options by their names; None for those that are not given."""
+    """Normalize a tensor; `options` has the arguments of `normalize` that were given, by name."""
     lazy, strict = find_lazy(x), options.get("strict")
     if lazy is not None:
         options = {**options, "strict": strict or None}
@@ -259,7 +261,7 @@ def _normalize(x: Any, norm: str, options: Mapping[str, Any]) -> Result:
 def require_options(
     function: str, options: Iterable[str], but: Iterable[str] = (), *, takes_gate: bool = False
 ) -> None:
-    """Raise `UsageError` if an option of `function` is none that it shares with `normalize`.
+    """Raise `UsageError` if one of the `options` is unknown to `normalize`, or not taken by `function`.
 
     Parameters
     ----------
@@ -268,7 +270,7 @@ def require_options(
     options : iterable of str
         The names of the options that were given.
     but : iterable of str
-        Options of `normalize` that the function does not take.
+        Options of `normalize` that the function does not take. No function takes `clip_output` and `strict`.
     takes_gate : bool
         Whether the function takes the options of a gate.
     """

@@ -32,7 +32,7 @@ def normalize_part(result: Result, positions: Sequence[Sequence[int]]) -> NDArra
     Returns
     -------
     ndarray, shape (len(positions[0]), len(positions[1]), …)
-        The same bits as `result.normalized` has at these positions.
+        `result.normalized[np.ix_(*positions)]`, to the bit.
 
     Examples
     --------
@@ -73,16 +73,20 @@ def normalize_one_group(result: Result, group: int) -> NDArray[Any]:
 
 
 def _has_whole(result: Result) -> bool:
-    """Whether the whole tensor is normalized already, or has to be.
+    """Whether all of the tensor is to be normalized for the sake of some of its values.
 
-    It has to be if it is small, or if there are inputs besides gamma, beta and bounds, which cannot be cut.
+    True if that was done already, if the tensor has at most 2²⁰ values, or if there are inputs besides gamma,
+    beta and bounds, from which no part can be taken.
     """
     uncut = result.inputs._replace(gamma=None, beta=None, clip=None)  # inputs of which no part can be cut out
     return result.is_normalized or result.input.size <= SMALL or any(given is not None for given in uncut)
 
 
 def _normalize_picked(result: Result, picks: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
-    """Return the normalized values at some positions along each axis of the view, which hold whole groups."""
+    """Return the normalized values at `picks`, some positions along each axis of the view.
+
+    Along reduced axes `picks` must have all positions, so that groups are complete.
+    """
     plan = result.plan
     part = result.input.reshape(plan.grid.view_shape)[np.ix_(*picks)]
 

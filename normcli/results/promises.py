@@ -40,23 +40,24 @@ Rounding moves each value by half of one at most, and the mean square of the val
 
 
 class Check(NamedTuple):
-    """The distance of normalized groups from the mean and variance that the norm promises.
+    """One statistic of normalized groups, compared with the value that the norm promises for it.
 
-    The quantity is one of the group's own statistics, taken of its normalized values before gamma and beta.
+    The statistic is measured from a group's normalized values before gamma and beta.
 
     Parameters
     ----------
     quantity : str
-        `mean`, `var`, `ms`, `norm`, `min`, `max`, `median` or `iqr`.
+        The name of the statistic: `mean`, `var`, `ms`, `norm`, `min`, `max`, `median` or `iqr`.
     target : float
         The value that the definition promises without eps.
     lowest, highest : float
-        The least and the largest value over the groups whose statistics are finite; NaN if there is none.
+        The least and the largest value over the groups whose predictions are finite; NaN if there is none.
     overall : float
-        The quantity of all finite groups of the normalized tensor as one group, with ddof 0; NaN for quantiles,
-        which do not follow from the groups' quantiles.
+        The statistic of all finite groups of the normalized tensor as one group, with ddof 0; NaN for
+        quantiles, which do not follow from the groups' quantiles.
     largest_error : float
-        The largest distance of a group's quantity from the value that its statistics and eps predict.
+        The largest distance of a group's statistic from the value predicted from the input's statistics and
+        eps.
     tolerance : float
         The largest error that can come from rounding to the output's dtype.
     """
@@ -82,7 +83,7 @@ def check_promises(
     effort: Effort = DEFAULT_EFFORT,
     selection: Selection | None = None,
 ) -> tuple[Check, ...]:
-    """Measure a normalized tensor again, and compare it with the values that the input's statistics predict.
+    """Measure the statistics of a normalized tensor, and compare them with what the input's statistics predict.
 
     Parameters
     ----------
@@ -125,9 +126,10 @@ def _iterate_groups(statistics: Mapping[str, Floats]) -> Iterator[dict[str, Floa
 
 
 def _compare(measured: Floats, predictions: Iterator[Floats]) -> tuple[float, float, float]:
-    """Return the least and the largest measured statistic, and the largest error; all NaN without such a group.
+    """Return the least and the largest measured statistic, and the largest distance from its prediction.
 
-    Only groups with a finite prediction count. An error of NaN counts as infinite.
+    `measured` and the `predictions` have a number for each group; `predictions` come in pieces. Only groups
+    with a finite prediction count; without one, all three are NaN. A distance of NaN counts as infinite.
     """
     lowest, highest, worst = math.inf, -math.inf, -math.inf
     for mine, predicted in zip(iterate_pieces(measured), predictions, strict=True):
@@ -153,7 +155,10 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
 
 
 def _predict_by_eps(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> Floats:
-    """Return the value that a promise predicts for each group with eps, as v / (v + eps) for the variance."""
+    """Return the value that a promise predicts for each group with eps: v / (v + eps) for the variance.
+
+    It is NaN where the input's statistics are not finite.
+    """
     name, divisor = promise.statistic, plan.norm.divisor
     assert divisor.spread is not None  # every divisor with promises has a spread
     size = statistics[divisor.spread]  # its square may lie beyond float64
@@ -169,7 +174,10 @@ def _predict_by_eps(plan: Plan, promise: Promise, statistics: Mapping[str, Float
 
 
 def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
-    """Return the statistics of all finite groups as one group, from each group's statistics; no quantiles."""
+    """Return the statistics of all finite groups as one group, by name, from each group's statistics.
+
+    Means, variances, extremes and lengths can be combined so; quantiles cannot, and are missing in the result.
+    """
     combined = _combine_moments(plan, measured)
     p = plan.spec.p or 0.0
     extremes = {"min": np.min, "max": np.max, **({"norm": np.max} if math.isinf(p) else {})}
@@ -187,7 +195,7 @@ def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
 def _combine_moments(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
     """Return mean, mean square and variance of all finite groups as one group, each exact, rounded once.
 
-    Only those are returned that were measured; NaN if no group is finite.
+    Only statistics that are in `measured` are returned; they are NaN if no group is finite.
     """
     names = [name for name in ("mean", "ms", "var") if name in measured]
     totals = dict.fromkeys(names, sum_pieces([]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from normcli.results.framework_departures import find_all_degeneracies
 from normcli.results.promises import Check, check_promises
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Statistic:
-    """A statistic of each group, read as an attribute of `Result`.
+    """A statistic of each group, by name, which is read as an attribute of `Result` (a descriptor).
 
     Reading it raises `MissingStatisticError` if the norm has no such statistic.
     """
@@ -70,7 +70,8 @@ class Result:
     inputs : Inputs
         Gamma, beta, running statistics and the selection of values.
     effort : Effort
-        The threads and the observer for everything that is calculated later: the normalized tensor, the check.
+        The threads and the observer of progress for what is calculated on first use: the normalized tensor, the
+        check.
     counts : ndarray of float64 or None
         The number of values of each group that count, of `Grid.stats_shape`; None if all count, or no
         statistics were measured.
@@ -99,9 +100,9 @@ class Result:
 
     @property
     def standardized(self) -> Any:
-        """x̂, the normalized tensor without gamma, beta, gate and bounds, of the type and dtype of `normalized`.
+        """x̂, the normalized tensor without gamma, beta, gate and bounds, in the type of `normalized`.
 
-        It is calculated on first use, from the array `input`, which must not have changed since.
+        It is calculated on first use, from the array `input`, which must still hold the same values then.
         """
         return self.give(self._x_hat)
 
@@ -150,11 +151,12 @@ class Result:
         groups = f"{self.group_count} × {self.group_size}"
         return f"<Result: {self.plan.norm.name} of {self.plan.grid.shape}, groups {groups}, {self.dtype}>"
 
-    def _repr_html_(self) -> str:
-        from importlib import import_module  # by name: the module is on a floor above
+    show_html: ClassVar[Callable[[Result], str] | None] = None
+    """Returns the tables of a result as HTML; set by `normcli.library`, which knows the writers."""
 
-        html: str = import_module("normcli.library.notebook").show_result(self)
-        return html
+    def _repr_html_(self) -> str | None:
+        show = type(self).show_html
+        return None if show is None else show(self)
 
     mean = Statistic("The mean of each group.")
     var = Statistic("The variance of each group, with the divisor n − ddof.")
@@ -181,15 +183,21 @@ class Result:
     def u(self) -> NDArray[np.float64]:
         """For `sn`: the vector u in σ = uᵀXv, of length 1 and shape (…, rows), rounded once.
 
-        It is the singular vector, or with power iterations their last vector; if u and v were both given, the
-        u that was given. The sign is such that the largest number of a singular v is positive. NaN for a matrix
-        of zeros, one that is not finite, and one with two equal largest singular values.
+        It is the left singular vector, or with power iterations the last u of them; if u and v were both given,
+        it is the given u. The signs of singular vectors are chosen so that the number of largest magnitude in v
+        is positive. NaN for a matrix of zeros, one that is not finite, and one with two equal largest singular
+        values.
+
+        Raises `MissingStatisticError` for other norms.
         """
         return self._vectors[0]
 
     @property
     def v(self) -> NDArray[np.float64]:
-        """For `sn`: the vector v in σ = uᵀXv, of length 1 and shape (…, columns); NaN where `u` is."""
+        """For `sn`: the vector v in σ = uᵀXv, of length 1 and shape (…, columns); NaN where `u` is.
+
+        Raises `MissingStatisticError` for other norms.
+        """
         return self._vectors[1]
 
     @functools.cached_property
@@ -201,7 +209,10 @@ class Result:
 
     @functools.cached_property
     def largest(self) -> NDArray[np.float64]:
-        """For `sn`: the largest singular value, rounded once; `sigma` may be an estimate of it."""
+        """For `sn`: the largest singular value, rounded once; `sigma` may be an estimate of it.
+
+        Raises `MissingStatisticError` for other norms.
+        """
         self._require_matrices("largest singular value")
         if self.plan.spec.iteration is None:
             return self.sigma
@@ -237,7 +248,7 @@ class Result:
     def degeneracies(self) -> tuple[Degeneracy, ...]:
         """The kinds of degenerate groups, each with its first group and their number; empty if there are none.
 
-        For a norm with `like`, cases in which that framework's own result differs are among them.
+        For a norm with `like`, this includes cases in which that framework's own result differs.
         """
         bounded = self.running is None and not self.inputs.scales and self.plan.norm.divisor.bounded
         output = None if self.is_finite or (bounded and not self._carries_others) else self._y
@@ -245,7 +256,7 @@ class Result:
 
     @property
     def _carries_others(self) -> bool:
-        """Whether the output has masked values that may be too large for its dtype."""
+        """Whether the output has values that do not count and may be too large for its dtype."""
         if self.selection is None or self.selection.fill in (Fill.ZERO, Fill.NAN):
             return False
         return self.selection.fill is Fill.NORMALIZE or not np.can_cast(self.input.dtype, self.dtype)
@@ -257,7 +268,7 @@ class Result:
 
     @functools.cached_property
     def check(self) -> tuple[Check, ...]:
-        """The normalized values' mean, variance and so on, measured again, beside those that the norm promises.
+        """Each statistic that the norm promises (mean 0, variance 1), measured on the normalized values.
 
         Empty for running statistics, for norms that promise nothing (a sliding window), for `lp` with p < 1,
         and for tensors without values.
@@ -271,7 +282,7 @@ class Result:
         return check_promises(self.plan, self.statistics, values, self.effort, selection)
 
     def settle(self, *, check: bool) -> None:
-        """Calculate the warnings, and with `check` the check, now, as the tensors' files may be moved later."""
+        """Calculate the warnings now, with `check` True also the check; the tensors' files may move later."""
         _ = self.degeneracies
         if check:
             _ = self.check

@@ -1,4 +1,4 @@
-"""The steps around a norm: bounds and a gate before it, a gate and bounds behind it."""
+"""The steps around a norm: bounds and a gate before it, a gate and bounds after it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GateOrder(enum.StrEnum):
 
 
 class Surroundings(NamedTuple):
-    """The steps around a norm; None for a step that is left out.
+    """The steps before and after a norm: clipping, and the product with act(gate); None for a step left out.
 
     Parameters
     ----------
@@ -47,9 +47,10 @@ class Surroundings(NamedTuple):
     gate : ndarray or None
         The gate, of a shape that broadcasts to the tensor's.
     gate_act : str or None
-        The name of an `Activation`; None: `silu`.
+        The name of an `Activation`, the function act; None: `silu`.
     gate_order : str or None
-        The name of a `GateOrder`; None: the convention's, or `after`.
+        `before` (the gate multiplies the tensor) or `after` (it multiplies the result); None: the order of the
+        request's convention, or `after`.
     clip_output : tuple of float or None
         The bounds to which the result is clipped, last of all.
     """
@@ -61,10 +62,10 @@ class Surroundings(NamedTuple):
     clip_output: tuple[float, float] | None = None
 
     def prepare(self, request: Request, values: NDArray[Any]) -> tuple[Request, NDArray[Any]]:
-        """Return the request and the tensor as it enters the norm, clipped and multiplied by a gate before it.
+        """Return the request, and the tensor as the norm takes it: clipped, and multiplied by a gate before it.
 
-        If a gate before the norm widens a tensor of half precision, the output dtype of the request is the
-        tensor's own, unless the request names one.
+        `values` is left unchanged. If a gate before the norm makes float32 of a tensor of half precision, the
+        request's output dtype becomes the tensor's, unless the request names one.
 
         Notes
         -----
@@ -89,19 +90,22 @@ class Surroundings(NamedTuple):
         return request.adopt_dtype(values.dtype.name if is_half(values.dtype) else None), product
 
     def surround(self, inputs: Inputs, plan: Plan, values: NDArray[Any]) -> Inputs:
-        """Return the inputs of a calculation with the gate and the bounds added.
+        """Return the inputs of a calculation with the gate and the bounds after the norm added.
+
+        A gate before the norm is added as `gated_input`, for gradients: its product with the tensor is already
+        in the norm's input.
 
         Parameters
         ----------
         inputs : Inputs
         plan : Plan
         values : ndarray
-            The tensor before `prepare`, from which the derivative through a gate before the norm is calculated.
+            The tensor before `prepare`.
 
         Raises
         ------
         UsageError
-            If there is a gate or a bound behind a norm with windows.
+            If there is a gate or a bound after a norm with sliding windows.
         DataError
             If the gate's shape does not broadcast to the tensor's.
         """
@@ -143,17 +147,19 @@ class Surroundings(NamedTuple):
 
 
 def find_gate_order(request: Request, given: str | None) -> GateOrder:
-    """Return the order `given`, or for None that of the convention, or `after` if it has none."""
+    """Return the order `given`; for None that of the request's convention, or `after` if it has none."""
     return GateOrder(given or Choices(request).pick("gate_order") or GateOrder.AFTER)
 
 
 def read_bounds(name: str, given: Any, *, takes_percent: bool) -> Any:
-    """Return a lower and a higher bound, from `LOW,HIGH` or a sequence; percentiles stay texts.
+    """Return a pair (lower, upper) of bounds, from the text `LOW,HIGH` or a sequence of two.
+
+    Numbers become floats. With `takes_percent`, texts that end in % are returned as texts.
 
     Raises
     ------
     UsageError
-        If `given` is not two ascending numbers or percentiles.
+        If `given` is not two ascending numbers or percentiles; `name` is the option's name in the message.
 
     Examples
     --------
@@ -181,7 +187,8 @@ def _is_percent(bound: Any) -> bool:
 def clip_values(values: NDArray[Any], bounds: Bounds) -> NDArray[Any]:
     """Return a tensor clipped to two bounds, each rounded to its dtype; integers become float64.
 
-    Percentiles are taken from all values but NaN, interpolated linearly as `numpy.percentile` does.
+    Percentiles are taken from all values but NaN, interpolated linearly as `numpy.percentile` does. A tensor
+    without such values is returned unclipped if a bound is a percentile.
     """
     own = values if is_float(values.dtype) else values.astype(np.float64)
     shares = [float(str(one).rstrip("%")) for one in bounds]

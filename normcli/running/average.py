@@ -40,7 +40,7 @@ class State(NamedTuple):
     eps : float
         The eps of training, which evaluation has to use too.
     eps_mode : str
-        The place at which eps is added, a value of `EpsMode`.
+        Where eps is added, `inside` or `outside` the root (a value of `EpsMode`).
     batches : int
         The number of batches that have entered the statistics.
     columns : tuple of str or None
@@ -85,7 +85,7 @@ class State(NamedTuple):
 
 
 class Update(NamedTuple):
-    """One batch entered into the running statistics.
+    """The running statistics before and after one batch.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Update(NamedTuple):
     batch : Given
         The batch's mean and variance; the variance has the rule's ddof.
     weights : tuple of float
-        The weight of the running statistics before, and the weight of the batch's; the sum is 1.
+        (w, 1 − w): the weights with which `before` and `batch` were averaged.
     """
 
     before: State
@@ -112,13 +112,13 @@ def choose_rule(
     norm : str
         The norm's name in the table.
     like : str or None
-        The framework; None: torch.
+        The framework; None: torch, with the momentum 0.1 as the weight of the batch's, and ddof 1.
     momentum : float, "none" or None
         The weight from 0 to 1; "none" for the plain average of all batches.
     weight_of : {"new", "old"} or None
-        Whether momentum is the weight of the batch's ("new") or of the kept statistics.
+        Whether momentum is the weight of the batch's statistics ("new") or of the running ones ("old").
     ddof : int or None
-        The ddof of the variances that enter.
+        The ddof of the batch's variances.
 
     Raises
     ------
@@ -181,7 +181,8 @@ def _find_eps(plan: Plan) -> tuple[float, str]:
 def update(state: State, result: Result, rule: RunningRule) -> Update:
     """Return the running statistics before and after a batch, the batch's statistics, and the weights.
 
-    For instance normalization, the statistics of a batch are the averages over its samples.
+    For instance normalization, the statistics of a batch are the averages over its samples. `state` is left
+    unchanged.
 
     Parameters
     ----------
@@ -194,7 +195,7 @@ def update(state: State, result: Result, rule: RunningRule) -> Update:
     ------
     DataError
         If the state is of other channels, a group has too few values for the rule's ddof, a statistic is not
-        finite (it would stay so for good), or no more batches can be counted.
+        finite (the running ones would stay so for good), or 2⁶³ − 1 batches have been counted.
 
     Notes
     -----
@@ -220,7 +221,7 @@ def update(state: State, result: Result, rule: RunningRule) -> Update:
 
 
 def _mix(rule: RunningRule, kept: Given, new: Given) -> Given:
-    """Return the average of the kept and the new statistics, weighted by the rule's momentum."""
+    """Return the average of the running (`kept`) and a batch's (`new`) statistics, weighted by the momentum."""
     assert rule.momentum is not None
     pair = (kept, new) if rule.weight_of == "new" else (new, kept)
     return Given(*(mix(a, b, rule.momentum) for a, b in zip(*pair, strict=True)))
@@ -244,7 +245,7 @@ def _divide(totals: tuple[Fixed, ...], batches: int, like: Given) -> Given:
 
 
 def _weigh(rule: RunningRule, batches: int) -> tuple[float, float]:
-    """Return the weights of the kept and of the new statistics, given the number of earlier batches."""
+    """Return the weights of the running and of a batch's statistics; `batches` counts the earlier batches."""
     if rule.momentum is None:
         return batches / (batches + 1), 1.0 / (batches + 1)
     if rule.weight_of == "new":
@@ -253,7 +254,7 @@ def _weigh(rule: RunningRule, batches: int) -> tuple[float, float]:
 
 
 def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:
-    """Raise `DataError` if a statistic is not finite: the running ones would stay so."""
+    """Raise `DataError` if a statistic is not finite; `whose` statistics these are, the message says."""
     for name, values in statistics._asdict().items():
         wrong = np.flatnonzero(~np.isfinite(values))
         if wrong.size:
@@ -265,10 +266,10 @@ def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:
 
 
 def measure_gap(result: Result, after: State) -> float:
-    """Return the largest difference between a batch normalized with its own and with running statistics.
+    """Return the largest |difference| between a batch normalized with its own and with running statistics.
 
-    NaN if a difference is NaN, as between two infinities; 0 for a batch without values. Masked values that are
-    NaN do not count.
+    It is NaN if a difference is NaN, as between two infinities, and 0 for a batch without values. With a
+    selection of values that count, no NaN counts.
     """
     inputs = result.inputs._replace(given=after.statistics)
     evaluated, _ = run(result.plan, result.input, inputs, effort=result.effort)
@@ -285,12 +286,14 @@ def measure_gap(result: Result, after: State) -> float:
 
 
 def measure_batch(result: Result, ddof: int) -> Given:
-    """Return a batch's mean and variance of each channel, the variance with the ddof given.
+    """Return the mean and the variance of a batch, for each channel; `ddof` is the variance's.
+
+    For instance normalization they are averaged over the samples.
 
     Raises
     ------
     DataError
-        If a group has at most as many values as ddof.
+        If a group has at most `ddof` values.
     """
     plan = result.plan
     n: Floats | float = float(plan.grid.group_size) if result.counts is None else result.counts

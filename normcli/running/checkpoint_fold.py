@@ -33,20 +33,20 @@ _MOST_NAMES = 5
 
 
 class NormedLayer(NamedTuple):
-    """A layer and the norm behind it, by their names in a state dict.
+    """A layer and the norm that comes after it, by their names in a state dict.
 
     Parameters
     ----------
     layer, norm : str
     transposed : bool
-        Whether the layer's weight is (in, out, …), as a transposed convolution's is.
+        Whether the layer is a transposed convolution, whose weight has the axes (in, out, …).
     is_open : bool
-        Whether the weight's shape does not tell if it is transposed: it has more than 2 axes, of which the
-        first two have the same length.
+        Whether the weight's shape does not show if it is transposed: it has more than 2 axes, and the first two
+        have the same length.
     eps : float or None
         The norm's eps; None if the file has none.
     groups : int
-        The number of the layer's groups, which counts only if the layer is transposed.
+        The number of the layer's groups of channels, which matters only if the layer is transposed.
     """
 
     layer: str
@@ -58,16 +58,16 @@ class NormedLayer(NamedTuple):
 
 
 class FoldedPair(NamedTuple):
-    """A layer with the norm behind it folded in.
+    """A layer before and after the norm that follows it was folded in.
 
     Parameters
     ----------
     pair : NormedLayer
-        The layer and the norm.
+        The names of layer and norm.
     folded : Layer
         The layer that replaces both.
     proof : tuple of float
-        The largest difference of the outputs and the largest output, as from `prove`.
+        The largest difference between the outputs of both on a random batch, and the largest output (`prove`).
     """
 
     pair: NormedLayer
@@ -81,7 +81,9 @@ def list_norms(names: Collection[str]) -> list[str]:
 
 
 def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[NormedLayer]:
-    """Return the pairs of layer and norm that names show: `net.2` and `net.3`, or `conv1` and `bn1`.
+    """Return pairs of a layer and the norm after it, as their names show: `net.2` and `net.3`, `conv1`, `bn1`.
+
+    Raises `DataError` if a layer has two norms with fitting names.
 
     Parameters
     ----------
@@ -92,13 +94,8 @@ def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[
 
     Notes
     -----
-    If one conv1 does not fit the channels of its bn1, no conv1 is paired with a bn1 in the whole model: in
-    models such as DenseNet, norms stand before their layers.
-
-    Raises
-    ------
-    DataError
-        If a layer seems to stand before two norms.
+    If one conv1 has another number of channels than its bn1, no `conv1` is paired with a `bn1` anywhere in the
+    model: in models such as DenseNet, norms stand before their layers.
     """
     places = {name: place for place, name in enumerate(arrays)}
     found: list[tuple[NormedLayer, tuple[str, str] | None]] = []
@@ -127,12 +124,12 @@ def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[
 
 
 def read_pairs(arrays: Mapping[str, NDArray[Any]], given: Sequence[str]) -> list[NormedLayer]:
-    """Return the pairs that are given as LAYER=NORM, where * stands for the same text on both sides.
+    """Return the pairs given as texts LAYER=NORM, in which * stands for any text, the same on both sides.
 
     Raises
     ------
     UsageError
-        If a text has another form, names no layer or norm, pairs two that do not fit, or repeats a layer.
+        If a text has another form, names no layer or norm, pairs two of different channels, or repeats a layer.
     """
     pairs: dict[str, NormedLayer] = {}
     for text in given:
@@ -170,14 +167,15 @@ def pair_norms(
     arrays : mapping of str to ndarray
         The state dict.
     given : str or None
-        The value of `--pairs`; None: the pairs are those that the names of modules imply.
+        The value of `--pairs`, texts LAYER=NORM with commas (`read_pairs`, which raises `UsageError`); None:
+        the pairs of `find_pairs`.
     is_ordered : bool
-        Whether the arrays stand in the order of the modules, as for `find_pairs`.
+        Whether the state dict has the order of the modules; it matters to `find_pairs`.
 
     Raises
     ------
     DataError
-        If no module keeps running statistics, or the names imply no pair.
+        If no module has running statistics, or the names imply no pair, or two norms for a layer.
     """
     names = list_norms(arrays)
     if not names:
@@ -191,15 +189,15 @@ def pair_norms(
 
 
 def describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_given: bool) -> Iterator[str]:
-    """Yield notes on what the names and shapes of a state dict leave open.
+    """Yield notes on pairs that were guessed, weights that may be transposed, and norms without a pair.
 
     Parameters
     ----------
     pairs : sequence of NormedLayer
     left : sequence of str
-        The names of norms in no pair.
+        The names of the norms in no pair.
     is_given : bool
-        Whether the user or the graph of a model gave the pairs; False if names of modules imply them.
+        Whether the user or the graph of a model gave the pairs; False if they follow from modules' names.
     """
     if not is_given:
         yield "names tell the pairs; a norm before its layer is none of them, and --pairs says others"
@@ -212,13 +210,13 @@ def describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_give
 def describe_state(
     folded: Sequence[FoldedMatrix], saved: Mapping[str, NDArray[Any]], has_open: Sequence[str]
 ) -> Iterator[str]:
-    """Yield notes on open choices in a state dict, and on parametrizations that stay in it.
+    """Yield notes on a state dict: weights with two possible axes of rows, weights of one axis, and others.
 
     Parameters
     ----------
     folded : sequence of FoldedMatrix
     saved : mapping of str to ndarray
-        The state dict after folding.
+        The state dict after folding, in which other parametrizations stay as they are.
     has_open : sequence of str
         The names of weights whose rows could be axis 0 or axis 1.
     """
@@ -263,7 +261,10 @@ def _list_namesakes(norm: str) -> Iterator[tuple[str, bool]]:
 
 
 def _match(arrays: Mapping[str, NDArray[Any]], layer: str, norm: str) -> NormedLayer | None:
-    """Return a layer and a norm as a pair; None if the norm's channels are not the layer's output channels."""
+    """Return a layer and a norm as a pair; None if the norm has another number of channels than the layer.
+
+    A layer counts as transposed if the norm's channels lie along axis 1 of its weight alone.
+    """
     shape, channels = arrays[f"{layer}.weight"].shape, arrays[norm + _MEAN].size
     if len(shape) < 2 or channels not in (shape[:1] if len(shape) == 2 else shape[:2]):
         return None
@@ -274,7 +275,7 @@ def _match(arrays: Mapping[str, NDArray[Any]], layer: str, norm: str) -> NormedL
 def fold_checkpoint(
     arrays: Mapping[str, NDArray[Any]], pairs: Sequence[NormedLayer], eps: float, eps_mode: EpsMode
 ) -> tuple[list[FoldedPair], dict[str, NDArray[Any]]]:
-    """Fold the norm of each pair into its layer.
+    """Fold the norm of each pair into its layer; `arrays` is left unchanged.
 
     Parameters
     ----------
@@ -282,14 +283,14 @@ def fold_checkpoint(
         A state dict.
     pairs : sequence of NormedLayer
     eps : float
-        The eps of norms whose pair has None.
+        The eps of norms whose pair has the eps None.
     eps_mode : EpsMode
 
     Returns
     -------
     list of FoldedPair
     dict of str to ndarray
-        The state dict without these norms, in the same order; each folded layer has a bias.
+        A state dict without the norms of the pairs, in the same order; each folded layer has a bias.
 
     Raises
     ------
@@ -318,12 +319,9 @@ def fold_checkpoint(
 def _fold_pair(
     arrays: Mapping[str, NDArray[Any]], pair: NormedLayer, eps: float, eps_mode: EpsMode
 ) -> FoldedPair:
-    """Return a layer with the norm behind it folded in, and the proof; `eps` is for a pair without its own.
+    """Return a layer with the norm after it folded in, and the proof; `eps` is for a pair without its own.
 
-    Raises
-    ------
-    DataError
-        If the norm has no running variance, or cannot be folded.
+    Raises `DataError` if the norm has no running variance, or cannot be folded.
     """
     weight, bias = (arrays.get(f"{pair.layer}.{member}") for member in ("weight", "bias"))
     assert weight is not None  # the layer was found by its weight

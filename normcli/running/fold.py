@@ -43,9 +43,9 @@ nn/layers/convolution.py, convolution_transpose.py and linear.py. Other framewor
 
 
 def find_order(framework: str | None, *, transposed: bool) -> tuple[str, ...]:
-    """Return the order of axes of a framework's weights, as ("out", "in", "…"); `…` are the kernel's axes.
+    """Return the order of axes of a framework's weights, such as ("out", "in", "…"); `…` are the kernel's axes.
 
-    None and unknown frameworks have torch's order.
+    None and unknown frameworks have torch's order: ("out", "in", "…"), transposed ("in", "out", "…").
     """
     return _KERNELS.get(framework or "", _TORCH)[transposed]
 
@@ -53,10 +53,10 @@ def find_order(framework: str | None, *, transposed: bool) -> tuple[str, ...]:
 def arrange(
     weight: NDArray[Any], order: tuple[str, ...], *, transposed: bool, back: bool = False
 ) -> NDArray[Any]:
-    """Return a weight with its axes moved from `order` to the order of `Layer.weight`, or with `back` reversed.
+    """Return a weight with its axes moved from `order` to torch's order, or with `back` in reverse.
 
-    A weight of fewer than 2 or more than 5 axes is returned as it is. `order` is that of `find_order` for the
-    same `transposed`.
+    A weight of fewer than 2 or more than 5 axes is returned as it is. `order` is the result of `find_order` for
+    the same `transposed`.
     """
     if not 2 <= weight.ndim <= _MOST_AXES:
         return weight
@@ -72,7 +72,7 @@ class Layer(NamedTuple):
     ----------
     weight : ndarray
         An array of the shape (out, in / groups, *kernel), as in torch's `Conv1d` to `Conv3d`; (out, in) for a
-        linear layer; (in, out / groups, *kernel) if transposed.
+        linear layer; (in, out / groups, *kernel) if `transposed`.
     bias : ndarray or None
         An array of the shape (out).
     groups : int
@@ -113,21 +113,11 @@ class Affine(NamedTuple):
 
 
 def fold(layer: Layer, norm: Affine) -> Layer:
-    """Return one layer whose output is that of a layer followed by the norm.
+    """Return one layer whose output is that of `layer` followed by the batch normalization `norm`.
 
     For each output channel the weight is weight · gamma / divisor, and the bias (bias − mean) · gamma / divisor
     + beta, with the divisor √(var + eps) or √var + eps: the exact values, rounded once to the dtype of the
-    weight.
-
-    Parameters
-    ----------
-    layer : Layer
-    norm : Affine
-
-    Returns
-    -------
-    Layer
-        The folded layer; it always has a bias.
+    weight (float64 for a weight of integers). The folded layer always has a bias.
 
     Raises
     ------
@@ -170,7 +160,7 @@ def format_divisor(norm: Affine) -> str:
 
 
 def _refuse(wrong: Selected, reason: str) -> None:
-    """Raise `DataError` with a reason if `wrong` is true for any channel; the message names the first."""
+    """Raise `DataError` with the first channel for which `wrong` is True, and the reason; none: do nothing."""
     if wrong.any():
         first, others = int(np.flatnonzero(wrong)[0]), int(wrong.sum()) - 1
         more = f" (and {others} more)" if others else ""
@@ -328,8 +318,8 @@ def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[flo
     Returns
     -------
     tuple of float
-        The largest difference, and the largest magnitude of the output; NaN or infinite if a value is beyond
-        float64.
+        The largest difference of an output, and the largest magnitude of an output of layer and norm. Either
+        may be NaN or infinite if a value is beyond float64.
     """
     x = draw_batch(layer, seed)
     with np.errstate(all="ignore"):

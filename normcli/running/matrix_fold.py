@@ -33,7 +33,7 @@ _AT_REST = ("keras",)
 
 
 class FoldedMatrix(NamedTuple):
-    """A layer before and after the division of its weight by σ, and σ.
+    """A layer before and after its weight was divided by σ, the largest singular value or an estimate of it.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class FoldedMatrix(NamedTuple):
     layer, folded : Layer
         The layer before and after.
     rows : tuple of int
-        The axes of the weight that are the rows of the matrix.
+        The axes of the weight that are the rows of the matrix; the other axes are its columns.
     iteration : Iteration or None
         The power iteration that estimates σ; None if σ is the largest singular value.
     sigma : float
@@ -52,7 +52,7 @@ class FoldedMatrix(NamedTuple):
     weight : ndarray
         The folded weight, with its axes in the order of the weight that was given.
     has_open_rows : bool
-        Whether the weight's shape, u and v fit rows along the other axis as well.
+        Whether the weight's shape, u and v leave open which of two axes is that of the rows.
     """
 
     name: str
@@ -67,7 +67,7 @@ class FoldedMatrix(NamedTuple):
 
     @property
     def off(self) -> float:
-        """The relative excess of σ over the largest singular value; negative below it."""
+        """σ / largest singular value − 1: negative if σ is below it."""
         return self.sigma / self.largest - 1.0
 
     def prove(self) -> tuple[float, float]:
@@ -76,8 +76,8 @@ class FoldedMatrix(NamedTuple):
         Returns
         -------
         tuple of float
-            The largest difference between the folded layer's output and the layer's over σ, and the largest
-            magnitude of the layer's over σ; NaN or infinite if a value is beyond float64.
+            The largest difference between `folded`'s output and `layer`'s output / σ, and the largest magnitude
+            of the latter; NaN or infinite if a value is beyond float64.
         """
         x = draw_batch(self.layer)
         with np.errstate(all="ignore"):
@@ -87,7 +87,7 @@ class FoldedMatrix(NamedTuple):
 
 
 def divides_in_evaluation(framework: str | None) -> bool:
-    """Whether a framework's layer divides its weight by σ in evaluation."""
+    """Whether a framework's layer divides its weight by σ in evaluation: False for Keras alone."""
     return framework not in _AT_REST
 
 
@@ -99,8 +99,8 @@ def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: st
     layer : Layer
         The layer, its weight with the axes in `order`.
     request : Request
-        Rows, iterations, u, v and framework. The default rows are the framework's: for a transposed layer of
-        torch's, the second axis.
+        Rows, iterations, u, v and framework. Rows that are None are the framework's: axis 1 for a transposed
+        layer of torch's.
     order : tuple of str
         The order of the weight's axes, as `find_order` returns it.
     name : str
@@ -143,14 +143,14 @@ def fold_matrix(layer: Layer, request: Request, order: tuple[str, ...], name: st
 
 
 class Kept(NamedTuple):
-    """The names in a state dict for one spectrally normalized weight.
+    """The names of the arrays in a state dict that belong to one spectrally normalized weight.
 
     Parameters
     ----------
     name : str
         The weight's name in the module without the norm.
     weight : str
-        The name of the stored weight, which is not divided.
+        The name of the array with the weight before its division by σ.
     u, v : str
         The names of the vectors of the power iteration; "" for a weight of one axis, which
         `torch.nn.utils.parametrizations.spectral_norm` divides by its length
@@ -236,12 +236,10 @@ def find_parametrized(names: Collection[str]) -> list[str]:
 
 
 def _name_kept(weight: str, names: Collection[str], vectors: Collection[str]) -> Kept | None:
-    """Return the names kept for a weight; None if it is not spectrally normalized.
+    """Return the names that belong to the array `weight`; None if it is not spectrally normalized.
 
-    Raises
-    ------
-    DataError
-        If it has another parametrization, too.
+    `names` are all names, `vectors` those of arrays of one axis. Raises `DataError` if the array has another
+    parametrization, too.
     """
     hooked = _HOOKED.fullmatch(weight)
     if hooked is not None:
@@ -268,13 +266,13 @@ def _name_kept(weight: str, names: Collection[str], vectors: Collection[str]) ->
 def fold_state(
     arrays: Mapping[str, NDArray[Any]], rows: int = 0
 ) -> tuple[list[FoldedMatrix], dict[str, NDArray[Any]]]:
-    """Fold every spectrally normalized weight of a state dict of torch's.
+    """Fold every spectrally normalized weight of a state dict of torch's, which is left unchanged.
 
     Parameters
     ----------
     arrays : mapping of str to ndarray
     rows : int
-        The axis of the rows (0 or 1) for weights whose shape, u and v fit both. torch's is 0, and 1 for
+        The axis of the rows (0 or 1) of weights for which shape, u and v leave it open. torch's is 0, and 1 for
         transposed convolutions.
 
     Returns
@@ -308,7 +306,10 @@ def fold_state(
 
 
 def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> FoldedMatrix:
-    """Return a weight of a state dict without its norm; raise `DataError` if it cannot be folded."""
+    """Return a weight of a state dict over its σ; raise `DataError` if it cannot be folded.
+
+    `rows` is the axis of the rows, 0 or 1, if shape, u and v leave it open.
+    """
     weight = arrays[kept.weight]
     matrix = weight[:, np.newaxis] if weight.ndim == 1 else weight
     require_layer(Layer(matrix))
@@ -332,12 +333,11 @@ def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> Fol
 
 
 def find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any], rows: int) -> tuple[int, bool]:
-    """Return the axis of the rows, 0 or 1 (for a transposed convolution), and whether the other fits as well.
+    """Return the axis of a weight that has the rows, 0 or 1, and whether that was left open.
 
-    The axis is the one for which u and v have the right lengths; 0 if it is neither. If it is both, it is the
-    one for which u and v come from one power iteration of the weight, as a training step leaves them; if that
-    holds for neither or both, it is `rows`. The second value is True only in this last case, if σ differs
-    between the two axes.
+    It is the axis for which the matrix has u.size rows and v.size columns; 0 if there is none. If both axes
+    fit, it is the one for which u and v come from one power iteration of the weight, as a training step leaves
+    them. If that is neither or both, it is `rows`, and left open unless both axes give one σ.
     """
     matrices = {}
     for axis in range(min(weight.ndim, 2)):

@@ -101,7 +101,8 @@ def require_state_path(path: str) -> None:
 def replace_state(path: str, state: State) -> Iterator[None]:
     """Write a state file, as a context manager; it replaces the old file if the block ends without an error.
 
-    The file is written and synced before the block begins, so that a full disk shows before it.
+    The new file is written and synced before the block begins, so that a full disk shows before it. If the
+    block raises, the new file is dropped and the old one stays.
 
     Raises
     ------
@@ -134,10 +135,10 @@ def replace_state(path: str, state: State) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hold(path: str, timeout: float | None = None, notify: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Lock a state file, as a context manager, whose block reads and replaces it; other processes wait.
+    """Lock a state file, as a context manager, for a block that reads and replaces it; other processes wait.
 
-    The lock is on the file itself; if there is no file yet, on a file beside it that is removed when the block
-    ends.
+    The lock is on the file itself; if there is no file yet, on another file in its folder. When the block ends,
+    also by an error, the lock is released and that other file removed.
 
     Parameters
     ----------
@@ -173,8 +174,8 @@ def hold(path: str, timeout: float | None = None, notify: Callable[[], None] = l
 def _try_hold(path: str, target: Path) -> Callable[[], None] | None:
     """Try once to lock a state file; return the function that unlocks it, or None: try again later.
 
-    None if another process has the lock, or the file was made or replaced meanwhile. If there is no file yet,
-    and always on Windows, a file beside it is the lock.
+    It is None if another process has the lock, or the file was made or replaced meanwhile. If there is no file
+    yet, and always on Windows, another file in its folder is the lock.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def _try_hold(path: str, target: Path) -> Callable[[], None] | None:
     Raises
     ------
     DataError
-        If it cannot be locked.
+        If the file cannot be locked.
     """
     try:
         if os.name == "nt":  # Windows cannot replace an open file: a file that one process can make is the lock

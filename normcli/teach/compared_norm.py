@@ -125,17 +125,17 @@ class NamedPlan(NamedTuple):
 def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]:
     """Yield other norms that have the x̂ of a plan for every tensor.
 
-    Candidates are all norms of the table, with the plan's eps and ddof: norms in channel groups with one group
-    and with a group for each channel; norms whose parameters follow the reduced axes also over the trailing
-    axes that the plan reduces. Norms with another default eps are left out, and norms of weights unless the
-    plan's norm is one.
+    Candidates are all norms of the table, with the plan's eps and ddof: a norm of channel groups once with one
+    group and once with a group for each channel; a norm whose gamma lies along the reduced axes with its
+    default axes and, if the plan reduces trailing axes, with these too. Norms with another default eps are left
+    out, and norms of weights unless the plan's norm is one.
 
     Parameters
     ----------
     plan : Plan
     layout : str or None
-        The layout of norms whose name has none; None for the default of the tensor's rank. The name of a
-        relative has its layout only where it is another.
+        The layout that the user chose for all norms; None for the default of the tensor's rank. A relative
+        that needs another layout has it in its name.
     """
     candidates = [(row, request) for row in NORMS.values() for request in _list_candidates(row, plan)]
     candidates.sort(key=lambda pair: (pair[1].axes is not None, pair[1].groups is not None))

@@ -72,7 +72,7 @@ class Restoration(NamedTuple):
     scaled : bool
         Whether `atol` is the default for small values: `ATOL` times the largest |x|.
     closeness : Closeness
-        The restored tensor beside the input.
+        The comparison of the restored tensor with the input.
     """
 
     result: Result
@@ -221,7 +221,7 @@ def choose_atol(values: NDArray[Any]) -> float:
 
 
 def measure_closeness(restored: NDArray[Any], values: NDArray[Any], rtol: float, atol: float) -> Closeness:
-    """Compare a tensor with another of its shape, as `torch.isclose` does: NaN is close to nothing."""
+    """Compare a restored tensor with the input, of its shape; NaN is close to nothing, not even to NaN."""
     if not values.size:
         return Closeness(0, 0, 0.0, None)
     different, start, largest, worst = 0, 0, (-1.0, 0), (0.0, 0)
@@ -242,7 +242,7 @@ def measure_closeness(restored: NDArray[Any], values: NDArray[Any], rtol: float,
 
 
 def _find_largest(sizes: NDArray[np.float64], start: int) -> tuple[float, int]:
-    """Return the largest size and minus its place; of two such pairs of one size, the larger is the earlier."""
+    """Return the largest size, and −(`start` + its index); of two equal sizes, `max` takes the earlier."""
     place = int(sizes.argmax())
     return float(sizes.reshape(-1)[place]), -(start + place)
 

@@ -177,7 +177,7 @@ def try_batch_of_one(plan: Plan, layout: str | None = None) -> BatchOfOne:
     plan : Plan
         The plan of the whole batch.
     layout : str or None
-        The layout that `compare` takes.
+        The layout of norms whose name has none; None for the default of the tensor's rank.
     """
     batch, needy = plan.grid.layout.batch, depends_on_batch(plan)
     if batch is None:

@@ -1,15 +1,15 @@
 """Reading, writing and generating tensors: one file per format. Nothing here knows of norms.
 
-* `files`: from the name of a file to a tensor
-* `formats`: files that hold arrays
-* `held_files`: opening files, and detecting later changes
-* `many`: globs, folders and lists of files
-* `mapped`: arrays in files: memory maps, and reads by position
-* `pieces`: long arrays piece by piece
+* `files`: loading a tensor by the name of its file, `FILE:KEY` or `-`
+* `formats`: npy, npz, JSON, safetensors, Zarr, HDF5: files that hold arrays
+* `held_files`: state of opened files, locks, reads at offsets, refusal of links and devices
+* `many`: globs, folders, lists of files, all arrays of an archive
+* `mapped`: memory maps, regions of files, free room on disks
+* `pieces`: iteration over long arrays in pieces and blocks, progress reports, UTF-8 text
 * `random`: tensors drawn at random
 * `residual`: the sum of a tensor and its residual
-* `spool`: temporary files without a name
-* `tables`: tables of columns, some of them numbers
-* `tensor`: a tensor with its source, and the place of an array in a store
-* `written_whole`: files that are written whole or not at all
+* `spool`: temporary files for streams, results and collected blocks
+* `tables`: CSV, JSON records, Parquet: tables with columns of numbers
+* `tensor`: a tensor with its source, columns and table; keys of archives, names of stores
+* `written_whole`: files and folders that are written whole or not at all
 """

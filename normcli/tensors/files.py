@@ -128,7 +128,7 @@ def refuse_two_choices(specification: str, options: TableOptions) -> None:
 def _load_stream(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions, path: Path | None = None
 ) -> Tensor:
-    """Load a tensor from a stream: directly if it is a regular file at its start (`< x.npy`).
+    """Load a tensor from a stream: directly if it is a regular file at position 0 (`< x.npy`).
 
     Any other stream is first read to its end, into memory or a temporary file (`spool`).
 
@@ -142,6 +142,13 @@ def _load_stream(
     options : TableOptions
     path : Path or None
         The path by which this process opened the stream; None if its caller opened it.
+
+    Raises
+    ------
+    UsageError
+        If the key or an option does not fit the file.
+    DataError
+        If the data are malformed, or too large for the temporary folder.
     """
     if _is_file_at_start(stream):
         return _load_held(stream, Opened.describe(stream, name, path), key, options)
@@ -161,7 +168,7 @@ def _load_held(
     options: TableOptions,
     file_format: FileFormat | None = None,
 ) -> Tensor:
-    """Load a tensor from an open file; raise `DataError` if the file has changed since it was opened.
+    """Load a tensor from an open file, and check that no other process changed the file meanwhile.
 
     Parameters
     ----------
@@ -173,6 +180,13 @@ def _load_held(
     options : TableOptions
     file_format : FileFormat or None
         The file's format; None to recognize it by the first bytes.
+
+    Raises
+    ------
+    UsageError
+        If the key or an option does not fit the file.
+    DataError
+        If the file is malformed, or has changed since it was opened.
     """
     try:
         tensor = _load_whole(stream, opened.name, key, options, file_format)
@@ -183,10 +197,9 @@ def _load_held(
 
 
 def _hold_to(tensor: Tensor, opened: Opened) -> Tensor:
-    """Return a tensor that was read from a file with `opened`, the file's state when it was opened.
+    """Return a tensor that was read from a file, with the file's state when it was opened, for later checks.
 
-    The tensor's table gets that state too, and its memory map, whose attribute `opened` is set in place. Later
-    checks compare the file with it.
+    The state also becomes that of the tensor's table, and of its memory map, in place.
 
     Raises
     ------
@@ -210,7 +223,7 @@ def _is_file_at_start(stream: BinaryIO) -> bool:
 def _load_whole(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions, file_format: FileFormat | None = None
 ) -> Tensor:
-    """Load a tensor from a seekable stream: as a memory map if it is large, else into memory.
+    """Load a tensor from a seekable stream at position 0: as a memory map if it is large, else into memory.
 
     Parameters
     ----------
@@ -222,6 +235,13 @@ def _load_whole(
     options : TableOptions
     file_format : FileFormat or None
         The file's format; None to recognize it by the first bytes.
+
+    Raises
+    ------
+    UsageError
+        If the key or an option does not fit the file.
+    DataError
+        If the stream is empty or malformed.
     """
     head = stream.read(SNIFFED_BYTES)
     if not head:
@@ -254,9 +274,9 @@ def _load_whole(
 
 
 def _name_columns(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
-    """Return a tensor with the wanted column names, and a note on them, if its last axis has that length.
+    """Return a tensor with the wanted column names, and with a note that says so.
 
-    It is unchanged if the length differs or `wanted` is None.
+    It is returned unchanged if `wanted` is None, or the length of its last axis is not the number of names.
     """
     if wanted is None or tensor.values.shape[-1:] != (len(wanted),):
         return tensor

@@ -29,7 +29,10 @@ _MOVING = threading.Lock()
 
 
 def read_at(descriptor: int, buffer: memoryview, place: int) -> int:
-    """Read bytes at a file offset into a buffer; return their number, 0 at the end of the file."""
+    """Read bytes at a file offset into a buffer; return their number, which may be less than fit.
+
+    It is 0 at the end of the file.
+    """
     if hasattr(os, "preadv"):
         return os.preadv(descriptor, [buffer], place)
     with _MOVING:
@@ -60,14 +63,15 @@ class NoFileError(DataError):
 
 
 class StoreRules(NamedTuple):
-    """The rules for reading stores.
+    """The rules for reading Zarr and HDF5 stores.
 
     Parameters
     ----------
     follows_links : bool
-        Whether files outside a store are read if the store links to them.
+        Whether files outside a store are read if the store links to them; if not, a link raises `DataError`.
     fills_missing : bool
-        Whether a large array is read even if the store holds hardly any of its chunks; the rest is fill value.
+        Whether a large array is read (missing chunks as the fill value) even if hardly any of its chunks exist;
+        if not, such an array raises `DataError`.
     """
 
     follows_links: bool = False
@@ -129,7 +133,7 @@ class Opened(NamedTuple):
     name : str
         The file's name in messages.
     place : str or int
-        The absolute path; or the descriptor, if the caller of this process opened the file (`< x.npy`).
+        The file's absolute path; or its descriptor, if the caller of this process opened the file (`< x.npy`).
     version : tuple of int
         Inode, size, and the times in nanoseconds of the last modification and of the last change (0 for a
         descriptor).
@@ -264,7 +268,7 @@ def is_at(descriptor: int, path: Path) -> bool:
 def remove_leftovers(folder: Path) -> None:
     """Remove the drafts and locks in a folder that were left by processes that have ended.
 
-    Those that are locked, by a running process, are kept; where there are no locks, all are kept.
+    Drafts and locks of running processes are locked, and stay; on systems without locks, all stay.
     """
     from pathlib import Path  # slow to import, and reading files does not need it
 

@@ -38,7 +38,8 @@ class Named(NamedTuple):
     name : str
         The path, or `FILE:KEY` for one of several arrays of an archive.
     load : callable
-        Takes the wanted column names in order, or None for any, and returns the tensor.
+        Takes a tuple of the column names that the tensor must have, in this order, or None for any names;
+        returns the tensor. It raises `DataError` and `UsageError` as `files.load` does.
     """
 
     name: str
@@ -103,12 +104,14 @@ def read_list(path: str) -> list[str]:
 
 
 def name_tensors(paths: Sequence[str], options: TableOptions = AS_FOUND) -> Iterator[Named]:
-    """Yield the tensors of paths, to be loaded later: every array of an `.npz` file, one for any other path.
+    """Yield a `Named` for each tensor: one for each array of an `.npz` file, one for any other path.
+
+    No path but that of an `.npz` file is opened before its tensor is loaded.
 
     Raises
     ------
     UsageError
-        If a path is `FILE:COLUMN` and the options choose columns, too.
+        If a path is `FILE:COLUMN` and the options choose columns, too; or its suffix is unknown then.
     """
     for path in paths:
         refuse_two_choices(path, options)
@@ -136,7 +139,7 @@ def list_keys(path: str) -> list[str]:
 
 
 def load_all(path: str) -> dict[str, NDArray[Any]]:
-    """Return all arrays of an `.npz` or `.safetensors` file by name, of dtypes that norms do not take, too.
+    """Return name → array for all arrays of an `.npz` or `.safetensors` file, whatever their dtypes.
 
     Raises
     ------
@@ -153,6 +156,7 @@ def load_all(path: str) -> dict[str, NDArray[Any]]:
 
 
 def _load_member(path: str, key: str) -> NDArray[Any]:
+    """Return one array of an archive by its key, of whatever dtype; raise `DataError` if it is damaged."""
     try:
         return load(f"{path}:{key}").values
     except DataError:  # a damaged file, for which it is raised again below, or a dtype that norms do not take
@@ -162,9 +166,10 @@ def _load_member(path: str, key: str) -> NDArray[Any]:
 
 
 def describe_source(name: str) -> str:
-    """Return a text that identifies a tensor: file name without folders, key, and file size or Zarr shape.
+    """Return a text that identifies a tensor: the file's name without folders, the key, and a size.
 
-    An example is `x.npz:a 1234`. The key is `None` without one, the size if the file cannot be found.
+    The size is the file's, in bytes, or the shape of a Zarr array; `None` if there is no such file. An example
+    is `x.npz:a 1234`; without a key, `x.npy:None 1234`.
     """
     place = find_place(name)
     path, key = split_key(name) if place is None else (Path(place.path), place.key)

@@ -75,7 +75,7 @@ class Mapped(np.memmap[Any, Any]):
         return self.descriptor is not None or self.whole is not None
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a view; for integers or integer arrays along all axes, the values, read from the file."""
+        """Return a view; for integers or integer arrays along all axes a copy, read from the file."""
         picks = index if isinstance(index, tuple) else (index,)
         if len(picks) != self.ndim or not self.lies_in_file or not all(map(_is_index, picks)):
             return super().__getitem__(index)
@@ -87,7 +87,10 @@ class Mapped(np.memmap[Any, Any]):
         return self._pick(np.asarray(offsets, np.intp))[()]
 
     def _pick(self, offsets: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the values at byte offsets from this array's first value; close ones are read together."""
+        """Return the values at byte offsets from this array's first value, in the shape of `offsets`.
+
+        Values close to each other are read at once.
+        """
         whole, start = self._locate()
         wanted, inverse = np.unique(offsets, return_inverse=True)
         picked = np.empty(wanted.shape, self.dtype)
@@ -147,7 +150,7 @@ class Mapped(np.memmap[Any, Any]):
         return copy.transpose(np.argsort(order))
 
     def _read_runs(self, runs: NDArray[np.uint8], stride: int, place: int) -> None:
-        """Fill `runs`, shape (runs, bytes), from a file offset on; a run begins every `stride` bytes."""
+        """Fill `runs`, shape (runs, bytes), from the file: run i with the bytes from `place + i * stride`."""
         count, length = runs.shape
         if count == 1:
             self._read_into(runs[0].data, place)
@@ -161,7 +164,7 @@ class Mapped(np.memmap[Any, Any]):
             some[...] = np.ndarray(some.shape, np.uint8, piece.data, strides=(stride, 1))
 
     def _read_into(self, missing: memoryview, place: int) -> None:
-        """Fill a buffer with the bytes from a file offset on; raise `DataError` if the file ends before."""
+        """Fill a buffer with the bytes from a file offset on; raise `DataError` if the file has too few."""
         assert self.descriptor is not None
         while missing:
             count = read_at(self.descriptor, missing, place)
@@ -191,7 +194,7 @@ def _is_index(part: Any) -> bool:
 
 
 class Region(NamedTuple):
-    """The place of an array in a file.
+    """The position of an array in a file, with its dtype and shape.
 
     Parameters
     ----------
@@ -263,7 +266,7 @@ class Region(NamedTuple):
             raise DataError(f"{name} has the shape {self.shape}, which NumPy cannot hold") from error
 
     def require_exact(self, name: str, available: int) -> None:
-        """Raise `DataError` unless `available` is the values' size in bytes; also for a dtype of objects."""
+        """Raise `DataError` unless `available`, in bytes, is the values' size; also for a dtype of objects."""
         if self.dtype.kind == "O":
             require_real(self.dtype, name)
         if available < self.byte_count:
@@ -282,7 +285,11 @@ class Region(NamedTuple):
         )
 
     def map(self, stream: BinaryIO, mode: Literal["r", "r+"] = "r", kind: type[Mapped] | None = None) -> Mapped:
-        """Return the array as a memory map of class `kind` (None: `Mapped`), which outlives the stream."""
+        """Return the array as a memory map, which stays readable when the stream is closed.
+
+        Mode `r+` is writable, and changes the file. The map's class is `kind`, or `Mapped` if None. A file that
+        is too short raises `ValueError`.
+        """
         mapped = (kind or Mapped)(stream, self.dtype, mode, self.offset, self.shape, self.order)
         mapped.descriptor = os.dup(stream.fileno())
         weakref.finalize(mapped, os.close, mapped.descriptor)
@@ -322,7 +329,7 @@ def require_unchanged(*arrays: NDArray[Any] | None) -> None:
 
 
 def require_room(stream: BinaryIO, size: int) -> None:
-    """Raise `OSError` if the disk of an open file is known to have no room for `size` further bytes."""
+    """Raise `OSError` if the disk of an open file has fewer than `size` free bytes; not if that is unknown."""
     free = _measure_free(stream)
     if free is not None and free < size:
         _refuse(errno.ENOSPC, size, free)

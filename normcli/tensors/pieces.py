@@ -39,7 +39,7 @@ def find_places(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -
     Parameters
     ----------
     test : callable
-        Takes a piece of each array and returns a mask.
+        Takes a piece of each array (one axis, at most 2¹⁸ values) and returns a mask.
     *arrays : ndarray
         Arrays of one shape.
 
@@ -55,10 +55,10 @@ def find_places(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -
 
 
 def iterate_blocks(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[Any]]:
-    """Yield consecutive parts of an array, in memory, of at most `size` values each; none of an empty array.
+    """Yield consecutive blocks of an array, read into memory, of at most `size` values; none of an empty array.
 
-    A part is several whole rows along the first axis. If a single row has more than `size` values, each row is
-    cut into parts in the same way, along its own first axis.
+    A block is several whole rows along the first axis. If a single row has more than `size` values, each row is
+    cut into blocks in the same way, along its own first axis, and the blocks have fewer axes.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def iterate_blocks(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[
 
 
 def _cut(shape: tuple[int, ...], size: int) -> Iterator[tuple[int | slice, ...]]:
-    """Yield indices that cut an array into consecutive parts of at most `size` values, in C order.
+    """Yield indices that cut an array into consecutive blocks of at most `size` values, in C order.
 
     An index covers leading axes only: `()` is the whole array. Nothing is yielded for an array without values.
     """
@@ -88,10 +88,17 @@ def _cut(shape: tuple[int, ...], size: int) -> Iterator[tuple[int | slice, ...]]
 
 
 def cut_boxes(shape: Sequence[int], start: int, stop: int) -> Iterator[tuple[slice, tuple[slice, ...]]]:
-    """Cut the values from `start` to `stop` (not included), numbered in C order, into boxes of an array.
+    """Cut the values with flat indices `start` to `stop − 1` (C order) into rectangular blocks of an array.
 
-    Yields for each box a pair: the slice of its values in the range, counted from `start`, and the tuple of the
-    box's slices along each axis.
+    Yield a pair for each block: the slice of its values among these (0 is the value at `start`), and the tuple
+    of its slices along each axis of the array. For an array without axes it is `(slice(0, 1), ())`.
+
+    Examples
+    --------
+    >>> for among, index in cut_boxes((2, 3), 1, 6):
+    ...     print(among, index)
+    slice(0, 2, None) (slice(0, 1, None), slice(1, 3, None))
+    slice(2, 5, None) (slice(1, 2, None), slice(0, 3, None))
     """
     if not shape:
         yield slice(0, 1), ()
@@ -113,7 +120,7 @@ def cut_boxes(shape: Sequence[int], start: int, stop: int) -> Iterator[tuple[sli
 def forget(values: NDArray[Any]) -> None:
     """Release the memory into which a memory map has read its file; do nothing for other arrays.
 
-    Values written to the map stay in the file. For a private map (mode `c`) nothing is done, as values written
+    Values written to the map stay in the file. A private map (mode `c`) is not touched, as the values written
     to it are in memory only.
     """
     mapping = getattr(values, "_mmap", None)
@@ -146,9 +153,10 @@ class Watch:
 
 
 def expect(byte_count: int) -> Callable[[int], None]:
-    """Announce work on a number of bytes; return a function that takes the bytes done since its last call.
+    """Announce work on a number of bytes to the observer of progress; return a function that reports progress.
 
-    Without an observer, or for little work, nothing is announced, and the function does nothing.
+    The function takes the number of bytes that were done since its last call. Without an observer, or below
+    64 MiB, nothing is announced, and the function does nothing.
     """
     observer = Watch.observer
     if observer is None or byte_count < _LEAST:

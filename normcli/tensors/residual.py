@@ -25,7 +25,7 @@ _MOST_INTEGER = np.iinfo(np.int64)
 
 
 class ResidualSum(enum.StrEnum):
-    """The two ways to add a residual: each sum rounded to the dtype of x + residual, or exact."""
+    """How a residual is added: each sum rounded to the dtype of x + residual in frameworks, or exact."""
 
     ROUNDED = "rounded"
     EXACT = "exact"
@@ -48,7 +48,7 @@ class Addends(NamedTuple):
 
     @property
     def output_dtype(self) -> str | None:
-        """The name of the rounded sums' dtype if sums are exact and it is narrower than float64; else None."""
+        """The default dtype of results for exact sums: that of rounded ones, if below float64; else None."""
         dtype = find_sum_dtype(self.values.dtype, self.residual.dtype)
         return dtype.name if self.kind is ResidualSum.EXACT and is_short_float(dtype) else None
 
@@ -65,20 +65,21 @@ def add_residual(
     Parameters
     ----------
     values, residual : ndarray
-        Two arrays of the same shape. If either lies in a file, a long sum lies in a temporary file.
+        Two arrays of the same shape. If either lies in a file, a sum of 8 MiB or more lies in a temporary file.
     kind : ResidualSum
 
     Returns
     -------
     ndarray
-        The sum. Its dtype is the wider float dtype of the two (float32 for float16 and bfloat16, as in torch
-        and JAX), or the only float dtype, or int64 without floats; float64 for exact sums of floats.
+        The sum. Its dtype is the wider float dtype of the two (float32 if one is float16 and the other
+        bfloat16, as in torch and JAX), or the only float dtype, or int64 without floats; float64 for exact sums
+        of floats.
 
     Raises
     ------
     DataError
         If the shapes differ, a sum of integers is beyond int64, or float64 does not hold a sum that is to be
-        exact.
+        exact; or the temporary folder has no room.
 
     Examples
     --------
@@ -103,9 +104,9 @@ def add_residual(
 
 
 def find_sum_dtype(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of rounded sums: the wider float dtype of the two, or int64 without floats.
+    """Return the dtype of rounded sums: the only or the wider float dtype of the two, or int64 without floats.
 
-    It is float32 for float16 and bfloat16.
+    It is float32 if one is float16 and the other bfloat16.
     """
     floats = [dtype.newbyteorder("=") for dtype in (first, second) if is_float(dtype)]
     if not floats:

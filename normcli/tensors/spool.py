@@ -27,7 +27,7 @@ SMALLEST_SCRATCH = 1 << 23
 
 
 def spool(stream: BinaryIO, name: str, tell_format: Callable[[bytes], str]) -> BinaryIO:
-    """Read a stream to its end: into memory, or into a temporary file if it is large.
+    """Read a stream to its end: into memory, or into a temporary file if it has more than 64 MiB.
 
     Parameters
     ----------
@@ -35,17 +35,17 @@ def spool(stream: BinaryIO, name: str, tell_format: Callable[[bytes], str]) -> B
     name : str
         The stream's name in messages.
     tell_format : callable
-        Takes the first bytes of a large stream, and raises `DataError` if their format is unknown.
+        Takes the first 64 MiB of a larger stream, and raises `DataError` if their format is unknown.
 
     Returns
     -------
     BinaryIO
-        An `io.BytesIO`, or a file in the folder that `TMPDIR` names, positioned at the start.
+        An `io.BytesIO`, or a file in the folder that `TMPDIR` names; its position is 0.
 
     Raises
     ------
     DataError
-        If the temporary folder has no room, or the format of a large stream is unknown.
+        If the temporary folder has no room, or the format of a larger stream is unknown.
     """
     head = stream.read(mapped.SMALLEST_MAPPED + 1)
     if len(head) <= mapped.SMALLEST_MAPPED:
@@ -98,9 +98,9 @@ def store(stream: BinaryIO, region: mapped.Region, name: str) -> mapped.Mapped:
 
 
 def keep_open(stream: BinaryIO, owner: object) -> BinaryIO:
-    """Return another stream of a stream's bytes, which is closed once `owner` is garbage-collected.
+    """Return a second stream of the same bytes, which stays open until `owner` is garbage-collected.
 
-    Two streams of one file share their position; the copy of an `io.BytesIO` has its own, which is 0.
+    The two streams of a file share one position. The copy of an `io.BytesIO` has its own position, 0.
     """
     if isinstance(stream, io.BytesIO):
         return io.BytesIO(stream.getvalue())  # the copy shares the bytes
@@ -112,6 +112,8 @@ def keep_open(stream: BinaryIO, owner: object) -> BinaryIO:
 @contextlib.contextmanager
 def open_outgoing(target: BinaryIO) -> Iterator[BinaryIO]:
     """Open a temporary file, as a context manager; copy it to a stream when the block ends without an error.
+
+    After an error in the block, nothing is written to the stream.
 
     Parameters
     ----------
@@ -136,7 +138,7 @@ def open_outgoing(target: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return a writable array of zeros, which lies in a temporary file if it is large.
+    """Return a writable array of zeros: in memory, or in a temporary file if it has 8 MiB or more.
 
     Raises
     ------
@@ -153,7 +155,10 @@ def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 class Collected:
-    """A context manager that joins blocks of values: in memory, or in a temporary file if they are large.
+    """A context manager that joins blocks of values: in memory, or in a temporary file from 8 MiB on.
+
+    In the `with` block, `add` is called for each block of values and `finish` once, at the end. The array that
+    `finish` returned can still be read after the `with` block.
 
     Parameters
     ----------
@@ -175,7 +180,7 @@ class Collected:
             self._stream.close()
 
     def add(self, block: NDArray[Any]) -> None:
-        """Append a block.
+        """Append a block of values. A contiguous one is not copied, and must not be changed before `finish`.
 
         Raises
         ------
@@ -192,20 +197,23 @@ class Collected:
             self._size = 0
 
     def finish(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return all values as one array of a shape; one length of it may be -1 and is then calculated.
+        """Return the values of all blocks, in order, as one array.
 
-        A large array is a read-only map of the temporary file.
+        From 8 MiB on, the array is a read-only map of the temporary file.
 
         Parameters
         ----------
         shape : tuple of int
+            The array's shape; one length may be -1, which stands for as many as there are.
         dtype : numpy.dtype
-            The dtype of the blocks, or of the array of no values if no block was added.
+            The dtype of the blocks; if no block was added, that of the empty array.
 
         Raises
         ------
         DataError
             If the temporary folder has no room.
+        ValueError
+            If the shape has another number of values.
         """
         if self._stream is None:
             joined = np.concatenate(self._blocks) if self._blocks else np.empty(0, dtype)
@@ -229,7 +237,7 @@ def open_temporary() -> BinaryIO:
 
 @contextlib.contextmanager
 def _explain(name: str) -> Iterator[None]:
-    """Return a context manager that turns an `OSError` of its block into a `DataError` about `TMPDIR`."""
+    """Turn an `OSError` of a `with` block into a `DataError` that names `TMPDIR`; a context manager."""
     try:
         yield
     except OSError as error:

@@ -33,15 +33,16 @@ STREAMED = ("npy", "csv", "tsv", "json", "jsonl", "parquet")
 
 
 class GroupingColumns(NamedTuple):
-    """The columns that the rows of a table are grouped by.
+    """The columns by which the rows of a table are grouped.
 
     Parameters
     ----------
     names : tuple of str
         The names of the columns.
     read : callable
-        Yields, for each row of the file, the tuple of its cells in these columns, None for a missing one: the
-        texts of a delimited file, or for other files the texts that `name_value` makes of values.
+        Takes nothing, and yields a tuple for each row of the file: its cells in these columns, None for a
+        missing one. Cells of a delimited file are texts as they stand; those of other files the texts that
+        `name_value` makes of their values.
     numerals : Numerals or None
         The notation of numbers in the texts of a delimited file; None for files whose cells have types.
     rows : slice
@@ -64,7 +65,7 @@ class Tensor(NamedTuple):
     source : str
         The origin of the values, for messages: `x.npy`, `standard input`, `randint [0, 10), ...`.
     columns : tuple of str or None
-        The names of the places along the last axis (such as the header of a CSV file); None without names.
+        A name for each index of the last axis, such as the header of a CSV file; None without names.
     note : str or None
         A note for the user on how the values were read; None without one.
     table : FileTable or None
@@ -72,9 +73,10 @@ class Tensor(NamedTuple):
     has_no_dtype : bool
         Whether the source is text or a table, in which the dtype of whole numbers depends on the values.
     opened : Opened, StoreVersion or None
-        The state of the file or store when it was opened, to detect changes.
+        The state of the file or store when it was opened, to detect changes; None if no other process can
+        change the values.
     stored : Stored or None
-        The array of a store that the values were read from.
+        The array of a Zarr or HDF5 store that the values were read from; None for any other source.
     addends : Addends or None
         The two addends, if a residual was added; the values are their sum.
     by : GroupingColumns or None
@@ -94,7 +96,7 @@ class Tensor(NamedTuple):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values; float64 for whole numbers from text or a table."""
+        """The dtype of this tensor as users see it: float64 for whole numbers from text or a table."""
         import numpy as np  # on use: the command line imports this module's constants, often without NumPy
 
         whole = self.has_no_dtype and self.values.dtype.kind in "biu"
@@ -102,12 +104,12 @@ class Tensor(NamedTuple):
 
     @property
     def output_dtype(self) -> str | None:
-        """The name of the default dtype of results, if a residual was added exactly; None for the usual one."""
+        """The default dtype of results, if a residual was added exactly in a wider one; else None."""
         return None if self.addends is None else self.addends.output_dtype
 
     @property
     def dimensions(self) -> tuple[str, ...] | None:
-        """The names of the axes in the store that the values are from; None without names or store."""
+        """The names of this tensor's axes in its Zarr or HDF5 store; None without names or without a store."""
         return None if self.stored is None else self.stored.dimensions
 
     @property
@@ -119,14 +121,15 @@ class Tensor(NamedTuple):
         return tuple(note for note in notes if note is not None)
 
     def arrange(self, wanted: tuple[str, ...] | None) -> NDArray[Any]:
-        """Return the values with their columns in the order of the wanted names.
+        """Return this tensor's values with the columns (the last axis) in the order of the wanted names.
 
-        They are unchanged if `wanted` is None, or the tensor has no column names or none of the wanted ones.
+        The values are returned unchanged if `wanted` is None, the tensor has no column names, or none of its
+        names is wanted.
 
         Raises
         ------
         DataError
-            If the tensor has some of the wanted names, but not exactly those.
+            If the tensor has some of the wanted names, and lacks one, has a further one, or has one twice.
         """
         if wanted is None or self.columns is None or not set(wanted) & set(self.columns):
             return self.values
@@ -175,7 +178,7 @@ _KIND_OF = {".zarr": "zarr", ".h5": "hdf5", ".hdf5": "hdf5", ".nc": "hdf5"}
 
 
 class Place(NamedTuple):
-    """The place of an array in a store.
+    """The path of a Zarr or HDF5 store, and the name of an array in it.
 
     Parameters
     ----------
@@ -203,7 +206,7 @@ class Place(NamedTuple):
 
 
 def find_place(specification: str) -> Place | None:
-    """Return the place in a store that a text names; None for any other text, such as a file's name.
+    """Split the name of a store, or of an array in it; return None for any other text, such as a file's name.
 
     Examples
     --------

@@ -48,7 +48,12 @@ def require_writable(path: str, option: str) -> None:
 class Draft(NamedTuple):
     """A file that is complete and synced, and still has a temporary name.
 
-    `place()` renames it to its target. `at_end.close()` closes it, and removes it unless it was placed.
+    Parameters
+    ----------
+    place : callable
+        Renames the file to its target; raises `DataError` if that fails.
+    at_end : contextlib.ExitStack
+        Its `close()` closes the file, and removes it unless `place` was called.
     """
 
     place: Callable[[], None]
@@ -57,7 +62,7 @@ class Draft(NamedTuple):
 
 @contextlib.contextmanager
 def _explain(path: str) -> Iterator[None]:
-    """Return a context manager that turns an `OSError` of its block, but for broken pipes, into `DataError`."""
+    """Turn an `OSError` of a `with` block into `DataError`, except for broken pipes; a context manager."""
     try:
         yield
     except BrokenPipeError:
@@ -72,7 +77,7 @@ def open_whole(
 ) -> Iterator[BinaryIO]:
     """Open, as a context manager, a file that replaces `path` if the block ends without an error.
 
-    After an error it is removed.
+    After an error the new file is removed, and the file that was at `path` is unchanged.
 
     The data go to a file without a name, of which nothing is left if the process is killed; on systems without
     such files, to a draft beside the target. It is then synced and renamed, and takes the permissions of the
@@ -83,16 +88,20 @@ def open_whole(
     ----------
     path : str
     least : int
-        The least number of bytes that will be written: without room for them, the block is not entered.
+        The least number of bytes that will be written: `DataError` is raised before the block if there is no
+        room.
     seeks : bool
-        Whether the block writes in any order; data for a pipe or a device are then stored first.
+        Whether the block seeks in the file; data for a pipe or a device are then stored in a temporary file
+        first.
     later : list or None
         The list to which the finished file is appended as a `Draft`; None to rename it at once.
 
     Raises
     ------
     DataError
-        If writing fails; the file that was at `path` before is unchanged.
+        If the file cannot be opened, written or renamed.
+    BrokenPipeError
+        If a pipe at `path` is closed by its reader.
     """
     target = Path(os.path.realpath(path))
     with _explain(path):
@@ -151,9 +160,10 @@ def _clean_once(folder: Path) -> None:
 
 
 def _lock_draft(descriptor: int, draft: Path | None = None) -> bool:
-    """Lock a draft until it is closed, so that no other process removes it as left over.
+    """Lock an open file or folder until it is closed, so that no other process removes it as left over.
 
-    Returns False if another process has locked or removed it; True also where there are no locks.
+    Return False if another process has locked it, or has removed it from the path `draft` (not checked if
+    None). Return True where the system has no locks.
     """
     try:
         return try_lock(descriptor) and (draft is None or is_at(descriptor, draft))
@@ -225,15 +235,16 @@ def require_new_folder(path: str, option: str, *, replaces: bool = False) -> Non
 def open_folder(path: str, *, replaces: bool = False) -> Iterator[Path]:
     """Make, as a context manager, a folder that is moved to `path` if the block ends without an error.
 
-    After an error it is removed. If the process is killed, the folder is left under a draft's name; the
-    next process that writes beside it removes it.
+    The block gets the path of the new folder. After an error this folder is removed, and `path` is unchanged.
+    If the process is killed, the folder is left under a draft's name; the next process that writes beside it
+    removes it.
 
     Parameters
     ----------
     path : str
         The target: a free path, or an empty folder.
     replaces : bool
-        Whether the target may be a folder that is not empty; it is removed once the new one is in its place.
+        Whether the target may be a folder that is not empty; it is removed once the new one has its name.
 
     Raises
     ------
@@ -297,7 +308,10 @@ def _fill_place(draft: Path, target: Path) -> None:
 
 
 def _exchange(draft: Path, target: Path) -> None:
-    """Put a folder in the place of another and remove the other: atomically on Linux, else by two renames."""
+    """Put the folder `draft` in the place of `target`, and remove the latter.
+
+    This is atomic on Linux; elsewhere it takes two renames, between which there is no folder at `target`.
+    """
     import shutil
 
     if not _swap(draft, target):

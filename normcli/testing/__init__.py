@@ -1,7 +1,7 @@
 """Assertions for the tests of kernels: y is the norm of x; if it is not, the message names the fault.
 
-* `assertions`: whether arrays, gradients, models and runs are right
-* `declared_algorithm`: the largest errors of values for the algorithm that a kernel declares
+* `assertions`: `assert_matches` and assertions on gradients, models and recorded runs
+* `declared_algorithm`: error bounds of each value for `accumulate=` and `algorithm=`
 * `provocations`: the inputs on which kernels fail
 
 >>> import numpy as np

@@ -245,7 +245,7 @@ def _require_dtype(
 
 
 def _require_shapes(plan: Plan, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Fail if gradients have other shapes than x, gamma and beta; axes of length 1 do not matter."""
+    """Raise `AssertionError` if a gradient has another shape than x, gamma or beta, axes of length 1 aside."""
     __tracebackhide__ = True
     for name, array in arrays.items():
         expected = plan.grid.shape if name == "dx" else plan.parameters.shape
@@ -254,7 +254,10 @@ def _require_shapes(plan: Plan, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _fail(plan: Plan, comparisons: Mapping[str, Comparison], report: Document) -> NoReturn:
-    """Raise `AssertionError` with a line on the mismatches, for summaries of test runners, and the report."""
+    """Raise `AssertionError` with a line that counts the mismatches, and the report below it.
+
+    Summaries of test runners show the first line alone.
+    """
     __tracebackhide__ = True
     several = len(comparisons) > 1 or NORMALIZED not in comparisons
     wrong = [
@@ -279,7 +282,7 @@ def assert_model_matches(
     batch : tensor, tuple or mapping
         The arguments of the model: a tensor, a tuple of positional ones, or a mapping of named ones.
     also : mapping, optional
-        A class of your own, or its name → the norm that it is, as `{MyNorm: "rms"}`.
+        A class of your own, or its name → the norm that it is, such as `{MyNorm: "rms"}`.
     **options
         Options of `normcli.audit`: `only`, `skip`, `rtol`, `atol`, `max_ulp`.
 

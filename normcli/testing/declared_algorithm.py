@@ -33,7 +33,7 @@ _USUAL = "two-pass", next(iter(CASTS))
 
 
 class DerivedBound(NamedTuple):
-    """The largest error of each value that an algorithm allows.
+    """The largest error of each value of a result, for a declared algorithm.
 
     Parameters
     ----------
@@ -53,21 +53,21 @@ def read_declared(
     cast: str | None = None,
     limits: Iterable[float | None] = (),
 ) -> Computation | None:
-    """Return the computation that a caller declares; None if `accumulate`, `algorithm` and `cast` are all None.
+    """Return the computation that a caller declares; None if `accumulate`, `algorithm` and `cast` are None.
 
     Parameters
     ----------
     accumulate : dtype or None
         The dtype of the sums.
     algorithm, cast : str or None
-        The algorithm for the variance and the order of casts; None for the usual ones.
+        The algorithm for the variance and the order of casts; None for `two-pass` and `once`.
     limits : iterable of float or None
-        Other tolerances, all of which have to be None beside `accumulate`.
+        Other tolerances, all of which have to be None if `accumulate` is given.
 
     Raises
     ------
     UsageError
-        If `accumulate` alone is missing, a name is in no table, or one of `limits` is given too.
+        If only `accumulate` is None, a name is in no table, or one of `limits` is given too.
     """
     for what, name in (("algorithm", algorithm), ("cast", cast)):
         if name is not None and not isinstance(name, str):
@@ -90,8 +90,8 @@ def derive_bounds(computation: Computation, asked: Problem) -> DerivedBound:
     Raises
     ------
     UsageError
-        If there are no bounds for the norm or with running statistics or a mask, or the dtype of the sums does
-        not hold the values.
+        If the norm, running statistics or a mask has no bounds, or the dtype of the sums does not hold the
+        values.
     """
     plan, values = asked.plan, asked.values
     _require_bounds(computation, asked)
@@ -104,7 +104,10 @@ def derive_bounds(computation: Computation, asked: Problem) -> DerivedBound:
 
 
 def tolerate_derived(words: str, dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
-    """Return the tolerance of a dtype, marked as derived from the algorithm that `words` name."""
+    """Return the default tolerance of a dtype, marked as derived from the algorithm that `words` name.
+
+    `scale` is the largest magnitude of what is compared.
+    """
     return choose_tolerance(dtype, scale=scale)._replace(derived=words)
 
 
@@ -174,7 +177,7 @@ def describe_void(computation: Computation, asked: Problem, void: NDArray[np.int
 
 
 def _make_task(asked: Problem) -> tuple[RowTask, NDArray[np.bool_]]:
-    """Return the groups as rows, of which bounds are calculated, and for each whether it is finite."""
+    """Return the groups as rows, with what their bounds follow from, and for each row whether it is finite."""
     plan, values, inputs, effort = asked.plan, asked.values, asked.inputs, asked.effort
     formula, statistics = RowFormula.of(plan), measure(plan, values, effort=effort)
     mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)
@@ -193,7 +196,7 @@ def _take(asked: Problem, values: NDArray[Any]) -> Floats:
 
 
 def _spread(asked: Problem, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
-    """Return gamma or beta for each value of the rows; a single number where there is none."""
+    """Return gamma or beta for each value of the rows; without one, `otherwise`, of the shape (1, 1)."""
     if parameter is None:
         return np.full((1, 1), otherwise)
     grid, view_shape = asked.plan.grid, asked.plan.parameters.view_shape
@@ -201,7 +204,10 @@ def _spread(asked: Problem, parameter: NDArray[Any] | None, otherwise: float) ->
 
 
 def _find_square(statistics: dict[str, Floats], size: int) -> Floats:
-    """Return the variance, the mean square, or the square of a length over its number of values, flat."""
+    """Return each group's variance, mean square, or (length)² / number of values, flat.
+
+    It is the first of these that `statistics` has; `size` is the number of values.
+    """
     square = statistics.get("var", statistics.get("ms"))
     return statistics["norm"].reshape(-1) ** 2 / size if square is None else square.reshape(-1)
 

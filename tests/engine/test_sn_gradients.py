@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from normcli import backward
+from normcli import backward, normalize
 from normcli.engine.sn.gradients import _round_integers, differentiate_matrix, find_sigma_gradient
 from normcli.errors import UsageError
 from normcli.norms.spec import Iteration
@@ -44,6 +44,47 @@ def test_every_value_is_the_exact_one_rounded(shape, rng):
 def test_values_that_are_near_each_other_are_told_apart(rng):
     x, dy = np.diag([2.0, 2.0 - 1e-9, 1.0]), rng.normal(size=(3, 3))
     assert backward(x, dy, "sn").dx.tolist() == differentiate(x, dy)
+
+
+@pytest.mark.parametrize("gap", [2.0**-18, 2.0**-41, 2.0**-52])
+def test_values_that_doubles_do_not_tell_apart_are_told_apart(gap, rng):
+    x, dy = np.diag([1.0, 1.0 - gap, 0.25]), rng.normal(size=(3, 3))
+    assert backward(x, dy, "sn").dx.tolist() == differentiate(x, dy)
+    block = rng.normal(size=(3, 2))
+    x = np.kron(np.eye(2), block)
+    x[5, 3] *= 1.0 + gap
+    dy = rng.normal(size=x.shape)
+    assert backward(x, dy, "sn").dx.tolist() == differentiate(x, dy)
+
+
+@pytest.mark.parametrize("size", [2.0**-52, 2.0**-60, 1e-100, 5e-324])
+def test_values_nearer_than_doubles_hold_are_told_apart(size):
+    """Of [[1, e], [e, 1]] σ is 1 + e, and both vectors are (1, 1)."""
+    found = backward([[1.0, size], [size, 1.0]], [[1.0, 2.0], [3.0, 4.0]], "sn").dx
+    e = Fraction(size)
+    share = (1 + 2 * e + 3 * e + 4) / (1 + e) / 2
+    assert found.tolist() == [[float((g - share) / (1 + e)) for g in row] for row in ((1, 2), (3, 4))]
+
+
+def test_a_basis_of_more_bits_tells_vectors_apart(rng):
+    """Blocks that are alike but for 1e-60 beside them have singular values that far apart."""
+    x = np.kron(np.eye(2), rng.normal(size=(3, 2)))
+    x[0, 3] = 1e-60
+    dy = rng.normal(size=x.shape)
+    with mpmath.workprec(1000):
+        matrix = mpmath.matrix(x.tolist())
+        squares, vectors = mpmath.eigsy(matrix.T * matrix)
+        v, sigma = vectors[:, len(squares) - 1], mpmath.sqrt(squares[len(squares) - 1])
+        u = matrix * v / sigma
+        share = mpmath.fsum(mpmath.mpf(a) * b for a, b in zip(x.ravel(), dy.ravel(), strict=True)) / sigma
+        expected = [[float((dy[i, j] - share * u[i] * v[j]) / sigma) for j in range(4)] for i in range(6)]
+    assert backward(x, dy, "sn").dx.tolist() == expected
+
+
+@pytest.mark.slow
+def test_equal_values_of_vectors_that_are_not_exact_have_no_derivative(rng):
+    x = np.kron(np.eye(2), rng.normal(size=(3, 2)))
+    assert np.isnan(backward(x, np.ones_like(x), "sn").dx).all()
 
 
 @pytest.mark.parametrize("x", [np.eye(3), np.zeros((2, 2)), np.array([[1.0, np.inf]])])
@@ -204,6 +245,21 @@ def test_a_value_in_the_middle_is_rounded_to_even(dtype):
     dy = np.array([[0.0, 1 + unit / 2], [1 + 3 * unit / 2, 0.0]])
     dx = backward(x, dy, "sn").dx
     assert (dx[0, 1], dx[1, 0]) == (1.0, 1 + 2 * unit)
+
+
+def test_blocks_without_dy_take_no_further_bits(rng, monkeypatch):
+    """The vectors of the largest singular value are 0 in all blocks but its own."""
+    x, dy = np.zeros((6, 6)), np.zeros((6, 6))
+    x[:3, :3], x[3:, 3:] = rng.normal(size=(3, 3)), 0.125 * rng.normal(size=(3, 3))
+    dy[:3, :3] = rng.normal(size=(3, 3))
+    order = rng.permutation(6)
+    monkeypatch.setattr("normcli.engine.sn.gradients.round_exactly", None)
+    dx = differentiate_matrix(x[order][:, order], dy[order][:, order], np.dtype("f8"), None)
+    back = np.argsort(order)
+    assert dx[back][:, back][:3, :3].tolist() == differentiate(x[:3, :3], dy[:3, :3])
+    assert np.count_nonzero(dx) == 9
+    found = normalize(x, "sn")
+    assert found.u[3:].tolist() == found.v[3:].tolist() == [0.0] * 3
 
 
 @pytest.mark.parametrize("iteration", [None, Iteration(2, u=(1.0, 2.0, 0.0, 0.0), v=None)])

@@ -12,6 +12,7 @@ from normcli.engine.sn.largest_eigenvalue import (
     WrittenMatrix,
     _Basis,
     _divide_first,
+    _isolate_first,
     _orthonormalize,
     enclose_square,
     find_leading,
@@ -123,7 +124,7 @@ def test_bounds_of_what_doubles_leave_hold_and_are_narrow(name):
     off = to_fractions(approximation.values) - product / Fraction(2) ** approximation.exponent
     assert measure_square(off) <= Fraction(approximation.error) ** 2
     assert approximation.error <= 2.0**-40
-    basis = _Basis(gram, approximation.exponent - 200)
+    basis = _Basis(gram)
     vectors, values = to_fractions(basis._vectors), np.diag([Fraction(value) for value in basis._values])
     off = product / Fraction(2) ** approximation.exponent - vectors @ values @ vectors.T
     assert measure_square(off) <= Fraction(basis._error) ** 2
@@ -150,13 +151,27 @@ def count_above(matrix, square):
 def test_all_other_eigenvalues_are_below_what_a_gap_leaves(seed):
     matrix = np.random.default_rng(seed).normal(size=(4, 3))
     gram = GramOperator(matrix)
-    found = _Basis(gram, gram.approximate().exponent - 200).refine()
+    found = _Basis(gram).refine(gram.approximate().exponent - 200)
     value = _divide_first(found.ritz, found.gram)
     most = value - found.gap
     assert count_above(to_fractions(matrix), most) == 1
     assert count_above(to_fractions(matrix), most * (1 - Fraction(1, 2**40))) == 2
     assert count_above(to_fractions(matrix), value - found.lost) == 1
     assert count_above(to_fractions(matrix), value + found.widen() + found.lost) == 0
+
+
+@pytest.mark.parametrize("gap", [2.0**-60, 2.0**-44, 0.0])
+def test_bounds_of_an_eigenvector_that_doubles_do_not_tell_apart(gap, rng):
+    matrix = np.kron(np.eye(2), rng.normal(size=(3, 2)))
+    matrix[0, 3] = gap
+    found = _isolate_first(GramOperator(matrix), 100)
+    if not gap:
+        assert found is None
+        return
+    assert count_above(to_fractions(matrix), found.most) == 1
+    assert count_above(to_fractions(matrix), found.square.low) == 1
+    assert count_above(to_fractions(matrix), found.square.high) == 0
+    assert found.square.high - found.square.low < Fraction(1, 2**200)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +186,7 @@ def test_all_other_eigenvalues_are_below_what_a_gap_leaves(seed):
     ],
 )
 def test_how_many_eigenvalues_are_told_apart_from_the_others(values, count):
-    assert _Basis(WrittenMatrix(take_exactly(np.diag(values)).move(-60)), -200).count == count
+    assert _Basis(WrittenMatrix(take_exactly(np.diag(values)).move(-60))).count == count
 
 
 def test_a_basis_is_made_orthonormal_to_its_last_bits():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import time
 
 import pytest
 
 from normcli.errors import DataError
-from normcli.fitting.workers import can_fork, run_in_processes
+from normcli.fitting.workers import _LENGTH, _receive, can_fork, run_in_processes
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="this system has no cheap processes")
 
@@ -80,6 +81,17 @@ def test_a_process_that_is_killed_is_told(workers):
 
     with pytest.raises(DataError, match="was ended from outside"):
         list(run_in_processes(work, range(6), workers))
+
+
+@pytest.mark.parametrize("written", [_LENGTH - 1, _LENGTH, _LENGTH + 50])
+def test_a_process_that_is_killed_while_it_writes_is_told(written):
+    message = pickle.dumps((0, "x" * 100, None))
+    found, to = os.pipe()
+    os.write(to, (len(message).to_bytes(_LENGTH, "little") + message)[:written])
+    os.close(to)
+    with pytest.raises(DataError, match="was ended from outside"):
+        _receive({found})
+    os.close(found)
 
 
 @pytest.mark.slow

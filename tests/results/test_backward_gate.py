@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import mpmath
 import numpy as np
 import pytest
@@ -212,6 +214,37 @@ def test_parameters_that_pairs_do_not_decide_are_summed_exactly():
     require_exact((x, z, dy, gamma, beta), "silu", "after", "ln", "float64")
     dy[0] *= 1e170
     require_exact(tuple(a.astype("f4") for a in (x, z, dy, gamma, beta)), "silu", "after", "ln", "float32")
+
+
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+@pytest.mark.parametrize("gate", [np.s_[:], np.s_[:1], np.s_[:, :1]], ids=["whole", "x", "z"])
+@pytest.mark.parametrize("given", [{}, {"mask": MASK, "fill": "normalize"}], ids=["all", "mask"])
+def test_a_product_of_dy_and_the_gate_beyond_the_range_of_doubles(given, gate, norm):
+    """dy · act(z) is 10³¹⁰ at most, and so are dbeta and dgamma; times gamma, it is within float64's range."""
+    x, z, dy, gamma, beta = draw("float64")
+    arrays = x, 1e10 * np.abs(z)[gate], 1e299 * dy, 1e-12 * gamma, beta
+    require_exact(arrays, "silu", "after", norm, "float64", **given)
+
+
+def test_a_product_beyond_the_range_of_doubles_in_one_of_many_groups():
+    x, z, dy, *_ = draw("float64", rows=4)
+    z, dy[2, 1] = np.abs(z) + 1.0, 1e308
+    dy[2, 2] = -1e308
+    given = {
+        "gate": z,
+        "gate_act": "none",
+        "eps": EPS,
+        "running_mean": np.zeros(5),
+        "running_var": np.full(5, 1e30),
+    }
+    found = backward(x, dy, "bn", **given)
+    expected = [float(Fraction(a) * Fraction(b) / 10**15) for a, b in zip(dy[2], z[2], strict=True)]
+    np.testing.assert_allclose(found.dx[2], expected, rtol=1e-14)
+    infinite = dy.copy()
+    infinite[2, 0] = np.inf
+    found = backward(x, infinite, "ln", gate=z, gate_act="none")
+    assert np.isnan(found.dx[2]).all()
+    assert np.isfinite(found.dx[[0, 1, 3]]).all()
 
 
 @pytest.mark.slow

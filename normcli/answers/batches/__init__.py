@@ -1,7 +1,8 @@
 """Answers on many batches, or on layers that were folded into others.
 
-* `fitted_statistics`: `normcli fit` and `normcli merge`: statistics over files
-* `running_statistics`: `normcli NORM --state`: the changes of running statistics
+* `fitted_statistics`: `normcli fit` and `normcli merge`: tables of statistics over files
+* `running_statistics`: `normcli NORM --state`: running mean and variance before and after a batch
 * `folding`: `normcli fold`: the folded layer, the folded layers of a state dict, or weights with their σ
-* `simulations`: `normcli simulate`: the changes of one sample's output with its batch, or step after step
+* `simulations`: `normcli simulate batch-size` and `simulate training`: one sample's output over batches or
+steps
 """

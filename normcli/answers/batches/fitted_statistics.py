@@ -43,14 +43,14 @@ _DEVIATIONS = (
     "std: of all values of a channel together",
     "per-image std: the mean of each sample's own, as often quoted for ImageNet",
 )
-"""The explanations of the two deviations that the answer on images has."""
+"""The explanations of the two deviations (`std`, `image_std`) in the answer on images."""
 
 _PLACES = {"h", "w"}
 """The axes by which images are recognized."""
 
 
 class StatisticsAnswer:
-    """The document of statistics over files.
+    """The document of `normcli fit` and `normcli merge`: statistics over files.
 
     Parameters
     ----------
@@ -65,7 +65,12 @@ class StatisticsAnswer:
         self.plan, self.fields = rounded
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, two tables and, for images, a line that explains the two deviations."""
+        """Yield a header, two tables with a row for each group and, for images, a line on their deviations.
+
+        The second table has rstd, counts, extremes and `image_std`, the first all other statistics. The line
+        explains the std of all values of a channel, and `image_std`, the mean of each image's own std. It is
+        there if `image_std` was measured and the layout has the axes h and w.
+        """
         stats, norm = self.stats, self.plan.norm
         source = (*_count_files(stats), format_shape(self.plan.grid.shape), stats.subject.dtype)
         counted = f"{self.fields['count'].sum():,} of {format_count(math.prod(self.plan.grid.shape), 'value')}"
@@ -80,7 +85,7 @@ class StatisticsAnswer:
             yield Line(_DEVIATIONS)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as a JSON object."""
+        """Return the statistics as a JSON object: plan, files, samples, and under `stats` each by name."""
         subject = describe_members(self.stats.subject, "shape", "dtype")
         return {
             **describe_plan(self.plan, describe_members(self.stats, "files", "samples") | subject),
@@ -90,7 +95,7 @@ class StatisticsAnswer:
         }
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield one object per group: its index and statistics."""
+        """Yield one JSON object per group: `group`, its index, and its statistics by name."""
         columns = [to_lists(values.reshape(-1)) for values in self.fields.values()]
         for number, values in enumerate(zip(*columns, strict=True)):
             index = self.plan.grid.group_index(number)
@@ -98,7 +103,7 @@ class StatisticsAnswer:
             yield {"group": index, **column, **dict(zip(self.fields, values, strict=True))}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one row per group; the names of the columns come first."""
+        """Yield the rows of a CSV table: names first, then the index and statistics of each group."""
         grid = self.plan.grid
         column = describe_column(grid, grid.group_index(0)) if grid.group_count else {}
         return flatten_records(self.records(), (*grid.kept_names, *column, *self.fields))
@@ -109,7 +114,7 @@ class StatisticsAnswer:
 
 
 def answer_fit(stats: Stats, rounded: Rounded) -> StatisticsAnswer | GroupedAnswer:
-    """Return the document of statistics over files: `GroupedAnswer` if rows are grouped."""
+    """Return the document of statistics over files: a `GroupedAnswer` if rows are grouped by a column."""
     subject, plan = stats.subject, rounded.plan
     if subject.by is None:
         return StatisticsAnswer(stats, rounded)
@@ -171,7 +176,10 @@ _SCALERS = {
 
 
 def _emit_sklearn(answer: StatisticsAnswer) -> str:
-    """Return code that makes a fitted scaler of scikit-learn; raise `UsageError` if none fits the norm."""
+    """Return Python code that makes a fitted scaler of scikit-learn.
+
+    Raises `UsageError` if scikit-learn has no scaler for the norm.
+    """
     spread, request = str(answer.plan.norm.divisor.spread), answer.stats.subject.request
     fields = {name: values.reshape(-1) for name, values in answer.fields.items()}
     spread = "iqr" if spread == "q_range" else spread

@@ -46,13 +46,10 @@ _OF_CHANNELS = ("channel", "mean", "var", "factor", "bias")
 
 
 def tell_proofs(folded: Sequence[Layer], proofs: Sequence[tuple[float, float]]) -> Line:
-    """Return a line on the proof with the largest relative difference, marked right if all are rounding.
+    """Return a line on the largest relative difference between layers and folded layers on a random batch.
 
-    Parameters
-    ----------
-    folded : sequence of Layer
-    proofs : sequence of pair of float
-        For each layer, the largest difference and the largest value on a random batch, as `prove` returns them.
+    `proofs` has the pairs (largest difference, largest value) that `prove` returned, one for each layer. The
+    mark is right if all differences are rounding; there is none if values are beyond float64.
     """
     if not all(math.isfinite(value) for proof in proofs for value in proof):
         return Line(("on a random batch values leave float64: there is nothing to compare",))
@@ -62,7 +59,7 @@ def tell_proofs(folded: Sequence[Layer], proofs: Sequence[tuple[float, float]]) 
 
 
 def describe_proof(folded: Layer, proof: tuple[float, float]) -> Mapping[str, Any]:
-    """Return the proof of a folded layer, a pair from `prove`, as a JSON object; `ok` is None if not finite."""
+    """Return a pair from `prove` as JSON: `max_abs`, `largest`, `ok` (rounding, None if not finite)."""
     largest, size = describe_value(proof)
     ok = is_rounding(folded, proof) if all(map(math.isfinite, proof)) else None
     return {"max_abs": largest, "largest": size, "ok": ok}
@@ -70,7 +67,7 @@ def describe_proof(folded: Layer, proof: tuple[float, float]) -> Mapping[str, An
 
 @dataclass(frozen=True)
 class Folding(RecordDocument):
-    """The document of a layer, the norm behind it, and the one layer that replaces both.
+    """The document of a layer, the batch normalization after it, and the one layer that replaces both.
 
     Parameters
     ----------
@@ -117,7 +114,7 @@ class Folding(RecordDocument):
         yield tell_proofs([self.folded], [self.proof])
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as one JSON object."""
+        """Return the folding of a layer as a JSON object: options, `proof`, folded `weight` and `bias`."""
         return {
             "schema": SCHEMA,
             **describe_members(self.norm, "eps", "eps_mode"),
@@ -130,7 +127,7 @@ class Folding(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per output channel."""
+        """Yield a JSON object per output channel: `channel`, `mean`, `var`, `factor` and the folded `bias`."""
         for channel, values in enumerate(self._channels()):
             yield dict(zip(_OF_CHANNELS, (channel, *describe_value(tuple(values))), strict=True))
 
@@ -219,11 +216,11 @@ class CheckpointFolding(RecordDocument):
             yield tell_proofs([each.folded for each in self.folded], [each.proof for each in self.folded])
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as one JSON object."""
+        """Return the folding of a state dict as a JSON object: `pairs`, and in `left` the norms not folded."""
         return {"schema": SCHEMA, "norm": "bn", "pairs": [*self.records()], "left": list(self.left)}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per pair; its `proof` is None under `--dry-run`."""
+        """Yield a JSON object per pair: layer, norm, shape, transposed, proof (None under `--dry-run`)."""
         proofs = {each.pair: describe_proof(each.folded, each.proof) for each in self.folded}
         for pair in self.pairs:
             named = {"layer": pair.layer, "norm": pair.norm, "shape": list(self.shapes[pair.layer])}
@@ -241,11 +238,12 @@ _ROUNDED = 2.0**-20
 
 @dataclass(frozen=True)
 class MatrixFolding:
-    """The document of weights that spectral normalization was folded into.
+    """The document of weights divided by σ, their spectral normalization folded into them.
 
     Parameters
     ----------
     folded : sequence of FoldedMatrix
+        At least one weight.
     saved : mapping of str to ndarray
         The arrays that are saved: weight and bias, or the state dict after folding.
     source : str
@@ -302,7 +300,7 @@ class MatrixFolding:
         return build_excerpt(Table(None, _OF_WEIGHTS, numeric), make_row, len(self.folded), "weight", view)
 
     def _judge_sigmas(self) -> Line:
-        """Return a line on the largest singular values of the folded weights, which are 1 if σ was exact."""
+        """Return a line on the folded weights' largest singular values, which are 1 where σ was exact."""
         worst = max(self.folded, key=lambda each: abs(each.off))
         if abs(worst.off) <= _FAR:
             after = f"{1.0 / (1.0 + min(each.off for each in self.folded)):.6g}"  # the largest afterwards
@@ -328,11 +326,11 @@ class MatrixFolding:
         return Line(facts)  # no mark: the fold is right, as it does what the model does
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as one JSON object."""
+        """Return the folded weights as a JSON object; `weights` has the objects of `records`."""
         return {"schema": SCHEMA, "norm": OF_MATRICES, "like": self.like, "weights": [*self.records()]}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per weight."""
+        """Yield a JSON object per weight: name, shape, rows, iterations, σ, its error, proof and values."""
         for each, proof in zip(self.folded, self._proofs, strict=True):
             iteration = each.iteration
             bias = {} if each.folded.bias is None else {"bias": describe_value(each.folded.bias)}
@@ -351,7 +349,7 @@ class MatrixFolding:
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one row per weight; the names of the columns come first."""
+        """Return the rows of a CSV table of weights: `name`, `sigma`, `largest`, `off`; first these names."""
         names = ("name", "sigma", "largest", "off")
         return flatten_records({name: record[name] for name in names} for record in self.records())
 

@@ -36,8 +36,8 @@ class TrackedBatch(NamedTuple):
         The source of the batch, such as its file.
     plan : Plan
     step : Update
-        The running statistics before and after the batch, the batch's statistics, and the weights of the batch
-        and of the running statistics before.
+        The running statistics before and after the batch, the batch's statistics, and the two weights with
+        which they were averaged.
     gap : float
         The largest difference between the batch normalized with its own and with the new running statistics.
     """
@@ -50,7 +50,7 @@ class TrackedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Tracking:
-    """The document of a run over batches.
+    """The document of `normcli NORM --state`: running statistics before and after each of some batches.
 
     Parameters
     ----------
@@ -67,14 +67,17 @@ class Tracking:
     path: str | None
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, a table of steps, a table of gaps, and the arithmetic of the last step."""
+        """Yield a header, a table of the statistics by batch, a table of gaps, and the last batch's arithmetic.
+
+        A gap is the largest difference between a batch normalized with its own and with the running statistics.
+        """
         yield self._build_header(view)
         yield self._list_steps(view)
         yield self._list_gaps(view)
         yield Line(tuple(self._format_arithmetic(view)))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as one JSON object."""
+        """Return the updates as a JSON object: plan, `steps` (see `records`), last statistics (`running`)."""
         last = self.entries[-1].step.after
         return {
             **describe_plan(self.entries[-1].plan, {"state": self.path, "rule": self.rule._asdict()}),
@@ -84,7 +87,7 @@ class Tracking:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per batch."""
+        """Yield a JSON object per batch: number, source, weights, statistics before, of it, and after."""
         for entry in self.entries:
             step = entry.step
             yield {
@@ -99,7 +102,7 @@ class Tracking:
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Yield one row per batch and channel; the names of the columns come first."""
+        """Yield the rows of a CSV table, one per batch and channel; the names of the columns come first."""
         yield _COLUMNS
         for source, _, step, gap in self.entries:
             for channel in range(step.batch.mean.size):
@@ -151,7 +154,10 @@ class Tracking:
         return build_excerpt(table, make_row, len(self.entries), "line", view)
 
     def _format_arithmetic(self, view: View) -> Iterator[str]:
-        """Yield the last update of the first channel's mean and variance; nothing without channels."""
+        """Yield the last update of the first channel's mean, and of its variance, as a formula with numbers.
+
+        Nothing is yielded without channels.
+        """
         step, plan = self.entries[-1].step, self.entries[-1].plan
         if not step.batch.mean.size:
             return
@@ -165,6 +171,6 @@ class Tracking:
 
 
 def _move(step: Update, channel: int) -> Iterator[tuple[float, ...]]:
-    """Yield a channel's (old running, batch, new running) means, and then its variances."""
+    """Yield (old running, batch, new running) of a channel's mean, and then of its variance."""
     for kept in zip(step.before.statistics, step.batch, step.after.statistics, strict=True):
         yield tuple(float(values.flat[channel]) for values in kept)

@@ -68,7 +68,7 @@ def _name_samples(plan: Plan) -> str:
 
 @dataclass(frozen=True)
 class _SimulationAnswer(Drawable):
-    """The document of a simulation: one sample of a population, and batches around it.
+    """The base of a simulation's document: one watched sample of a population, in batches drawn by chance.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class _SimulationAnswer(Drawable):
         raise NotImplementedError
 
     def _list_facts(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the header's lines on the batches and their changes."""
+        """Yield lines of the header, (label, facts), on how batches are drawn and changed."""
         raise NotImplementedError
 
     def _build_header(self) -> Facts:
@@ -102,7 +102,7 @@ class _SimulationAnswer(Drawable):
         return Facts(self._title, (*own, *self._list_facts()))
 
     def page(self) -> Page:
-        """Return a page: the watched sample and the next two, normalized, and the simulation below."""
+        """Return an HTML page: the watched sample and the next two, normalized together, and the simulation."""
         population, plans = self.found.population, self._plans
         numbers = [(population.sample + step) % population.sample_count for step in range(_ON_A_PAGE)]
         batch = population.take(list(dict.fromkeys(numbers)))
@@ -111,7 +111,7 @@ class _SimulationAnswer(Drawable):
         return Page(self._title, results, shown, names=[*plans], further=self.sections, picture=self.scene())
 
     def _draw(self, title: str, curves: Panel, note: str) -> Scene:
-        """Return a picture: a title, the lines of the header, curves, and how to read them."""
+        """Return a picture: a title, the lines of the header, curves, and a note on how to read them."""
         facts = [f"{label}: {', '.join(told)}" for label, told in self._build_header().lines]
         lines = [line for fact in facts for line in wrap([make_printable(fact)], _FACTS, curves.width)]
         heading = stack([draw_lines([title], _TITLE, bold=True), draw_lines(lines, _FACTS, "muted")], 6)
@@ -122,12 +122,12 @@ class _SimulationAnswer(Drawable):
 
 @dataclass(frozen=True)
 class BatchSizeAnswer(_SimulationAnswer):
-    """The document of the changes of one sample's output with the batch around it."""
+    """The document of `simulate batch-size`: how one sample's output changes with the batch around it."""
 
     found: BatchSizes
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header, a table and a line for each norm whose output changes, and a line on the rest."""
+        """Yield a header, a table and a sentence for each norm whose y changes, a sentence on the others."""
         yield self._build_header()
         for norm in self._moving:
             yield _list_movements(norm)
@@ -137,7 +137,7 @@ class BatchSizeAnswer(_SimulationAnswer):
             yield Line((self._tell_why_not(),))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as one JSON object."""
+        """Return the simulation as a JSON object: how batches were drawn, and `norms` with their `batches`."""
         found = self.found
         return {
             "schema": SCHEMA,
@@ -161,13 +161,13 @@ class BatchSizeAnswer(_SimulationAnswer):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object for each norm and batch size."""
+        """Yield a JSON object for each norm and batch size: whether y `moves`, and quartiles of the changes."""
         for norm in self.found.norms:
             for one in norm.movements:
                 yield {"norm": norm.name, "moves": norm.moves, **describe_value(one)}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Yield one row for each norm and batch size; the names of the columns come first."""
+        """Yield the rows of a CSV table, one per norm and batch size; the names of the columns come first."""
         measured = ("output", "centre", "spread")
         ends = Quartiles._fields
         yield ("norm", "size", *(f"{name}_{end}" for name in measured for end in ends))
@@ -176,7 +176,7 @@ class BatchSizeAnswer(_SimulationAnswer):
             yield (record["norm"], record["size"], *numbers)
 
     def scene(self) -> Scene:
-        """Return a picture of |Δy| over batch sizes: a curve per norm that changes, and one for all others."""
+        """Return a picture of |Δy| by batch size: a curve per norm whose y changes, one for all others."""
         found = self.found
         curves = [
             Curve(norm.name, look, [one.output for one in norm.movements])
@@ -223,7 +223,7 @@ class BatchSizeAnswer(_SimulationAnswer):
 
 
 def _list_movements(norm: MovedNorm) -> Table:
-    """Return the table of a norm's changes: a row for each batch size, with quartiles over batches."""
+    """Return a table of a norm's errors of centre and spread, and |Δy|: quartiles for each batch size."""
     centre, spread = norm.plan.norm.centre.statistic, norm.plan.norm.divisor.spread
     of = f", of the {spread}" if spread else ""
     every: dict[str, list[Quartiles | None]] = {
@@ -242,7 +242,7 @@ def _list_movements(norm: MovedNorm) -> Table:
 
 
 def _tell_movement(norm: MovedNorm) -> str:
-    """Return a sentence on the change of y in the smallest and the largest batches, and its cause."""
+    """Return a sentence on the change of y in the smallest and in the largest batches, and its cause."""
     ends = dict.fromkeys((norm.movements[0], norm.movements[-1]))
     told = " and ".join(f"by {one.output.median:.3g} in batches of {one.size}" for one in ends)
     return (
@@ -256,7 +256,7 @@ _MEASURED = ("training", "evaluation", "mean", "var")
 
 @dataclass(frozen=True)
 class TrainingAnswer(_SimulationAnswer):
-    """The document of one sample's output in training and in evaluation, step after step."""
+    """The document of `simulate training`: one sample's output in training and evaluation, by steps."""
 
     found: Training
 
@@ -267,7 +267,7 @@ class TrainingAnswer(_SimulationAnswer):
         yield Line((self._sentence,))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as one JSON object."""
+        """Return the simulation as a JSON object: plan, batches, and `steps` (the objects of `records`)."""
         found = self.found
         return {
             **describe_plan(found.plan, {"input": describe_tensor(self.tensor)}),
@@ -284,12 +284,12 @@ class TrainingAnswer(_SimulationAnswer):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object for each step."""
+        """Yield a JSON object per step: quartiles of |Δy| in training and evaluation, errors of mean, var."""
         for step in self.found.steps:
             yield {"step": step.number, **{name: describe_value(getattr(step, name)) for name in _MEASURED}}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Yield one row for each step; the names of the columns come first."""
+        """Yield the rows of a CSV table, one for each step; the names of the columns come first."""
         yield ("step", *(f"{name}_{end}" for name in _MEASURED for end in Quartiles._fields))
         for record in self.records():
             yield (record["step"], *(number for name in _MEASURED for number in record[name].values()))

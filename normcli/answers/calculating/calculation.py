@@ -57,7 +57,7 @@ _NEAR = 0.01
 
 @dataclass(frozen=True)
 class Answer:
-    """The document of a result.
+    """The document of `normcli NORM`: one result with its statistics and normalized values.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ class Answer:
     tensor : Tensor
         The input, with its source and the names of its columns.
     statistics_alone : bool
-        Whether records and rows are one for each group, without normalized values.
+        True: records and rows are one for each group, without normalized values. False: records have the values
+        too, and there is a row for each value.
     updated : mapping of str to ndarray
         The running statistics after the batch, `running_mean` and `running_var`; empty if none are updated.
     """
@@ -76,7 +77,7 @@ class Answer:
     updated: Mapping[str, NDArray[Any]] = field(default_factory=dict, kw_only=True)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header and the parts that the view shows."""
+        """Yield a header, and those of input, statistics, x̂, y and check that `view.show` names."""
         result, plan = self.result, self.result.plan
         affine = " and ".join(result.inputs.steps)
         yield self._build_header(view)
@@ -94,7 +95,10 @@ class Answer:
             yield self._build_check()
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as a JSON object; its key `schema` is the version of the keys."""
+        """Return the result as a JSON object: plan, input, statistics, parameters, values, check and warnings.
+
+        Its key `schema` is the version of the keys.
+        """
         result, plan = self.result, self.result.plan
         return {
             **describe_plan(plan, {"input": describe_tensor(self.tensor)}),
@@ -115,7 +119,7 @@ class Answer:
         return {name: value for name, value in self.data().items() if name not in ("schema", "input")}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per group: its index, count, statistics and, unless left out, normalized values."""
+        """Yield a JSON object per group: index, count, statistics and, unless left out, normalized values."""
         result, plan = self.result, self.result.plan
         outputs = {} if self.statistics_alone else self._outputs
         views = {name: values.reshape(plan.grid.view_shape) for name, values in outputs.items()}
@@ -134,9 +138,9 @@ class Answer:
                 forget(view)
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one row per value: its index, the input, its group's statistics, the output; names come first.
+        """Yield the rows of a CSV table, one per value: its index, input, statistics, output; names come first.
 
-        With `statistics_alone`, one row per group: its index, count and statistics.
+        With `statistics_alone`, there is one row per group: its index, count and statistics.
         """
         grid = self.result.plan.grid
         if self.statistics_alone:
@@ -146,7 +150,11 @@ class Answer:
         return iterate_long(grid.layout.names, grid.shape, self.columns())
 
     def columns(self) -> dict[str, Column]:
-        """Return, by name, a function from index arrays to values for the input, each statistic and output."""
+        """Return a mapping of column names to functions from index arrays to values.
+
+        The columns are the input and the normalized values, whether a value counts, and each statistic of its
+        group.
+        """
         result, grid, selection = self.result, self.result.plan.grid, self.result.selection
 
         def spread(array: NDArray[Any]) -> Column:
@@ -162,12 +170,12 @@ class Answer:
 
     @property
     def _outputs(self) -> dict[str, NDArray[Any]]:
-        """The normalized values; with gamma or beta, x̂ (`x_hat`) before them."""
+        """The normalized values by name; before them x̂ (`x_hat`) if gamma, a gate or the like changes it."""
         own = {"x_hat": self.result.standardized} if self.result.inputs.scales else {}
         return {**own, "normalized": self.result.normalized}
 
     def page(self) -> Page:
-        """Return the page of the result; raise `UsageError` where `require_page` does."""
+        """Return the page of the result; raise `UsageError` for a selection, or rounding before a gate."""
         require_page(self.result)
         norm = self.result.plan.norm
         return Page(f"{norm.name} · {norm.title}", (self.result,), self.tensor)
@@ -222,7 +230,10 @@ class Answer:
         return {**gated, **({} if clip is None else {"clip_output": list(clip)})}
 
     def _build_check(self) -> Line:
-        """Return a line on the norm's promise (mean, variance or length), or on why there is none to check."""
+        """Return a line on the promise of the norm (mean 0, variance 1, length 1) and the statistics of y.
+
+        Without a promise, or without values to check, it says so.
+        """
         checks = self.result.check
         if self.result.running is not None:
             return Line(("y: running statistics promise nothing of its mean and variance to check",))
@@ -268,7 +279,10 @@ def count_group_values(result: Result) -> NDArray[np.int64]:
 
 
 def _tell_estimate(result: Result) -> Line:
-    """Return a line on the error of the estimated σ; of several matrices, on the largest error."""
+    """Return a line that compares the σ of power iterations with the largest singular value.
+
+    Of several matrices, it is about the one with the largest relative error.
+    """
     from normcli.engine.sn.passes import iterate_matrices  # of one norm alone
     from normcli.engine.sn.sigma_of_groups import approximate_largest
 

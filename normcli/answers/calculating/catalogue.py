@@ -49,7 +49,7 @@ class Catalogue(RecordDocument):
         return {"schema": SCHEMA, "norms": list(self.records()), "presets": list(_list_presets())}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per norm."""
+        """Yield a JSON object per norm: names, formula, axes, parameters, eps, statistics, options, source."""
         for norm in NORMS.values():
             yield {
                 "norm": norm.name,
@@ -95,7 +95,7 @@ class ConventionTable:
         self._conventions = [row for row in CONVENTIONS if name in (None, row.norm, row.framework)]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield one table; if the conventions are of one norm or framework, the notes on them too."""
+        """Yield a table of conventions and, if they are of one norm or framework alone, notes on them."""
         rows = [TableRow(_format_convention(row)) for row in self._conventions]
         yield Table(None, _COLUMNS, (False,) * len(_COLUMNS), rows)
         told = (
@@ -145,7 +145,7 @@ def _format_zero(row: Convention) -> str:
 
 
 def _list_notes(row: Convention) -> Iterator[str]:
-    """Yield sentences on what the table's columns do not show: one pass, half precision, refusals."""
+    """Yield sentences on a convention that no column has: variance in one pass, half precision, refusals."""
     size = NORMS[row.norm].divisor.size
     if row.note:
         yield row.note

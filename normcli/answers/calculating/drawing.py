@@ -44,7 +44,7 @@ _OUTPUTS = ("xhat", "y")
 
 @dataclass(frozen=True)
 class Drawing(Answer):
-    """The document of a picture of a result.
+    """The document of `normcli draw`: a result as a picture, or as coloured matrices or histograms.
 
     Parameters
     ----------
@@ -58,7 +58,11 @@ class Drawing(Answer):
     options: Options
 
     def _list_histograms(self, view: View) -> Iterator[Section]:
-        """Yield a table of histograms of each group's input and output, with marks and scales, and its key."""
+        """Yield a table with histograms of the input and of y for each group, and a line that explains it.
+
+        Below each histogram are marks of mean, deviation and zero, and a scale. With sliding windows, all
+        values are one group.
+        """
         grid, sliding, log = self.result.plan.grid, self.result.plan.groups_overlap, self.options.log
         groups = [] if sliding else list(range(min(grid.group_count, MOST_LINES)))
         rows: list[TableRow | None] = []
@@ -88,9 +92,9 @@ class Drawing(Answer):
         return draw([self.result], self.tensor, self.options)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header, the values in the colours of their groups, and the legend.
+        """Yield a header, the values coloured by their groups, and the legend of groups.
 
-        Without colours, a matrix of the groups' numbers follows that of the values, or stands alone if
+        Without colours, a second matrix has the number of each value's group; it stands alone if
         `options.values` is "none". If `options.plot` is "histogram", histograms take the place of matrices and
         legend.
         """
@@ -127,13 +131,16 @@ class Drawing(Answer):
 
 
 def _draw_bars(bars: list[float], width: int, tallest: float) -> str:
-    """Return a histogram as a line of block characters, each bar `width` characters wide."""
+    """Return a histogram as a line of block characters, each bar `width` characters wide.
+
+    `tallest` is the height of bar that is drawn as a full block.
+    """
     heights = (math.ceil(bar * (len(_BARS) - 1) / tallest) for bar in bars)
     return "".join(_BARS[height] * width for height in heights)
 
 
 def _draw_marks(counts: BinCounts, width: int) -> str:
-    """Return the line below a histogram, with a character at each mark."""
+    """Return the line below a histogram, with a letter under the bar of mean, deviations and zero."""
     line = [" "] * (width * len(counts.counts))
     for name, place in counts.marks.items():
         line[_find_place(counts, width, place)] = _MARKS[name]
@@ -141,7 +148,7 @@ def _draw_marks(counts: BinCounts, width: int) -> str:
 
 
 def _draw_scale(counts: BinCounts, width: int) -> str:
-    """Return a line with round numbers below their places in a histogram; overlapping ones are left out."""
+    """Return a line with round numbers below the bars at their values; overlapping numbers are left out."""
     length = width * len(counts.counts)
     line = ""
     for tick in choose_ticks(*counts.ends):
@@ -159,7 +166,10 @@ def _find_place(counts: BinCounts, width: int, value: float) -> int:
 
 
 def _list_owners(owners: Owners, count: int, view: View) -> Table:
-    """Return the legend: names and statistics of the groups; without colours, with the numbers in the cells."""
+    """Return the legend: a row for each group with its name and statistics.
+
+    Without colours, the number that stands for the group in the matrices comes before its name.
+    """
     rows = [
         TableRow((entry.name if view.colour else f"{number}: {entry.name}", *entry.cells), number)
         for number, entry in owners.entries.items()

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GradientsAnswer:
-    """The document of gradients.
+    """The document of `normcli backward`: dx, dgamma, dbeta and dgate.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class GradientsAnswer:
     dy: Tensor
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header and the parts that the view shows: tensors, then gradients of parameters."""
+        """Yield a header, and those of input, dy, dx, dgate and parameters' gradients that the view shows."""
         found, plan = self.gradients, self.gradients.plan
         title = f"backward {plan.norm.name} · {plan.norm.title}"
         selection = list_selection(plan, found.input, found.inputs.selection, None)
@@ -77,7 +77,7 @@ class GradientsAnswer:
             )
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as a JSON object."""
+        """Return the gradients as a JSON object: the plan, the input, dy, each gradient, and warnings."""
         found, plan = self.gradients, self.gradients.plan
         return {
             **describe_plan(plan, {"input": describe_tensor(self.tensor), "dy": describe_tensor(self.dy)}),
@@ -89,7 +89,7 @@ class GradientsAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per group: its index, and dx of its values."""
+        """Yield a JSON object per group: `group`, its index, and `dx`, the gradient of its values."""
         grid = self.gradients.plan.grid
         view = self.gradients.dx.reshape(grid.view_shape)
         for index, place in grid.walk_groups():
@@ -98,9 +98,9 @@ class GradientsAnswer:
         forget(view)
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one row per value: its index, the input, dy, dx and, with a gate, dgate; names come first.
+        """Yield the rows of a CSV table, one per value: its index, input, dy, dx, dgate; names come first.
 
-        A dgate of another shape than the tensor's is broadcast to it.
+        There is no dgate without a gate. A dgate of another shape than the tensor's is broadcast to it.
         """
         found, grid = self.gradients, self.gradients.plan.grid
         columns = {"input": found.input, "dy": found.dy, "dx": found.dx}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupedAnswer:
-    """A document of the statistics of groups of rows.
+    """The document of `normcli NORM --by COLUMN`: statistics of groups of a table's rows.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class GroupedAnswer:
     names : sequence of Label
         The groups: for each, a value for each column of `by`.
     columns : sequence of str
-        The names of the columns that the statistics are of.
+        The names of the columns with the numbers.
     statistics : mapping of str to ndarray, shape (groups, columns)
     warnings : sequence of str
     """
@@ -79,7 +79,10 @@ class GroupedAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per group and column; `group` is a list if several columns group rows."""
+        """Yield a JSON object per group and column: `group`, `column`, and the statistics by name.
+
+        `group` is a list if several columns group rows.
+        """
         for label, column, *values in self._list():
             group = label[0] if len(label) == 1 else list(label)
             yield {"group": group, "column": column, **dict(zip(self.statistics, values, strict=True))}

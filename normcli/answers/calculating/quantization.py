@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QuantizedAnswer(RecordDocument):
-    """A document of a quantized result.
+    """The document of `normcli NORM --quantize FORMAT`: scales, codes, and the losses by rounding.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class QuantizedAnswer(RecordDocument):
     row_names = ("scale", "value", "stored")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header, the scales, the values that scales and codes stand for, and the losses."""
+        """Yield a header, and those of scales, decoded values, codes and losses that the view shows."""
         found = self.quantized
         yield self._build_header(view)
         if view.shows("stats"):
@@ -86,9 +86,10 @@ class QuantizedAnswer(RecordDocument):
         yield f"{found.flushed:.3%} flushed to 0"
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as a JSON object: the plan, the format, codes, scales, values and losses.
+        """Return the quantized result as a JSON object: the plan, the format, codes, scales, values and losses.
 
-        `scales` are as stored; `scale_values` are what codes are multiplied by, tensor scale included.
+        `scales` are as stored; `scale_values`, scale · tensor scale, are the numbers that codes are multiplied
+        by.
         """
         found = self.quantized
         asked = found.asked
@@ -109,7 +110,7 @@ class QuantizedAnswer(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per scale: its index, the factor of its codes, and the stored scale."""
+        """Yield a JSON object per scale: its index, scale · tensor scale (`value`), and the stored scale."""
         found = self.quantized
         for number in range(found.factors.size):
             yield {

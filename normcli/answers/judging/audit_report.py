@@ -43,7 +43,7 @@ _UNSAID = (("like", "torch"), ("axes", [-1]), ("layout", "NLC"))
 
 @dataclass(frozen=True)
 class AuditReport(RecordDocument):
-    """The verdicts on the norms of a recorded run.
+    """The document of `normcli audit`: the verdicts on the norms of a recorded run.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class AuditReport(RecordDocument):
     row_names = ("name", "norm", "dtype", "ok", "max_ulp", "cause", "problem")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the table of layers, the report of `check` on the first bad layer, and the verdict."""
+        """Yield a header, a table of layers, the report of `check` on the first bad layer, and a summary."""
         layers, first = self.audit.layers, self.audit.first
         yield Facts(f"audit · {make_printable(self.source)}", (("layers", (f"{len(layers):,}",)),))
         rows = [_build_row(alike) for alike in _join_alike(layers)]
@@ -71,12 +71,12 @@ class AuditReport(RecordDocument):
         yield build_summary(self.audit)
 
     def listing(self, view: View) -> Listing:
-        """Return the layers as entries of a page, each with the findings on it."""
+        """Return the layers as entries of an HTML page, each with the sections of `build_answer`."""
         entries = [_build_entry(one, view) for one in self.audit.layers]
         return Listing(f"audit · {make_printable(self.source)}", build_summary(self.audit), entries)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one JSON object."""
+        """Return the verdicts as a JSON object: `ok`, the `first` bad layer's name or None, and `layers`."""
         first = self.audit.first
         return {
             "schema": SCHEMA,
@@ -87,12 +87,15 @@ class AuditReport(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return an iterator of one object for each layer."""
+        """Return an iterator over a JSON object for each layer, from `describe_layer`."""
         return map(describe_layer, self.audit.layers)
 
 
 def describe_layer(verdict: LayerVerdict) -> dict[str, Any]:
-    """Return the verdict on one layer as a dict for JSON, with the verdict on each of its tensors."""
+    """Return the verdict on one layer as a JSON object: settings, distances, cause and remedy.
+
+    `parts` has the verdict on each of the layer's tensors, by role such as output.
+    """
     telling = verdict.telling
     found = (None,) * 3 if telling is None else (telling.cause, telling.fault, telling.remedy)
     return {
@@ -114,10 +117,10 @@ def _build_entry(verdict: LayerVerdict, view: View) -> Entry:
 
 
 def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
-    """Yield sections on a layer: facts, its problem if any, the report of `check`, and a line per tensor.
+    """Yield the sections on a layer: facts, its problem, if any, and the verdicts on its tensors.
 
-    The report stands there if the verdict has a `detail`; then only running statistics after the batch have
-    lines.
+    If the verdict has a `detail`, the report of `check` is made of it; only running statistics after the batch
+    have lines in addition. Otherwise each tensor has a line.
     """
     shape = "×".join(map(str, verdict.shape))
     kind = verdict.settings.kind
@@ -155,7 +158,10 @@ def _build_part(part: JudgedTensor) -> Line:
 
 
 def build_summary(audit: Audit) -> Line:
-    """Return a line with the verdict on all layers: how many differ, the first, how many are not judged."""
+    """Return a line with the verdict on all layers: how many agree, or differ and which is the first.
+
+    It also counts the layers that could not be judged. It is marked as right if all agree and all were judged.
+    """
     layers, first = audit.layers, audit.first
     unknown, wrong = (sum(one.ok is kind for one in layers) for kind in (None, False))
     left = (f"{unknown:,} could not be judged",) if unknown else ()
@@ -174,7 +180,10 @@ _FEWEST_ALIKE = 3
 
 
 def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]]:
-    """Yield a hint for each class whose layers all need one remedy: how to record it as another norm."""
+    """Yield a hint, ("try", text), for each class of modules whose layers all need one other norm.
+
+    A class needs at least three layers. The text says how to record the class as that norm.
+    """
     by_class: dict[str, list[LayerVerdict]] = {}
     for one in layers:
         by_class.setdefault(one.settings.kind.rpartition(".")[2], []).append(one)
@@ -191,7 +200,10 @@ def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]
 
 
 def _join_alike(layers: Sequence[LayerVerdict]) -> Iterator[list[LayerVerdict]]:
-    """Yield lists of layers: layers of one norm with one finding in one list, each other layer alone."""
+    """Yield lists of layers for the table's rows: bad layers of one norm with one finding are together.
+
+    Each other layer is a list of one.
+    """
     alike: dict[tuple[str | None, str], list[LayerVerdict]] = {}
     for one in layers:
         key = (one.settings.norm, tell(one)) if one.ok is False else ("", one.settings.name)
@@ -224,7 +236,7 @@ def _write_option(value: Any) -> str:
 
 
 def tell(verdict: LayerVerdict) -> str:
-    """Return the finding on a layer as a clause: a problem, a cause or a note; empty without any."""
+    """Return the finding on a layer as a clause: a problem, a cause, or a note; "" if there is nothing."""
     if verdict.problem is not None:
         return verdict.problem
     telling = verdict.telling
@@ -235,7 +247,7 @@ def tell(verdict: LayerVerdict) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return one pattern for several names, with `*` in place of the parts between points that differ.
+    """Return one pattern for several names, with `*` for each dot-separated part that differs.
 
     Examples
     --------

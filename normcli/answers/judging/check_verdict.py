@@ -65,7 +65,7 @@ _OF_GROUP = ("mismatches", "max_ulp")
 
 @dataclass(frozen=True)
 class Verdict(RecordDocument):
-    """The answer of `check`: the comparison of arrays with the exact ones.
+    """The document of `normcli check NORM`: the comparison of arrays with the exact ones.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Verdict(RecordDocument):
     warnings : sequence of str
         Warnings on degenerate groups.
     diagnosis : Diagnosis or None
-        The diagnosis of a tensor that differs, or whose bits show another kernel; None without findings.
+        The diagnosis of a tensor that differs, or whose bits show another algorithm; None without findings.
     gradients : GradientsVerdict or None
         The verdict on the backward pass of golden files; None if they have none.
     """
@@ -101,7 +101,7 @@ class Verdict(RecordDocument):
         return self.checked.ok and (self.gradients is None or self.gradients.checked.ok)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header, details of the arrays, details of the gradients, and the verdicts.
+        """Yield a header, details of the arrays, details of the gradients, and the verdicts.
 
         Details are the worst value and the worst groups of each array that differs, and a histogram of
         distances for the normalized tensor alone, whether it differs or not.
@@ -124,7 +124,10 @@ class Verdict(RecordDocument):
             yield from self.gradients.judge()
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one JSON object; its `groups` are the groups with mismatches, in order."""
+        """Return the verdicts as a JSON object: `check` of the tensor, `statistics` by name, `diagnosis`.
+
+        Each has in `groups` the groups with mismatches, in order of their numbers.
+        """
         comparisons = {name: self._describe(name, found) for name, found in self.checked.comparisons.items()}
         return {
             **describe_plan(self.plan, {"input": describe_tensor(self.tensor)}),
@@ -139,7 +142,7 @@ class Verdict(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object for each group with a mismatch of each array, and for each gradient that differs."""
+        """Yield a JSON object for each group with a mismatch of each array, and for each wrong gradient."""
         for name, comparison in self.checked.comparisons.items():
             for group in comparison.groups or ():
                 yield {"compared": name, **self._describe_group(group)}
@@ -177,7 +180,7 @@ class Verdict(RecordDocument):
     def _locate(self, name: str, place: int) -> tuple[tuple[int, ...], int]:
         """Return the index of a value (empty for a statistic) and the flat index of its group.
 
-        `place` is the flat index of the value.
+        `name` is the array's name, and `place` the flat index of the value in it.
         """
         if name != NORMALIZED:
             return (), place
@@ -198,7 +201,7 @@ class Verdict(RecordDocument):
         return build_header(title, self.plan, list_facts(self.tensor), view, self.parameters, more)
 
     def _build_groups(self, comparison: Comparison, view: View) -> Table:
-        """Return the table of the groups with the largest distances; of many, a few unless the view is full."""
+        """Return a table of the groups with the largest distances: all in a full view, else the first few."""
         assert comparison.groups is not None
         every, count = self._count_groups(), comparison.count_groups()
         most = count if view.full else min(count, MOST_GROUPS // 3)
@@ -237,7 +240,7 @@ class Verdict(RecordDocument):
 
 @dataclass(frozen=True)
 class RunningVerdict(RecordDocument):
-    """The comparison of running statistics with the exact ones of some batches.
+    """The document of `check` on running statistics: their comparison with the exact ones of some batches.
 
     Parameters
     ----------
@@ -269,14 +272,14 @@ class RunningVerdict(RecordDocument):
         return {"schema": SCHEMA, "norm": self.norm, "ok": self.ok, "checked": list(self.records())}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object for each statistic."""
+        """Yield a JSON object for each statistic: its name, distances, and the cause if it differs."""
         for name, one, cause in self.found:
             yield {"name": name, **describe_members(one, *OF_COMPARISON), "cause": cause}
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupedVerdict(Verdict):
-    """A verdict on a table whose rows are in groups; each column of a row group counts as a group.
+    """The document of `check --by`, for a table of grouped rows: each column of a row group counts as a group.
 
     Parameters
     ----------
@@ -305,7 +308,7 @@ class GroupedVerdict(Verdict):
         return header._replace(lines=tuple(lines))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one JSON object, with the columns that group rows, and what is not judged."""
+        """Return the verdicts as the base class does, with `by`, `group_count` and `not_judged` added."""
         return {
             **super().data(),
             "by": list(self._kept_names[:-1]),

@@ -33,7 +33,7 @@ _FINE_BOUND, _COARSE_STEP = 1024.0, 10
 
 
 def list_verdict_lines(name: str, found: Comparison) -> Iterator[Line]:
-    """Yield a line with an array's verdict, and one with the smallest tolerances that pass, if any."""
+    """Yield a line with the verdict on an array and, if there are any, one with tolerances that pass."""
     yield build_line(name, found)
     smallest = build_smallest(found)
     if smallest is not None:
@@ -65,7 +65,10 @@ def tell_agreement(count: int, counted: str) -> str:
 def build_short_line(
     name: str, found: Comparison | JudgedTensor, details: tuple[tuple[str, str], ...] = ()
 ) -> Line:
-    """Return a line with the number of values of a tensor that differ, and the largest distance in ulp."""
+    """Return a line on how many values of a tensor differ, and the largest distance in ulp.
+
+    `details` are lines below it, pairs (label, text).
+    """
     text = tell_difference(found.mismatches, format_count(found.compared, "value"))
     return Line((f"{name}: {text}", f"{format_ulp(found.max_ulp)} ulp"), found.ok, details)
 
@@ -85,7 +88,7 @@ def build_line(name: str, found: Comparison) -> Line:
 
 
 def build_smallest(found: Comparison) -> Line | None:
-    """Return a line with the smallest tolerances that pass, each rounded up.
+    """Return a line with the smallest rtol, atol and ulp with which the array passes, each rounded up.
 
     None if each value has a bound of its own, or no value was compared.
     """
@@ -117,7 +120,7 @@ def _format_odd(value: float) -> str:
 def name_place(plan: Plan, place: int) -> tuple[str, ...]:
     """Return the index of a tensor's value in words, and the group of the value.
 
-    `place` is its flat index. For sliding windows, the tuple has no group.
+    `place` is its flat index. For sliding windows, the tuple has only the index.
     """
     index = np.unravel_index(np.asarray(place), plan.grid.shape)
     at = format_index([*map(int, index)], plan.grid.layout) or "the only value"
@@ -129,9 +132,9 @@ def name_place(plan: Plan, place: int) -> tuple[str, ...]:
 
 
 def build_worst(name: str, place: tuple[str, ...], comparison: Comparison, view: View) -> Facts:
-    """Return lines on the worst value of an array: where, the exact and the given value, the distance in ulp.
+    """Return lines on the worst value of an array: its index, exact and given value, and distance in ulp.
 
-    If values have a bound, or relative and absolute tolerances, the distance is also shown beside these.
+    If it was judged by a bound, or by rtol and atol, the line also has the distance in multiples of these.
 
     Parameters
     ----------
@@ -173,7 +176,10 @@ def describe_tolerance(limits: Tolerance) -> dict[str, Any]:
 
 
 def describe_comparison(comparison: Comparison) -> dict[str, Any]:
-    """Return the members that the JSON object of every comparison has."""
+    """Return a comparison as members of a JSON object: `ok`, distances, tolerance, and the histogram.
+
+    `smallest` has the tolerances that pass, None if there are none; each bin of `histogram` is from, to, count.
+    """
     return {
         "ok": comparison.ok,
         "dtype": comparison.tolerance.dtype.name,
@@ -193,9 +199,10 @@ OF_COMPARISON = ("ok", "max_ulp", "max_abs", "compared", "mismatches")
 
 
 def build_histogram(comparison: Comparison, view: View, name: str | None = None) -> Table:
-    """Return a table of the number of values at each distance in ulp.
+    """Return a table of how many values lie at each distance in ulp, a row for each bin.
 
-    With the name of the array, the table has a title with the name and the tolerance.
+    The rows from 1,024 ulp on are joined unless the view is full. With a `name`, the array's, the table has a
+    title with the name and the tolerance.
     """
     total = comparison.compared
     bins = comparison.histogram if view.full else _coarsen(comparison.histogram)
@@ -210,7 +217,7 @@ def build_histogram(comparison: Comparison, view: View, name: str | None = None)
 
 
 def _coarsen(bins: Sequence[Bin]) -> Iterator[Bin]:
-    """Yield bins of a histogram, with those from 1,024 ulp on joined ten at a time."""
+    """Yield the bins of a histogram, those from 1,024 ulp on joined into one for each factor of 2¹⁰."""
     for lower, joined in itertools.groupby(bins, _find_coarse_bound):
         parts = list(joined)
         upper = parts[0].upper if lower < _FINE_BOUND else lower * 2.0**_COARSE_STEP
@@ -218,7 +225,7 @@ def _coarsen(bins: Sequence[Bin]) -> Iterator[Bin]:
 
 
 def _find_coarse_bound(part: Bin) -> float:
-    """Return the lower bound of the joined bin that a bin belongs to; its own bound if it is not joined."""
+    """Return the lower bound of the joined bin in which a bin lies; its own if it is not joined."""
     if part.lower < _FINE_BOUND or math.isinf(part.lower):
         return part.lower
     return 2.0 ** ((math.frexp(part.lower)[1] - 1) // _COARSE_STEP * _COARSE_STEP)

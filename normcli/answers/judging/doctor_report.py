@@ -38,7 +38,7 @@ _COLUMNS = ("worst ulp", "median", "var < 0", "var = 0", "overflow")
 
 @dataclass(frozen=True)
 class ExaminationAnswer:
-    """The error of every algorithm on a tensor.
+    """The document of `normcli doctor`: the error of every algorithm on a tensor.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class ExaminationAnswer:
         return None if self.required is None else self.found.find(self.required)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield header, conditioning of the groups, algorithms, frameworks' practices, costs and verdict."""
+        """Yield a header, tables of conditioning, algorithms, frameworks and formats, and the verdict."""
         plan = self.found.plan
         title = f"doctor {plan.norm.name} · {plan.norm.title}"
         source = list_facts(self.tensor, self.found.tolerance.dtype)
@@ -98,7 +98,7 @@ class ExaminationAnswer:
         return Table(None, columns, (False, False, *(True,) * 4), rows)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the examination as one JSON object."""
+        """Return the examination as a JSON object: `conditioning`, `algorithms`, `formats`, `frameworks`."""
         found, grid = self.found, self.found.plan.grid
         cheapest = found.cheapest
         return {
@@ -132,11 +132,11 @@ class ExaminationAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return an iterator of one object for each algorithm, dtype of sums and order of casts."""
+        """Return an iterator over a JSON object for each algorithm, dtype of sums and order of casts."""
         return map(self._describe, self.found.findings)
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Yield a header, and one row for each algorithm, dtype of sums and order of casts."""
+        """Yield the rows of a CSV table, one per algorithm, dtype of sums and order of casts; names first."""
         yield tuple(next(self.records()))
         for record in self.records():
             yield tuple(_name_index(value) if isinstance(value, dict) else value for value in record.values())
@@ -190,7 +190,7 @@ class ExaminationAnswer:
         return Table("conditioning", columns, (False, True, True, False, False), rows, "; ".join(notes) or None)
 
     def _list_findings(self, view: View) -> Iterator[Section]:
-        """Yield a table for each dtype of sums."""
+        """Yield a table of algorithms for each dtype of sums; a line counts those that the view hides."""
         every = self.found.findings if view.full else self.found.usual
         hidden = len(self.found.findings) - len(every)
         for dtype, group in itertools.groupby(every, lambda finding: finding.computation.accumulation.dtype):
@@ -201,7 +201,7 @@ class ExaminationAnswer:
             yield Line((f"rounded once at the end; --full shows {hidden} other cast orders",))
 
     def _list_practices(self) -> Table:
-        """Return a table of the algorithm of each framework, whether it is safe here, and how that is known."""
+        """Return a table of frameworks: each one's algorithm, if it is safe here, and how it is known."""
         rows = []
         for row in list_practices(self.found.plan.norm.name):
             finding = self.found.find(parse_computation(row.computation))
@@ -246,7 +246,7 @@ class ExaminationAnswer:
             yield f"{self.required.name} is not safe: {off}, the worst in group {group}."
 
     def _judge_cheapest(self) -> str:
-        """Return a sentence on the cheapest safe algorithm, and on the group that is worst for the others."""
+        """Return a sentence on the cheapest safe algorithm, and the group with most of the others' worst."""
         found, dtype = self.found, self.found.tolerance.dtype.name
         if not found.judged:
             return f"No group is finite in {dtype}: there is nothing to judge."

@@ -9,6 +9,7 @@ from normcli.answers.judging.distances import (
     OF_WORST,
     build_histogram,
     build_line,
+    build_smallest,
     build_worst,
     describe_comparison,
     list_compared,
@@ -32,14 +33,14 @@ _OF_PARAMETERS = ("dgamma", "dbeta")
 
 @dataclass(frozen=True)
 class GradientsVerdict(RecordDocument):
-    """The comparison of gradients with the exact ones.
+    """The document of `normcli check NORM --backward`: the comparison of gradients with the exact ones.
 
     Parameters
     ----------
     checked : CheckedGradients
         The comparisons.
     tensor, dy : Tensor
-        The input, and the derivative by y.
+        The input, and the derivative of the loss with respect to y.
     sources : mapping of str to str
         The file of each compared array, by the array's name.
     warnings : sequence of str
@@ -66,7 +67,7 @@ class GradientsVerdict(RecordDocument):
         return [("dy", list_facts(self.dy)), *list_compared(self.checked.comparisons, self.sources)]
 
     def detail(self, view: View) -> Iterator[Section]:
-        """Yield the worst value of each array that differs, and the histogram of dx's distances."""
+        """Yield the worst value of each gradient that differs, and the histogram of distances of dx."""
         for name, comparison in self.checked.comparisons.items():
             if comparison.worst is not None and not comparison.ok:
                 yield build_worst(name, self._name_place(name, comparison.worst.place), comparison, view)
@@ -74,9 +75,9 @@ class GradientsVerdict(RecordDocument):
                 yield build_histogram(comparison, view, name)
 
     def judge(self) -> Iterator[Section]:
-        """Yield the verdict of each array; if its fault is known, with the fault, evidence and remedy."""
+        """Yield the verdict on each gradient; for a known fault, with its evidence and the remedy."""
         for name, comparison in self.checked.comparisons.items():
-            finding = self.checked.faults.get(name)
+            finding = self.checked.causes.get(name)
             if finding is None:
                 yield from list_verdict_lines(name, comparison)
                 continue
@@ -85,14 +86,17 @@ class GradientsVerdict(RecordDocument):
             off = verdict.facts[0].removeprefix(f"{name}: "), *verdict.facts[1:]
             lines = (
                 ("or", others),
-                ("evidence", (finding.evidence,)),
+                ("evidence", finding.evidence),
                 ("try", (finding.fault.remedy,)),
                 ("off", off),
             )
             yield Facts(f"✗ {name}: {finding.fault.words}.", tuple(entry for entry in lines if any(entry[1])))
+            smallest = None if finding.fault.id else build_smallest(comparison)
+            if smallest is not None:
+                yield smallest
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one JSON object."""
+        """Return the verdicts as a JSON object: plan, `ok`, and `gradients` by name (see `describe`)."""
         subject = {"input": describe_tensor(self.tensor), "dy": describe_tensor(self.dy)}
         return {
             **describe_plan(self.checked.gradients.plan, subject),
@@ -128,22 +132,25 @@ class GradientsVerdict(RecordDocument):
         }
 
     def _describe_fault(self, name: str) -> Mapping[str, Any]:
-        """Return the fault of an array as members of a JSON object; all None if no single fault explains it."""
-        finding = self.checked.faults.get(name)
+        """Return the cause of a gradient's difference as JSON members, each None without one."""
+        finding = self.checked.causes.get(name)
         if finding is None:
             return dict.fromkeys(("sentence", "fault", "cause", "evidence", "alternatives", "remedy"))
         fault, others = finding.fault, finding.alternatives
         return {
             "sentence": finding.sentence,
-            "fault": fault.id,
+            "fault": fault.id or None,
             "cause": fault.words,
-            "evidence": finding.evidence or None,
+            "evidence": "; ".join(finding.evidence) or None,
             "alternatives": [{"fault": other.id, "cause": other.words} for other in others],
             "remedy": fault.remedy or None,
         }
 
     def _name_place(self, name: str, place: int) -> tuple[str, ...]:
-        """Return the index of a gradient's value in words, and for one of the input's shape the group."""
+        """Return the index of a gradient's value in words; for one of the input's shape, also its group.
+
+        `place` is the flat index of the value in the gradient `name`.
+        """
         found = self.checked.gradients
         if name not in _OF_PARAMETERS and getattr(found, name).shape == found.plan.grid.shape:
             return name_place(found.plan, place)

@@ -68,7 +68,7 @@ def describe_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class IdentificationAnswer:
-    """The identification of a tensor, with its diagnosis and the two tensors.
+    """The document of `normcli identify`: the norms found for a tensor, and the diagnosis.
 
     Parameters
     ----------
@@ -89,7 +89,8 @@ class IdentificationAnswer:
     def sections(self, view: View) -> Iterator[Section]:
         """Yield a header, the table of matches if there are any, and the verdict.
 
-        If y = a · x + b with more than one pair of a and b, the table of the pairs stands before the verdict.
+        If y = a · x + b with a and b for each index along some axes, a table of a and b comes before the
+        verdict.
         """
         lines = (("input", list_facts(self.source)), ("actual", list_facts(self.actual)))
         yield Facts("what made the actual tensor of the input?", lines)
@@ -100,7 +101,10 @@ class IdentificationAnswer:
         yield build_verdict(self.diagnosis, self.diagnosis.verdict == Kind.NORM)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the identification as one JSON object."""
+        """Return the identification as a JSON object: diagnosis, `matches`, `affine`, `doubtful`, `computed`.
+
+        `affine` is y = a · x + b, or None; `computed` are the algorithms whose bits were compared with y's.
+        """
         return {
             "schema": SCHEMA,
             "input": describe_tensor(self.source),
@@ -137,9 +141,10 @@ class IdentificationAnswer:
         return Table(None, columns, tuple(name in _NUMERIC for name in columns), rows, note, wraps=True)
 
     def _list_lines(self, plain: PlainMap, view: View) -> Table:
-        """Return a table of a and b for each index along the map's axes.
+        """Return a table of a and b in y = a · x + b for each index along the map's axes.
 
-        If running statistics that would make them are known (`found.evaluation`), it has columns for these too.
+        If running statistics that would give a and b are known (`found.evaluation`), it has columns for these
+        too.
         """
         columns = {"a": plain.scale, "b": plain.shift}
         evaluation = self.found.evaluation

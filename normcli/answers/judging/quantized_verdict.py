@@ -24,7 +24,7 @@ _OF_WORST = ("place", "expected", "actual", "ulp")
 
 @dataclass(frozen=True)
 class QuantizedVerdict(RecordDocument):
-    """The comparison of given codes and scales with the exact ones.
+    """The document of `check` and `identify` with `--quantize`: given codes and scales, and the exact ones.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class QuantizedVerdict(RecordDocument):
     parts : sequence of QuantizedPart
         The comparisons of codes and of scales.
     also : sequence of Quantized or None
-        For `identify`, the other norms that reproduce as many codes and scales; None for `check`.
+        For `identify`, the results of other norms that agree with as many codes and scales; None for `check`.
     is_near : bool
-        Whether the norm reproduces at least half of the codes or of the scales.
+        Whether at least half of the codes or of the scales are the norm's.
     """
 
     found: Quantized
@@ -55,7 +55,10 @@ class QuantizedVerdict(RecordDocument):
         return all(part.ok for part in self.parts)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header, a line for codes and for scales, and the other norms."""
+        """Yield a header, a line each on scales and codes with cause and remedy, and the other norms.
+
+        If the norm is not near (`is_near`), one line says that nothing is known to explain the codes.
+        """
         plan, asked = self.found.exact.plan, self.found.asked
         more = (
             ("actual", tuple(map(make_printable, self.sources))),
@@ -102,7 +105,7 @@ class QuantizedVerdict(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object for codes and one for scales."""
+        """Yield a JSON object for scales and one for codes, as far as they were compared."""
         for part in self.parts:
             told = part._asdict()
             worst = told.pop("worst")

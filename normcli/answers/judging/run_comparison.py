@@ -35,7 +35,7 @@ _COLUMNS = ("layer", "norm", "input", "output", "nearer to exact")
 
 @dataclass(frozen=True)
 class RunReport:
-    """The comparison of two recorded runs.
+    """The document of `normcli audit --against`: the comparison of two recorded runs of a model.
 
     Parameters
     ----------
@@ -48,7 +48,10 @@ class RunReport:
     sources: tuple[str, str]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the table of layers, the report of `check` on the layer where runs part, and the verdict."""
+        """Yield a header, a table of layers, the report of `check` on the first layer that differs, a summary.
+
+        The report is on the run further from the exact norm, and only there if that run differs from it.
+        """
         lines = zip(_RUNS, ((make_printable(name),) for name in self.sources), strict=True)
         yield Facts("audit · two runs", tuple(lines))
         rows = [*map(self._build_row, self.found.pairs)]
@@ -63,7 +66,7 @@ class RunReport:
         yield self._build_summary()
 
     def listing(self, view: View) -> Listing:
-        """Return the layers as entries of a page, each with the findings on both runs."""
+        """Return the layers as entries of an HTML page, each with the findings on both runs."""
         entries = [
             Entry(
                 make_printable(pair.first.settings.name), make_printable(name_norm(pair.first)),
@@ -77,7 +80,10 @@ class RunReport:
         return Listing(title, self._build_summary(), entries)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the comparison as one JSON object."""
+        """Return the comparison as a JSON object: `ok`, the `first` layer that differs, and `layers`.
+
+        `alone` has the names of layers that one run alone has.
+        """
         parting = self.found.parting
         return {
             "schema": SCHEMA,
@@ -91,7 +97,11 @@ class RunReport:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object for each layer that both runs have."""
+        """Yield a JSON object for each layer that both runs have: the runs' distance, and each run's verdict.
+
+        `input` and `output` are the distances between the runs' tensors, None where these were not compared.
+        `first_run` and `second_run` are the layer in each run, from `describe_layer`.
+        """
         for pair in self.found.pairs:
             yield {
                 "name": pair.first.settings.name,
@@ -107,7 +117,7 @@ class RunReport:
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Yield a header, and one row for each layer that both runs have."""
+        """Yield the rows of a CSV table, one for each layer that both runs have; the names come first."""
         tensors = ("input", "output")
         ulps, causes = (f"{name}_ulp" for name in tensors), (f"{run}_cause" for run in _RUNS)
         yield ("name", "norm", *ulps, "differences", "nearer", *causes)
@@ -117,14 +127,14 @@ class RunReport:
             yield (one["name"], one["norm"], *ulp, "; ".join(one["differences"]), one["nearer"], *cause)
 
     def _choose(self, pair: LayerPair) -> tuple[str, LayerVerdict]:
-        """Return (name, verdict) of the run further from the exact norm; of the second if neither is."""
+        """Return ("first" or "second", verdict) of the run further from the exact norm; second if equal."""
         return ("first", pair.first) if pair.nearer == "second" else ("second", pair.second)
 
     def _tell_causes(self, pair: LayerPair) -> Iterator[tuple[str, str]]:
-        """Yield (run, text) pairs on a layer: the fault of each run that differs from the exact norm.
+        """Yield pairs (run, text) on a layer: for each run that differs from the exact norm, its fault.
 
-        If the bits of the runs are not of one algorithm, a further pair names the algorithm of each run, if
-        known.
+        If the bits of the runs come from different algorithms, a further pair names the algorithm of each run,
+        where it is known.
         """
         both = zip(_RUNS, (pair.first, pair.second), strict=True)
         wrong = {run: tell(one) for run, one in both if one.ok is False}
@@ -143,7 +153,10 @@ class RunReport:
         return TableRow(tuple(map(make_printable, cells)))
 
     def _build_summary(self) -> Line:
-        """Return a line with the verdict on both runs: where they part, or that they agree."""
+        """Return a line on both runs: that they agree, or the first layer that differs though its input agrees.
+
+        If there is no such layer, it names the two layers between which the runs begin to differ, if known.
+        """
         found, parting = self.found, self.found.parting
         details = [("only in", f"the {run}: {_join(names)}") for run, names in found.alone.items() if names]
         if found.ok:

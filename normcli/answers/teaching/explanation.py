@@ -51,7 +51,7 @@ _LISTED = ("group", RESIDUAL)
 
 @dataclass(frozen=True)
 class Explanation(RecordDocument):
-    """The document of a story: the steps of the arithmetic of a value or a group.
+    """The document of `normcli explain NORM`: a story, the steps of the arithmetic of a value or a group.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Explanation(RecordDocument):
     parameters : mapping of str to ndarray or None
         gamma and beta in the plan's shape; None for one that is not given.
     calculate : callable
-        Returns the whole result; called for a page.
+        Takes nothing, and returns the result of the whole tensor; it is called for a page.
     digits : int or None
         The number of significant digits of texts in JSON; None for the default.
     dy : Tensor or None
@@ -77,7 +77,11 @@ class Explanation(RecordDocument):
     row_names = ("step", "at", "symbol", "sentence", "text", "expression", "value")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header, then a section for each step; of a whole group, also the steps of its values."""
+        """Yield a header, and a section for each step of the story.
+
+        If the story is of a whole group, the steps that its values share come first, then those of single
+        values.
+        """
         yield self._build_header(view)
         group = self.story.group
         together = self.story.at is None and group is not None
@@ -104,7 +108,7 @@ class Explanation(RecordDocument):
             yield from _build_each(count + 1, own, group, view)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as a JSON object: the group with its values, and the steps."""
+        """Return the story as a JSON object: plan, `at`, the `group` with its values, `steps`, warnings."""
         story, group = self.story, self.story.group
         given = {"input": self.tensor} | ({} if self.dy is None else {"dy": self.dy})
         return {
@@ -117,7 +121,10 @@ class Explanation(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per step: its text, its LaTeX, and an expression and a value in full precision."""
+        """Yield a JSON object per step: sentence, text, LaTeX, an expression in Python, and its value.
+
+        `value` is in full precision. It is None, as `text` and `latex` are, for a step without a formula.
+        """
         for step in self.story.steps:
             equation = build_equation(step, self.digits)
             value = None if step.value is None else step.value.value
@@ -134,7 +141,10 @@ class Explanation(RecordDocument):
             }
 
     def page(self) -> Page:
-        """Return a page of the result, opened at the story's value, or the first; a backward story is below."""
+        """Return an HTML page of the result, opened at the story's value, or else at the first value.
+
+        A backward story's steps follow below. Raises `UsageError` if a page cannot show the result.
+        """
         result = self.calculate()
         require_page(result)
         shape = self.story.plan.grid.shape
@@ -180,7 +190,7 @@ class Explanation(RecordDocument):
         return build_header(self._title(), plan, source, view, self.parameters, asked)
 
     def _list_members(self, title: str, group: MeasuredGroup, view: View, step: str) -> Table:
-        """Return a table of a group's values.
+        """Return a table of a group's values; of a long group, the first and last ones unless the view is full.
 
         Parameters
         ----------
@@ -210,14 +220,16 @@ class Explanation(RecordDocument):
 
 
 def _build_each(number: int, own: Sequence[StoryStep], group: MeasuredGroup, view: View) -> Iterator[Section]:
-    """Yield a section for each kind of step that is of single values, and a table of the results.
+    """Yield a section for each kind of step on single values of a group, and a table of the results.
+
+    Of a long group, the first and the last values are shown unless the view is full.
 
     Parameters
     ----------
     number : int
         The number in the title of the first of these sections.
     own : sequence of StoryStep
-        The steps of single values.
+        The steps on single values.
     group : MeasuredGroup
     view : View
     """
@@ -249,7 +261,10 @@ def _build_each(number: int, own: Sequence[StoryStep], group: MeasuredGroup, vie
 
 
 def _open_gaps(items: Mapping[int, _Item], places: Sequence[int]) -> list[_Item | None]:
-    """Return the items in order, with None before each item whose previous place is not in `places`."""
+    """Return the items in order, with None, for an omission, before each that does not follow its predecessor.
+
+    `items` is keyed by position; `places` are all positions shown, ascending.
+    """
     gaps = {place for before, place in zip([-1, *places], places, strict=False) if place != before + 1}
     return [each for place, item in items.items() for each in ((None, item) if place in gaps else (item,))]
 

@@ -65,7 +65,7 @@ _FAR = 0.5
 
 @dataclass(frozen=True)
 class ComparisonAnswer:
-    """The document of norms of one tensor, a column for each norm.
+    """The document of `normcli compare`: norms of one tensor, a column for each norm.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class ComparisonAnswer:
     tensor: Tensor
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the input, a table of how the norms differ, the equalities, the values and the groups."""
+        """Yield a header, and those of facts, equalities, values and groups that the view shows."""
         columns = self.comparison.columns
         facts = list_facts(self.tensor, columns[0].result.dtype)
         assumed = list_assumed(column.result.plan for column in columns)
@@ -108,7 +108,7 @@ class ComparisonAnswer:
             yield "evaluated", (", ".join(known), told)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as a JSON object: a norm's whole answer for each column, and the equalities."""
+        """Return the comparison as a JSON object: `columns`, the answer of each norm, and `equalities`."""
         return {
             "schema": SCHEMA,
             "input": describe_tensor(self.tensor),
@@ -117,7 +117,7 @@ class ComparisonAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per norm."""
+        """Yield a JSON object per norm: its facts, first group, and its answer as of `normcli NORM`."""
         for column in self.comparison.columns:
             yield {
                 "name": column.name,
@@ -152,7 +152,10 @@ class ComparisonAnswer:
         return Table(None, names, (False,) * len(names), rows, wraps=True)
 
     def _list_equalities(self) -> Iterator[Section]:
-        """Yield the equalities between the compared norms, then those with norms that are not compared."""
+        """Yield the equalities between the compared norms, and those with norms that are not compared.
+
+        If no compared norms are equal, or the tensor is empty, a line says so.
+        """
         equalities = self.comparison.equalities
         if not self.tensor.values.size:
             yield Line(("no values, so the norms do not differ",))
@@ -170,7 +173,7 @@ class ComparisonAnswer:
                 yield Facts(title, tuple(map(_format_equality, chosen)))
 
     def _build_values(self, view: View) -> Iterator[Blocks]:
-        """Yield a matrix of the input beside the outputs of all norms; in a full view, each output whole."""
+        """Yield a matrix of the input beside the outputs of all norms; in a full view, each whole output."""
         columns, values = self.comparison.columns, self.tensor.values
         if view.full:
             for name, result, *_ in columns:
@@ -277,7 +280,10 @@ def _describe_flat(column: NormColumn) -> Mapping[str, Any]:
 
 
 def _map_groups(column: NormColumn, view: View) -> Blocks:
-    """Return matrices with the number of its group in each cell; for a window, 1 within one window, else 0."""
+    """Return matrices with the number of its group in each cell.
+
+    For a norm with sliding windows, 1 marks the window that begins at the first value; elsewhere is 0.
+    """
     grid, window = column.result.plan.grid, column.result.plan.spec.window
     if window is None:
         return build_map(f"groups of {column.name}", grid.locate_groups, column.result, view)

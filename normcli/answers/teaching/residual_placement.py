@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 POST, PRE = "post-norm", "pre-norm"
-"""The two places of the norm in a block of layers."""
+"""The two positions of the norm in a block of layers: after the addition, or before the sublayer."""
 
 _PLACES = (
     ("stands", "the norm stands", "behind the addition", "before the sublayer"),
@@ -51,7 +51,7 @@ _PLACES = (
 
 @dataclass(frozen=True)
 class PlacementAnswer:
-    """The document of one norm in both places.
+    """The document of one norm as post-norm, after the residual addition, and as pre-norm, before the sublayer.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class PlacementAnswer:
         return (POST, self.post, self.total), (PRE, self.pre, self.residual)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header, a table of the differences of the places, and the values side by side."""
+        """Yield a header, and those of the table of differences and of the values that the view shows."""
         yield self._build_header(view)
         if view.shows("facts"):
             yield self._tabulate(view)
@@ -111,7 +111,7 @@ class PlacementAnswer:
         return Table(None, ("", POST, PRE), (False,) * 3, rows, wraps=True)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as a JSON object: both tensors, and a norm's whole answer for each place."""
+        """Return the answer as a JSON object: both tensors, and in `columns` the objects of `records`."""
         return {
             "schema": SCHEMA,
             "input": describe_tensor(self.total),
@@ -120,16 +120,16 @@ class PlacementAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per place."""
+        """Yield a JSON object each for post-norm and pre-norm: facts, means, variances, the whole answer."""
         for described, (_, result, tensor) in zip(self._describe(), self.columns, strict=True):
             yield {**described, **Answer(result, tensor).describe()}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one row per place, without values; the names of the columns come first."""
+        """Yield the rows of a CSV table, one for post-norm, one for pre-norm, without values; names first."""
         return flatten_records(self._describe())
 
     def _describe(self) -> Iterator[dict[str, Any]]:
-        """Yield, for each place, its name, its words in `_PLACES`, and its means and variances."""
+        """Yield, for post-norm and pre-norm, a mapping of name, facts in words, means and variances."""
         names = ("input_mean", "input_var", "output_mean", "output_var")
         for place, (name, result, _) in enumerate(self.columns):
             numbers = map(describe_number, _measure(result).values())

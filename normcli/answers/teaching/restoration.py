@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RestorationAnswer:
-    """The document of an attempt to undo a norm with gamma and beta.
+    """The document of `normcli restore`: whether gamma and beta can undo a norm.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class RestorationAnswer:
         yield Line((self.restoration.why,))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as one JSON object."""
+        """Return the attempt as a JSON object: plan, gamma, beta, tolerance, `recovered`, `why` and values."""
         result, closeness = self.restoration.result, self.restoration.closeness
         return {
             **describe_plan(result.plan, {"input": describe_tensor(self.tensor)}),
@@ -71,14 +71,14 @@ class RestorationAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield one object per value: its index by axis, the input, x̂ and the restored value."""
+        """Yield a JSON object per value: its index by axis, the input, x̂ and the restored value."""
         grid, tensors = self.restoration.result.plan.grid, self._tensors
         for index in np.ndindex(grid.shape):
             place = dict(zip(grid.layout.names, index, strict=True))
             yield place | {name: to_lists(values[index]) for name, values in tensors.items()}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one row per value: its index, the input, x̂ and the restored value; names come first."""
+        """Yield the rows of a CSV table, one per value: index, input, x̂, restored value; names come first."""
         grid = self.restoration.result.plan.grid
         columns = {name: pick_from(values) for name, values in self._tensors.items()}
         return iterate_long(grid.layout.names, grid.shape, columns)
@@ -90,7 +90,7 @@ class RestorationAnswer:
         return {**own, "restored": found.normalized}
 
     def _list_parameters(self) -> tuple[str, ...]:
-        """Return texts on the statistics that gamma and beta are set to, and on the axes of these."""
+        """Return texts on gamma and beta: the statistics that they are set to, and the axes of these."""
         attempt, plan = self.restoration, self.restoration.result.plan
         names = plan.grid.layout.names
         over = [name for axis, name in enumerate(names) if axis not in plan.parameters.axes]
@@ -111,7 +111,7 @@ class RestorationAnswer:
         yield build_slices("tensors", coloured, result.plan.grid, view)
 
     def _build_verdict(self) -> Line:
-        """Return a line on how many values are recovered, and on the largest difference."""
+        """Return a line on how many values are recovered, marked right if all are, and how far one is off."""
         attempt = self.restoration
         closeness = attempt.closeness
         of = f" = {ATOL:g} × the largest |x|" if attempt.scaled else ""

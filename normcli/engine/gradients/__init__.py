@@ -5,5 +5,5 @@
 * `parameter_sums`: the gradients of gamma and beta, as sums of many values
 * `passes`: the walks over a tensor and its gradient
 * `tile_gradients`: the gradients of one tile, in doubles or in pairs
-* `tile_records`: the values of a tile as they are read and prepared; bands of groups
+* `tile_records`: records of tiles and bands in the backward pass: x, dy, gamma, shift
 """

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class SolvedGroups(NamedTuple):
     """The coefficients of the gradients of some groups, in pairs and exactly.
 
-    `recall` takes the place of a group among these and a number of bits; it returns the group's coefficients in
+    `recall` takes the index of one of these groups and a number of bits; it returns the group's coefficients in
     rationals, with roots and powers to that number of bits.
     """
 
@@ -50,7 +50,7 @@ class SolvedGroups(NamedTuple):
     recall: Callable[[int, int], ExactCoefficients]
 
     def take(self, rows: Integers) -> SolvedGroups:
-        """Return the coefficients of some of the groups, given by their places among these."""
+        """Return the coefficients of some of these groups, given by their indices among them."""
         coefficients, recall = self
         return SolvedGroups(coefficients.map(lambda a: a[rows]), lambda row, bits: recall(int(rows[row]), bits))
 
@@ -83,7 +83,7 @@ class CoefficientSolver:
             self.flat = find_flat(plan, statistics, count).reshape(-1)
 
     def solve(self, sums: GradientSums, numbers: Integers) -> SolvedGroups:
-        """Return the coefficients of groups from their sums; `numbers` are the numbers of these groups."""
+        """Return the coefficients of groups from their sums; `numbers` are the groups' indices."""
         coefficients, empty = solve_coefficients(self.plan, sums), np.zeros(sums.count.shape, np.bool_)
         flat = empty if self.flat is None else self.flat[numbers]
         decimals = needs_decimals(sums.p)

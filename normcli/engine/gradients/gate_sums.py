@@ -28,15 +28,19 @@ if TYPE_CHECKING:
 
 
 class GateSumPasses(GroupBackwardPasses):
-    """The passes that add up the derivative with respect to a gate, to which each value contributes.
+    """The passes that add up the derivative with respect to a gate z that is broadcast over many values.
 
-    Behind the norm, a value contributes dy · act'(z) · (gamma · x̂ + beta). Before the norm, it contributes the
-    derivative with respect to x · act(z), times x · act'(z); the latter factor is `downstream`. The sums for
-    the gate are kept as those of gamma, which is not differentiated here.
+    For a gate behind the norm, a value contributes dy · act'(z) · (gamma · x̂ + beta). For a gate before the
+    norm, it contributes the derivative with respect to the norm's input x · act(z), times x · act'(z); this
+    last factor is `downstream`. The sums are kept in place of those of gamma, which is not differentiated here.
     """
 
     def add_up(self, gradients: Source, values: NDArray[Any], slope: Gated) -> NDArray[Any]:
-        """Return the derivative with respect to the gate, in its shape and the dtype of the plan's output.
+        """Return the derivative with respect to the gate, in the shape of `slope.values`.
+
+        Its dtype is that of the plan's output. Whether the gate multiplies the norm's result or its input
+        follows from the inputs with which these passes were made: in the first case their `gate` is `slope`, in
+        the second None.
 
         Parameters
         ----------
@@ -45,7 +49,8 @@ class GateSumPasses(GroupBackwardPasses):
         values : ndarray
             The norm's input.
         slope : Gated
-            The gate's slope, of the tensor's rank. Behind the norm, it is the gate of the inputs, too.
+            The gate z, of the tensor's rank, with `is_slope` set. Its `times` is dy for a gate behind the norm;
+            for one before it, the tensor that the gate multiplied.
         """
         plan, shape = self.plan, slope.values.shape
         if self.gates is None:
@@ -92,15 +97,16 @@ class GateSumPasses(GroupBackwardPasses):
         if tile.beta is None:
             return [shares]
         plain = rows._replace(gamma=None)
-        known = KnownGradients(plain.gated, plain.error, np.zeros(rows.dy.shape, np.bool_))
+        known = KnownGradients(plain.gated, plain.error, np.zeros(rows.dy.shape, np.bool_) | plain.beyond)
         return [shares, multiply_known(known, Gated(tile.beta, Activation.NONE))]
 
     def list_shares(
         self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return what each of some values of a row contributes to the derivative, and a bound of its error.
+        """Return what some values of one row contribute to the derivative, each with a bound of its error.
 
-        Arguments and None are as in `GroupBackwardPasses.list_shares`; `name` is not used.
+        None stands for NaN. `name` is not used; `row` and `columns` are indices in the tile, and activations
+        and roots are calculated to `bits` bits.
         """
         if tile.downstream is not None:
             return self.find_dx_exactly(tile, solved, row, columns, bits)

@@ -34,7 +34,7 @@ class ParameterSums:
         self.gamma, self.beta = Fixed.zeros(count), Fixed.zeros(count)
         self.errors = {name: np.zeros(count) for name in ("gamma", "beta")}
         self.special_gamma, self.special_beta = np.zeros((2, count))
-        self.unclear = np.zeros(count, np.bool_)
+        self.unclear = {name: np.zeros(count, np.bool_) for name in self.errors}
         self._lock = threading.Lock()
 
     def add_shares(self, places: Integers, found: KnownGradients) -> None:
@@ -48,7 +48,7 @@ class ParameterSums:
         error = np.where(usable, found.error + PAIRS.error * np.abs(hi), 0.0)
         special = np.where(found.unclear, 0.0, hi)
         with self._lock:
-            self.unclear[flat[found.unclear.reshape(-1)]] = True
+            self.unclear["gamma"][flat[found.unclear.reshape(-1)]] = True
             _add_special(self.special_gamma, flat, special)
             _add_rows(self.gamma, places, np.where(usable, hi, 0.0))
             _add_rows(self.gamma, places, np.where(usable, lo, 0.0))
@@ -70,6 +70,7 @@ class ParameterSums:
             _add_special(self.special_beta, flat, dy)
             _add_rows(self.beta, places, np.where(finite, dy, 0.0))
             if upstream is not None:
+                self.unclear["beta"][flat[upstream.beyond.reshape(-1)]] = True
                 _add_rows(self.beta, places, np.where(finite, upstream.low, 0.0))
                 _add_plainly(self.errors["beta"], flat, SECOND_ORDER * np.where(finite, upstream.error, 0.0))
 
@@ -81,9 +82,7 @@ class ParameterSums:
             part = slice(start, start + _PIECE)
             value, inexact, lost = fixed.take(part).integers().round()
             error = np.where(inexact, PAIRS.error * np.abs(value.hi), 0.0) + self.errors[name][part]
-            if name == "gamma":
-                lost = lost | self.unclear[part]
-            known = KnownGradients(value, error, lost)
+            known = KnownGradients(value, error, lost | self.unclear[name][part])
             found[part], undecided[part] = round_known(known, dtype)
         is_special = special != 0.0
         found[is_special] = special[is_special]
@@ -131,21 +130,21 @@ class DoubleSums:
 
 
 def _add_plainly(totals: Floats, flat: Integers, values: Floats) -> None:
-    """Add values to `totals` at the places `flat`, in doubles."""
+    """Add values to `totals`, in doubles; `flat` is the flat index into `totals` for each value."""
     first, stop = int(flat.min(initial=len(totals))), int(flat.max(initial=-1)) + 1
     if stop > first:
         totals[first:stop] += np.bincount(flat - first, values.reshape(-1), stop - first)
 
 
 def _add_special(totals: Floats, flat: Integers, values: Floats) -> None:
-    """Add the values that are not finite to `totals` at the places `flat`."""
+    """Add the values that are not finite to `totals`; `flat` is the flat index into `totals` for each value."""
     finite = np.isfinite(values).reshape(-1)
     if not finite.all():
         _add_plainly(totals, flat[~finite], values.reshape(-1)[~finite])
 
 
 def _add_rows(fixed: Fixed, places: Integers, values: Floats) -> None:
-    """Add values to the exact sums at places, of which there is one for each row, or one for each value."""
+    """Add values to exact sums for gamma or beta; `places` has a flat index for each row, or each value."""
     if places.shape != values.shape:
         fixed.add(places.reshape(-1), values)
     else:

@@ -65,9 +65,10 @@ class GroupBackwardPasses(GradientTiles):
             self.work_on_all(self._work_on)
 
     def work_on_all(self, work_on: Callable[[Slices, Workspace], None]) -> None:
-        """Call `work_on` with each tile of all bands, and a workspace.
+        """Call `work_on` with the index of each tile and a workspace: tile by tile of one band after the other.
 
-        If each group has one gamma, add Σ dy · x̂ of the groups of bands to the derivative of their gammas.
+        A band is a number of groups larger than tiles. If each group has one gamma, Σ dy · x̂ of each band's
+        groups is also added to the derivative with respect to their gammas.
         """
         for band in self._open_bands():
             if band is not None and self.by_groups and self.count:
@@ -106,7 +107,7 @@ class GroupBackwardPasses(GradientTiles):
     # -- what groups are differentiated with
 
     def _open_bands(self) -> Iterator[Band | None]:
-        """Yield each band in turn, with its coefficients; or None, once, if groups lie within tiles."""
+        """Yield each band of groups in turn, its coefficients known; None, once, if groups lie in tiles."""
         if self.whole and self.inputs.given is None:
             self.walk.expect(1)
             yield None
@@ -164,9 +165,10 @@ class GroupBackwardPasses(GradientTiles):
     # -- gamma and beta
 
     def find_parameters(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-        """Return the derivatives with respect to gamma and beta: Σ dy · x̂ and Σ dy over each one's values.
+        """Return the derivatives with respect to gamma (Σ dy · x̂) and beta (Σ dy), in their shape.
 
-        None stands for a parameter that the norm does not have.
+        The sums are over the values that one gamma or beta applies to. None for a parameter that the norm
+        lacks.
         """
         if not self.plan.norm.parameter_names:
             return None, None
@@ -287,9 +289,9 @@ class GroupBackwardPasses(GradientTiles):
     def list_shares(
         self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return what each of some values of a row contributes to the derivative with respect to gamma or beta.
+        """Return what some values of one row contribute to the derivative with respect to gamma or beta.
 
-        Each share is a rational with a bound of its error; None in place of NaN.
+        Each contribution is a rational with a bound of its error; None in place of NaN.
 
         Parameters
         ----------
@@ -301,7 +303,7 @@ class GroupBackwardPasses(GradientTiles):
         row : int
             The row in the tile.
         columns : sequence of int
-            The places of the values in the row.
+            The indices of the values in the row.
         bits : int
             Bits to which roots, powers and activations are calculated.
         """

@@ -192,9 +192,9 @@ class GradientTiles(Passes):
         return Tile(numbers, rows, filled, by, places, used, downstream)
 
     def find_shift(self, numbers: Integers, values: TileValues) -> Floats | None:
-        """Return the number to subtract from the values of each group so that they are small; None for none.
+        """Return the number that is subtracted from each group's values to make them small; None for 0.
 
-        The shift is about the mean of a group, and changes no result.
+        It is about the mean of a group, and changes no result.
         """
         if self.band is not None:
             return None if self.band.shift is None else self.band.shift[self.band.locate(numbers)]
@@ -233,7 +233,7 @@ class GradientTiles(Passes):
         row : int
             The row in the tile.
         columns : sequence of int
-            The places of the values in the row.
+            The indices of the values in the row.
         bits : int
             Bits to which roots, powers and activations are calculated.
         """

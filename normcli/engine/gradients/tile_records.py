@@ -25,7 +25,7 @@ class TileValues(NamedTuple):
     Parameters
     ----------
     raw : ndarray
-        As they were read, kept runs first.
+        The values as they were read, with the axes that are kept before those that are reduced.
     x : ndarray of float64
     low : ndarray of float64 or None
         The number added to x where an integer has more bits than float64; None if x is exact.
@@ -55,9 +55,9 @@ class ReadTile(NamedTuple):
     Parameters
     ----------
     place : slices
-        Where the tile lies.
+        The tile as slices: what it covers of each run of the view.
     numbers : ndarray of int, shape (groups,)
-        The numbers of its groups.
+        The indices of its groups in the tensor.
     values : TileValues
     dy : ndarray of float64, of the values' shape
         The derivative of the loss with respect to the norm's result: times the gate, if one follows the norm.
@@ -93,7 +93,7 @@ class Tile(NamedTuple):
     Parameters
     ----------
     numbers : ndarray of int, shape (groups,)
-        The numbers of its groups.
+        The indices of its groups in the tensor.
     rows : GradientRows
     filled : ndarray or None
         dx of the values that do not count, before `downstream` multiplies it; None if all are normalized.
@@ -121,14 +121,14 @@ class Tile(NamedTuple):
 
 
 class Band(NamedTuple):
-    """Groups that do not lie within tiles, and what is known of them.
+    """Some groups that are larger than tiles, and what is known of them.
 
     Parameters
     ----------
     within : slices
-        Where their values lie.
+        The part of the tensor that holds their values.
     numbers : ndarray of int, shape (groups,)
-        The numbers of the groups, which rise.
+        The indices of the groups in the tensor, in ascending order.
     shift : ndarray, shape (groups,), or None
         The number subtracted from the values of each group; None for nothing.
     solved : SolvedGroups or None
@@ -141,11 +141,11 @@ class Band(NamedTuple):
     solved: SolvedGroups | None = None
 
     def locate(self, numbers: Integers) -> Integers:
-        """Return the places in the band of the groups with these numbers."""
+        """Return the indices within this band of groups that are given by their indices in the tensor."""
         return np.searchsorted(self.numbers, numbers)
 
     def take(self, numbers: Integers) -> SolvedGroups:
-        """Return the coefficients of the groups with these numbers."""
+        """Return the coefficients of some groups, given by their indices in the tensor."""
         assert self.solved is not None  # from its second walk on
         return self.solved.take(self.locate(numbers))
 

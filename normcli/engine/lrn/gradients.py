@@ -47,13 +47,13 @@ _LEAST, _LARGEST, _MOST = 2.0**-100, 2.0**100, 16.0
 
 
 def differentiate_windows(window: Window, x: Floats, dy: Floats) -> KnownGradients:
-    """Return dx of values whose windows lie along the first axis.
+    """Return dx of lines of values, in pairs with bounds: windows lie along the first axis.
 
     Parameters
     ----------
     window : Window
     x, dy : ndarray
-        Whole along the first axis; 0 where a value does not count.
+        All values of each line; 0 where a value does not count.
     """
     zero, sums = np.zeros_like(x), sum_squares(x, window)
     base, _ = find_bases(sums, window)
@@ -78,15 +78,16 @@ def differentiate_windows(window: Window, x: Floats, dy: Floats) -> KnownGradien
 
 
 def _sum_along(values: Pair, before: int, after: int) -> Pair:
-    """Return, for each place of the first axis, the sum from `before` places before it to `after` after it."""
+    """Return sums along the first axis: number i is the sum of values[i − before : i + after + 1]."""
     padded = values.map(lambda part: pad(part, before, after))
     return add_neighbours(padded, len(padded.hi) - len(values.hi) + 1)
 
 
 def differentiate_line(window: Window, x: NDArray[Any], dy: NDArray[Any], place: int, bits: int) -> Bounded:
-    """Return dx of the value at `place` of a line, with powers to `bits` bits, and a bound of its error.
+    """Return dx of the value at index `place` of a line, with a bound of its error; powers to `bits` bits.
 
-    None if an x or dy that dx depends on is not finite, or a U (see above) is not positive.
+    None if an x or dy that this dx depends on is not finite, or the base U of a window's power (see the
+    module's docstring) is not positive.
     """
     first, last = max(0, place - window.after), min(len(x) - 1, place + window.before)
     reach = slice(max(0, first - window.before), last + window.after + 1)

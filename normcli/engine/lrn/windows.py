@@ -75,13 +75,13 @@ class WindowSums(NamedTuple):
     squares : Pair
         The sums, of the shape of the values; infinite or NaN where a value is.
     known : ndarray of bool
-        Where the relative error of a sum is at most `error`.
+        True where the relative error of a sum is at most `error`.
     exact : bool
         Whether all known sums are exact.
     padded : ndarray
-        The values, with zeros before and behind them: the window of value i begins at place i.
+        The values with zeros at both ends, so that the window of value i is padded[i : i + length].
     length : int
-        Places in a window.
+        The number of values in a window.
     """
 
     squares: Pair
@@ -96,7 +96,7 @@ class WindowSums(NamedTuple):
         return 2.0**-100 + self.length * 2.0**-103
 
     def sum_exactly(self, place: Place) -> Fraction:
-        """Return the exact sum of squares of the window at a place: its index among the values."""
+        """Return the exact sum of squares of one value's window; `place` is its index, a tuple."""
         first, *others = place
         return sum_exactly(self.padded[(slice(first, first + self.length), *others)]).square
 
@@ -218,11 +218,11 @@ def normalize_windows(
     Parameters
     ----------
     plan : Plan
-        With a window.
+        The plan of a norm with sliding windows.
     x : ndarray
-        Whole along the window's axis.
+        A tile with every value along the windows' axis.
     axes : tuple of int
-        The window's axis alone.
+        The windows' axis alone.
     precision : Precision
         The precision of the dtype that the result is rounded to.
 

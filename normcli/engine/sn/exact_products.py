@@ -91,18 +91,24 @@ def multiply(left: list[Plane], right: list[Plane], shape: tuple[int, int]) -> S
 
 
 def multiply_whole(left: ScaledIntegers, right: ScaledIntegers) -> ScaledIntegers:
-    """Return a product of matrices exactly."""
+    """Return a product of matrices exactly; where numbers are few and long, without planes."""
     width = choose_width(left.values.shape[1])
     shape = left.values.shape[0], right.values.shape[1]
+    planes = [each.find_size().bit_length() // width + 1 for each in (left, right)]
+    if left.values.size * shape[1] <= _MOST_PRODUCTS * math.prod(planes):
+        return ScaledIntegers(left.values @ right.values, left.exponent + right.exponent)
     return multiply(cut_whole(left, width), cut_whole(right, width), shape)
 
+
+_MOST_PRODUCTS = 32
+"""Products of Python's integers that take the time of one product of planes, at least."""
 
 UNIT = 2.0**-53
 """The largest error of one rounding of doubles, as a part of the result."""
 
 
 class Approximation(NamedTuple):
-    """A symmetric matrix: doubles times 2^exponent; and a bound of the doubles' error, as a matrix norm."""
+    """A symmetric matrix in doubles, values · 2^exponent; `error` bounds the norm of the error of `values`."""
 
     values: Floats
     exponent: int

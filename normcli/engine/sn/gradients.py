@@ -9,7 +9,8 @@ frameworks take for constants: the formula is the same.
 
 All but σ is exact if the matrix has rank 1, if u and v are given, and if the vectors come out exact. Otherwise,
 vectors are taken to 160 bits of their lengths and, for values whose rounding these do not decide, to 300 and to
-600. A value that 600 bits do not tell from a midpoint or from 0 is taken for it.
+600. A value that 600 bits do not tell from a midpoint or from 0 is taken for it. Singular values that lie
+nearer to each other than 2⁻⁶⁴⁰ of themselves may be taken for equal ones, which have no derivative.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from normcli.tuples import NamedTuple
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Selected
     from normcli.norms.spec import Iteration
     from normcli.numerics.deciding import Bounded
 
@@ -61,6 +62,8 @@ class SigmaGradient(NamedTuple):
         Multiples of u, shape (rows, 1), and of vᵀ, shape (1, columns).
     product : ScaledIntegers
         uᵀWv of these multiples, an array of one number.
+    inside : ndarray of bool, of the matrix's shape
+        False where u or v is 0 for certain.
     is_exact : bool
         Whether all of these are exact.
     """
@@ -69,6 +72,7 @@ class SigmaGradient(NamedTuple):
     column: ScaledIntegers
     row: ScaledIntegers
     product: ScaledIntegers
+    inside: Selected
     is_exact: bool
 
     @property
@@ -88,12 +92,18 @@ class SigmaGradient(NamedTuple):
     def find_numerators(
         self, matrix: ScaledIntegers, gradient: ScaledIntegers, bits: int
     ) -> tuple[ScaledIntegers, ScaledIntegers]:
-        """Return dx · σ · uᵀWv, and upper bounds of the errors; the vectors are known to `bits` bits.
+        """Return dx · σ · uᵀWv, and upper bounds of the errors, both in the shape of the matrix.
 
-        `matrix` is W, and `gradient` dy. Where a row of W is 0, u is taken as 0, and where a column is 0, v.
+        Parameters
+        ----------
+        matrix : ScaledIntegers
+            W.
+        gradient : ScaledIntegers
+            dy.
+        bits : int
+            The bits to which the vectors of this gradient are known.
         """
-        total, some = gradient.sum_products(matrix), matrix.values != 0
-        inside = ScaledIntegers(np.logical_and.outer(some.any(axis=1), some.any(axis=0)).astype(object), 0)
+        total, inside = gradient.sum_products(matrix), ScaledIntegers(self.inside.astype(object), 0)
         own = self.column.multiply(self.row).multiply(total).multiply(inside)
         numerators, off = gradient.multiply(self.product).subtract(own), Fraction(0)
         if not self.is_exact:
@@ -107,7 +117,7 @@ def differentiate_matrix(
 ) -> NDArray[Any] | None:
     """Return dx of a matrix, each value rounded once; None where it has no derivative.
 
-    It has none if its two largest singular values are equal, or nearer than doubles tell, or if an estimate of
+    It has none if its two largest singular values are equal, or taken for equal, or if an estimate of
     σ is 0.
 
     Parameters
@@ -154,7 +164,7 @@ def _evaluate(
     places: list[int],
     bits: int,
 ) -> list[Bounded]:
-    """Return dx at some places in rationals, and a bound of the error of each.
+    """Return dx at some flat indices in rationals, and a bound of the error of each.
 
     Parameters
     ----------
@@ -212,7 +222,7 @@ def find_sigma_gradient(
 ) -> SigmaGradient | None:
     """Return the numbers that σ and ∂σ/∂W follow from; None where σ has no derivative.
 
-    It has none if the two largest singular values are equal, or nearer than doubles tell, or if an estimate of
+    It has none if the two largest singular values are equal, or taken for equal, or if an estimate of
     σ is 0.
 
     Parameters
@@ -222,7 +232,8 @@ def find_sigma_gradient(
     iteration : Iteration or None
         Power iterations that estimate σ; None for the largest singular value.
     bits : int
-        The bits of their lengths to which vectors are known that are not exact.
+        The precision of vectors that are not exact: each of their numbers is off by about 2^−bits of the
+        vector's length.
 
     Raises
     ------
@@ -237,7 +248,7 @@ def find_sigma_gradient(
     if (column := _find_column(exact)) is not None:
         row = ScaledIntegers(exact.values[[np.abs(column.values).argmax()], :], exact.exponent)
         product = column.multiply(row).sum_products(exact)
-        return SigmaGradient(exact.sum_squares(), column, row, product, is_exact=True)
+        return SigmaGradient(exact.sum_squares(), column, row, product, exact.values != 0, is_exact=True)
     return found or _find_largest(matrix, bits)
 
 
@@ -258,14 +269,17 @@ def _iterate(matrix: NDArray[Any], iteration: Iteration, bits: int) -> SigmaGrad
         product = multiply_given(matrix, iteration)
         (sigma,) = product.list_fractions()
         column, row = make_column(iteration.u), make_column(iteration.v).T
-        return SigmaGradient(sigma * sigma, column, row, product, is_exact=True) if sigma else None
+        everywhere = np.ones(matrix.shape, np.bool_)
+        return SigmaGradient(sigma * sigma, column, row, product, everywhere, is_exact=True) if sigma else None
     vectors = iterate(iteration, matrix, bits)
     if vectors is None:
         return None
     first, last = (each.whole for each in vectors.order(iteration))
     square, product = last.sum_squares() / first.sum_squares(), last.sum_products(last)
     is_exact = not any(each.error for each in vectors)
-    return SigmaGradient(square, vectors.u.whole, vectors.v.whole.T, product, is_exact)
+    some = matrix.astype(np.bool_)
+    inside = np.logical_and.outer(some.any(axis=1), some.any(axis=0))
+    return SigmaGradient(square, vectors.u.whole, vectors.v.whole.T, product, inside, is_exact)
 
 
 def _find_largest(matrix: NDArray[Any], bits: int) -> SigmaGradient | None:
@@ -274,4 +288,26 @@ def _find_largest(matrix: NDArray[Any], bits: int) -> SigmaGradient | None:
         return None
     image = leading.left if matrix.shape[0] >= matrix.shape[1] else leading.right
     low, high = leading.square
-    return SigmaGradient(low, leading.left, leading.right.T, image.sum_products(image), is_exact=low == high)
+    product, sizes = image.sum_products(image), np.abs(leading.left.values[:, 0])
+    rows, columns = _find_joined(matrix.astype(np.bool_), int(sizes.argmax()))
+    left, right = (
+        vector._replace(values=np.where(some[:, np.newaxis], vector.values, 0))
+        for vector, some in ((leading.left, rows), (leading.right, columns))
+    )
+    inside = np.logical_and.outer(rows, columns)
+    return SigmaGradient(low, left, right.T, product, inside, is_exact=low == high)
+
+
+def _find_joined(some: Selected, row: int) -> tuple[Selected, Selected]:
+    """Return which rows and columns a row is joined to, directly or by others, by numbers that are not 0.
+
+    The singular vectors of a singular value that is not repeated are those of one block, and 0 at all others.
+    """
+    rows, columns = (np.zeros(length, np.bool_) for length in some.shape)
+    fresh = np.array([row])
+    while fresh.size:
+        rows[fresh] = True
+        beside = np.flatnonzero(some[fresh].any(axis=0) & ~columns)
+        columns[beside] = True
+        fresh = np.flatnonzero(some[:, beside].any(axis=1) & ~rows)
+    return rows, columns

@@ -7,7 +7,7 @@ at a right angle to V (Temple 1928, Kato 1949; here by Schur's complement). Each
 
 Where the largest eigenvalues lie too near each other to be told apart in doubles, V has all of them. H is then
 close to a multiple of the identity: what it leaves of that is enclosed in the same way, in a unit of its own.
-Equal ones leave nothing, or less than is asked for.
+Equal ones leave nothing, or less than is asked for. If w is the first eigenvector of H, that of A is Vw.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ _LEAST_GAP = 2.0**-16
 _LEAST_GAP_BITS = 80
 """Eigenvalues that doubles tell apart have a gap of more than 2^−80 of the largest, twice over."""
 
-_MOST_STEPS = 60
+_GAP_BITS = 160, 480, 1280
+"""Others are told apart by a basis so close that gaps of half these bits show; equal eigenvalues never are."""
+
+_MOST_STEPS = 120
 """Steps of refinement, of which few are ever taken."""
 
 
@@ -92,7 +95,7 @@ class Leading(NamedTuple):
 def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
     """Return the largest singular value of a matrix with its vectors.
 
-    None where the largest eigenvalues of WᵀW are equal, or nearer to each other than doubles tell.
+    None where the largest eigenvalues of WᵀW are equal, or nearer to each other than by 2⁻⁶⁴⁰ of themselves.
 
     Parameters
     ----------
@@ -106,11 +109,10 @@ def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
     if gram.size == 1:
         square, vector = _read_only_number(gram), ScaledIntegers(np.array([[1]], dtype=object), 0)
     else:
-        basis = _Basis(gram, gram.approximate().exponent - 2 * bits - _LEAST_GAP_BITS)
-        found = basis.find_first(bits) if basis.isolate_first() else None
+        found = _isolate_first(gram, bits)
         if found is None:
             return None
-        square, vector = found
+        square, vector, _ = found
     image = gram.map(vector)
     return Leading(square, image, vector) if is_tall else Leading(square, vector, image)
 
@@ -119,10 +121,10 @@ def _enclose(operator: SymmetricOperator, tolerance: int) -> Enclosure:
     """Enclose the largest eigenvalue to within 2^tolerance."""
     if operator.size == 1:
         return _read_only_number(operator)
-    basis = _Basis(operator, tolerance)
-    if basis.count == 1 and (found := basis.refine()) is not None:
+    basis = _Basis(operator)
+    if basis.count == 1 and (found := basis.refine(tolerance)) is not None:
         return found.enclose_one()
-    found = None if basis.count == operator.size else basis.refine()
+    found = None if basis.count == operator.size else basis.refine(tolerance)
     ritz, widened = (operator.write(), Fraction(0)) if found is None else (found.ritz, found.widen())
     inner = _enclose_near_identity(ritz, tolerance - 1)
     lost = Fraction(0) if found is None else found.lost
@@ -138,13 +140,11 @@ def _read_only_number(operator: SymmetricOperator) -> Enclosure:
 def _enclose_near_identity(matrix: ScaledIntegers, tolerance: int) -> Enclosure:
     """Enclose the largest eigenvalue of a matrix to within 2^tolerance, from its difference to c · identity."""
     size = len(matrix.values)
-    middle = sum(np.diagonal(matrix.values).tolist()) // size
-    rest = ScaledIntegers(matrix.values - middle * np.eye(size, dtype=object), matrix.exponent)
+    rest, centre = _subtract_identity(matrix)
     exponent = tolerance - 3 - size.bit_length()
     off = Fraction(0)
     if rest.exponent < exponent:  # shorter numbers, which are off by a unit each at most
         rest, off = rest.move(exponent), scale(Fraction(size), exponent)
-    centre = scale(Fraction(middle), matrix.exponent)
     width = rest.bound_length()
     if width <= scale(Fraction(1), tolerance - 1):
         return Enclosure(centre - width - off, centre + width + off)
@@ -152,8 +152,92 @@ def _enclose_near_identity(matrix: ScaledIntegers, tolerance: int) -> Enclosure:
     return Enclosure(centre + inner.low - off, centre + inner.high + off)
 
 
+def _subtract_identity(matrix: ScaledIntegers) -> tuple[ScaledIntegers, Fraction]:
+    """Return a matrix less c · identity, and c: about the mean of its diagonal."""
+    size = len(matrix.values)
+    middle = sum(np.diagonal(matrix.values).tolist()) // size
+    rest = ScaledIntegers(matrix.values - middle * np.eye(size, dtype=object), matrix.exponent)
+    return rest, scale(Fraction(middle), matrix.exponent)
+
+
+class _First(NamedTuple):
+    """The first eigenvector of a matrix A.
+
+    Parameters
+    ----------
+    square : Enclosure
+        Its eigenvalue.
+    vector : ScaledIntegers
+        One column, nearly of length 1.
+    most : Fraction
+        An upper bound of xᵀAx for all x of length 1 at a right angle to the vector.
+    """
+
+    square: Enclosure
+    vector: ScaledIntegers
+    most: Fraction
+
+
+def _isolate_first(operator: SymmetricOperator, bits: int) -> _First | None:
+    """Return the first eigenvector of a matrix of several columns, each number to 2^−bits; or None.
+
+    None where the largest eigenvalues are equal, or nearer to each other than a half of `_GAP_BITS` tells.
+    """
+    basis = _Basis(operator)
+    if basis.isolates_first():
+        found = basis.refine(basis.exponent - 2 * bits - _LEAST_GAP_BITS)
+        if found is None:
+            return None
+        square = found.enclose_one()
+        return _require_closeness(_First(square, found.basis, square.low - found.gap), found.rest, bits)
+    if basis.count == operator.size:  # V is the identity, and H is A
+        rest, centre = _subtract_identity(operator.write())
+        inner = _isolate_first(WrittenMatrix(rest), bits) if rest.values.any() else None
+        return inner and _First(
+            Enclosure(*(end + centre for end in inner.square)), inner.vector, inner.most + centre
+        )
+    for spare in _GAP_BITS:
+        found = basis.refine(basis.exponent - 2 * bits - spare)
+        if found is None:
+            return None
+        rest, centre = _subtract_identity(found.ritz)
+        inner = _isolate_first(WrittenMatrix(rest), bits + 2) if rest.values.any() else None
+        if inner is not None:
+            vector = multiply_whole(found.basis, inner.vector).move(-2 * bits - spare)
+            beside = scale(Fraction(1), find_exponent(found.rest) // 2 + 1) if found.rest else Fraction(0)
+            most = centre + inner.most + beside + 4 * found.lost
+            if (first := _measure_vector(operator, vector, most, bits)) is not None:
+                return first
+    return None
+
+
+def _measure_vector(
+    operator: SymmetricOperator, vector: ScaledIntegers, most: Fraction, bits: int
+) -> _First | None:
+    """Return a vector with its eigenvalue, or None if a number of it may be off by more than 2^−bits."""
+    image = operator.apply(vector)
+    length, product, square = (
+        a.sum_products(b).list_fractions()[0] for a, b in ((vector, vector), (vector, image), (image, image))
+    )
+    quotient = product / length
+    rest = square / length - quotient * quotient
+    if quotient <= most:
+        return None
+    return _require_closeness(
+        _First(Enclosure(quotient, quotient + rest / (quotient - most)), vector, most), rest, bits
+    )
+
+
+def _require_closeness(first: _First, rest: Fraction, bits: int) -> _First | None:
+    """Return a vector if each of its numbers is known to 2^−bits by its ‖R‖² (`rest`), else None."""
+    gap = first.square.low - first.most
+    return first if rest <= gap * gap * scale(Fraction(1), -2 * bits - 2) else None
+
+
 class _Refined(NamedTuple):
-    """A basis V of eigenvectors whose enclosure of the largest eigenvalue is narrow enough (letters as above).
+    """A basis V of eigenvectors whose enclosure of the largest eigenvalue is narrow enough.
+
+    Letters are those of the module's docstring.
 
     Parameters
     ----------
@@ -197,14 +281,11 @@ class _Basis:
     Parameters
     ----------
     operator : SymmetricOperator
-    tolerance : int
-        The enclosure is to be no wider than 2^tolerance.
     """
 
-    def __init__(self, operator: SymmetricOperator, tolerance: int) -> None:
+    def __init__(self, operator: SymmetricOperator) -> None:
         self._operator = operator
-        values, self._exponent, error = operator.approximate()
-        self._tolerance = tolerance - self._exponent
+        values, self.exponent, error = operator.approximate()
         found, vectors = np.linalg.eigh(values)
         self._values, self._vectors = found[::-1], np.ascontiguousarray(vectors[:, ::-1])
         self._largest = float(np.max(np.abs(found)))
@@ -232,29 +313,21 @@ class _Basis:
         gaps = np.flatnonzero(values[:-1] - values[1:] >= least)
         return int(gaps[0]) + 1 if gaps.size else len(values)
 
-    def isolate_first(self) -> bool:
-        """Take the first eigenvector alone; return whether doubles tell its eigenvalue from the others."""
-        values = self._values
-        self.count = 1
-        return bool(values[0] - values[1] >= 64.0 * (self._error + self._skew * self._largest))
+    def isolates_first(self) -> bool:
+        """Take the first eigenvector alone if doubles tell its eigenvalue apart; return whether they do."""
+        least = max(_LEAST_GAP * self._largest, 64.0 * (self._error + self._skew * self._largest))
+        if self._values[0] - self._values[1] >= least:
+            self.count = 1
+        return self.count == 1
 
-    def find_first(self, bits: int) -> tuple[Enclosure, ScaledIntegers] | None:
-        """Return an enclosure of the first eigenvalue, and its vector to 2^−bits in each number, or None.
-
-        None if the vector is not found so closely.
-        """
-        found = self.refine()
-        if found is None or found.rest > found.gap * found.gap * scale(Fraction(1), -2 * bits - 2):
-            return None
-        return found.enclose_one(), found.basis
-
-    def refine(self) -> _Refined | None:
-        """Return a basis that encloses the largest eigenvalue closely enough; None if none is found."""
+    def refine(self, tolerance: int) -> _Refined | None:
+        """Return a basis that encloses the largest eigenvalue to within 2^tolerance; None if none is found."""
+        tolerance -= self.exponent
         gap = float(self._values[self.count - 1] - self._values[self.count])
         size = len(self._vectors).bit_length() + math.frexp(self._largest)[1]
-        precision = size + 8 + (-self._tolerance - math.frexp(gap)[1]) // 2
+        precision = size + 8 + (-tolerance - math.frexp(gap)[1]) // 2
         if self.count > 1:  # the span's own eigenvalues have to be found in it
-            precision = max(precision, 2 * size + 8 - self._tolerance)
+            precision = max(precision, 2 * size + 8 - tolerance)
         precision = max(precision, 60)
         first = self._vectors[:, : self.count]
         basis = take_exactly(first).move(-precision)
@@ -262,13 +335,13 @@ class _Basis:
             basis, gram, skew = _orthonormalize(basis)
             image = self._operator.apply(basis)
             ritz = multiply_whole(basis.T, image)
-            shorter = ritz.move(self._exponent - precision)
+            shorter = ritz.move(self.exponent - precision)
             residual = image.subtract(multiply_whole(basis, shorter))
             moved = float(np.linalg.norm(basis.scale(0) - first)) * _SLACK + 2 * UNIT * self.count
             known = _Refined(basis, gram, ritz, *self._bound(residual, ritz, gram, skew, moved))
             if known.gap <= 0:
                 return None
-            if known.widen() <= scale(Fraction(1), self._tolerance + self._exponent - 1):
+            if known.widen() <= scale(Fraction(1), tolerance + self.exponent - 1):
                 return known
             basis = self._correct(basis, residual)
         return None
@@ -276,7 +349,9 @@ class _Basis:
     def _bound(
         self, residual: ScaledIntegers, ritz: ScaledIntegers, gram: ScaledIntegers, skew: Fraction, moved: float
     ) -> tuple[Fraction, Fraction, Fraction]:
-        """Return bounds of ‖R‖², θ − c and what is lost as the basis V is not quite orthonormal.
+        """Return bounds of ‖R‖², of θ − c, and of what is lost as the basis V is not quite orthonormal.
+
+        Letters are those of the module's docstring.
 
         Parameters
         ----------
@@ -289,18 +364,28 @@ class _Basis:
         """
         beside = self._error + self._largest * 2 * (moved * moved + self._skew)
         most = (float(self._values[self.count]) + beside) + abs(beside) * 2.0**-20
-        gap = _divide_first(ritz, gram) - scale(Fraction(most), self._exponent)
+        gap = _divide_first(ritz, gram) - scale(Fraction(most), self.exponent)
         rest = residual.sum_squares() / (1 - skew)
         size = ritz.bound_length()
         return rest, gap, size * skew / (1 - skew)
 
     def _correct(self, basis: ScaledIntegers, residual: ScaledIntegers) -> ScaledIntegers:
-        """Return the basis less its parts along the other eigenvectors, estimated in doubles from R."""
+        """Return the basis V minus its parts along the eigenvectors outside of it: one step of refinement.
+
+        The parts are estimated in doubles: those of the residual, over the differences of the eigenvalues.
+
+        Parameters
+        ----------
+        basis : ScaledIntegers
+            V, the first `count` eigenvectors.
+        residual : ScaledIntegers
+            R = AV − VH (letters as in the module's docstring).
+        """
         top = residual.find_top()
         others = self._vectors[:, self.count :]
         apart = self._values[: self.count] - self._values[self.count :, None]
         parts = (others.T @ residual.scale(top)) / apart
-        change = take_exactly(others @ parts).move(basis.exponent - top + self._exponent)
+        change = take_exactly(others @ parts).move(basis.exponent - top + self.exponent)
         return ScaledIntegers(basis.values + change.values, basis.exponent)
 
 

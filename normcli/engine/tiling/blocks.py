@@ -62,14 +62,10 @@ class Sink(Protocol):
 
 
 class _Places:
-    """Flat indices, along the runs of a view, into values that broadcast against the view.
+    """Flat indices into values that broadcast against a view, for the positions along its runs.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        The shape of the values, of the view's rank.
-    view_shape : tuple of int
-    geometry : Geometry
+    A run is a stretch of neighbouring axes, taken as one axis. `shape` is the values' shape, of the view's
+    rank.
     """
 
     def __init__(self, shape: tuple[int, ...], view_shape: tuple[int, ...], geometry: Geometry) -> None:
@@ -97,9 +93,10 @@ class _Places:
 
     @functools.lru_cache(maxsize=8)  # noqa: B019  # of the latest runs: mostly the same in all of their tiles
     def find_span(self, along: tuple[int, ...], ends: Ends) -> tuple[int, int] | None:
-        """Return (first, span): flat indices along some runs begin at first and rise by 1 every span positions.
+        """Return (first, span) if the flat index of position i is `first + i // span`; None if it is not.
 
-        None if the indices are not of this form. `ends` are the start and stop of each run.
+        Positions are counted in C order along the runs `along`; `ends` has the start and stop of each of these
+        runs.
         """
         parts = dict(zip(along, (slice(*pair) for pair in ends), strict=True))
         places = self.number(along, parts)
@@ -110,10 +107,10 @@ class _Places:
     def find_rows(
         self, along: tuple[int, ...], ends: Ends
     ) -> tuple[NDArray[np.int64], int, NDArray[np.int64] | None]:
-        """Return `starts` and `span` of a tile's `RowParameter`, and the flat indices of its values.
+        """Return `starts` and `span` of a tile's `RowParameter`, and the flat indices of values to copy to it.
 
-        A row lies along the runs `along`; there is one for each position along the others. The indices are None
-        where `starts` are places among all values, so that none have to be copied.
+        The indices are None if it needs no copy. A row lies along the runs `along`, and there is one for each
+        position along the others; `ends` has the start and stop of each run.
         """
         tile = tuple(slice(*pair) for pair in ends)
         starts = self.number(tuple([run for run in self.runs if run not in along]), tile)
@@ -165,7 +162,7 @@ class Spread:
         return isinstance(self._values, Mapped) and self._values.lies_in_file
 
     def lay_rows(self, ends: Ends, along: tuple[int, ...]) -> RowParameter:
-        """Return the values for the rows of a tile whose runs have these ends (start, stop).
+        """Return the values for the rows of a tile; `ends` has its start and stop along each run.
 
         A row lies along the runs `along`; there is one for each position along the others.
         """
@@ -202,7 +199,7 @@ class ArraySource:
         return self._gather(tile, work).transpose(order)
 
     def _gather(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Copy a tile out of a view whose strides do not collapse: box by box of the view's own axes."""
+        """Copy a tile from a view whose runs are no axes in memory: block by block of the view's own axes."""
         view, geometry = self._view, self._geometry
         result = work.get("gathered", find_lengths(tile), self.dtype)
         boxes = [
@@ -267,11 +264,11 @@ class ArraySink:
         self._runs = values.reshape(geometry.dims)
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return the place that a tile is to be written to."""
+        """Return the part of the array that a tile is to be written to."""
         return self._runs[tile]
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Do nothing: the place was in the array itself."""
+        """Do nothing: the values were written to the array itself."""
 
 
 def _is_long(dtype: np.dtype[Any]) -> bool:

@@ -146,7 +146,10 @@ class Tiles:
         self.sink.put(tile, place, work)
 
     def fill_unselected(self, out: NDArray[Any], raw: NDArray[Any], selected: Selected | None) -> None:
-        """Write to `out` what stands for values that do not count; nothing if `selected` is None."""
+        """Write to `out`, in place of values that do not count, the input, 0 or NaN (`Selection.fill`).
+
+        Nothing is written if `selected` is None, or such values are normalized like the others.
+        """
         if self.selection is not None and selected is not None:
             self.selection.fill(out, raw, selected)
 
@@ -197,7 +200,7 @@ class Tiles:
     def _merge(self, records: LeafRecords, read: Read) -> Any:
         """Merge records of shape (groups, records) to what `solve` takes.
 
-        `read` takes the number of a group and yields its values that count.
+        `read` takes the index of a group and yields its values that count.
         """
         count = self.geometry.count if self.selection is None else np.add.reduce(records.count, axis=-1)
         return self.method.merge(records, count, read)
@@ -207,14 +210,14 @@ class Tiles:
     ) -> tuple[Solution, Any]:
         """Measure a tile of whole groups; return their solution, and how many values count.
 
-        The number is one for all groups, or an array with one for each.
+        The count is one number for all groups, or an array with one for each.
         """
         rows, chosen = self._lay_rows(tile, x, selected)
         measured = self.measure_groups(rows, work, chosen)
         return solve(self.plan, measured), measured.count
 
     def measure_groups(self, rows: NDArray[Any], work: Workspace, selected: Selected | None = None) -> Any:
-        """Measure groups that are rows, and return what `solve` takes; `selected` is as in `measure_rows`."""
+        """Measure groups that are rows, where `selected` is True, and return what `solve` takes."""
         records = self.measure_rows(rows, work, selected)
         return self._merge(records, lambda row: _pick(rows, selected, row))
 
@@ -250,9 +253,9 @@ class Tiles:
                     self.statistics[name] = self.source.make_array(shape, np.dtype(np.float64))
 
     def open_statistics(self, tile: Slices) -> contextlib.AbstractContextManager[dict[str, Floats]]:
-        """Open a block with arrays of one axis, by name, for a tile's statistics; at its end, keep them.
+        """Return a context manager: a dict of arrays of one axis, by name, for a tile's statistics.
 
-        The dictionary is empty if statistics are not to be kept.
+        What the block writes to them is kept at its end. The dict is empty if none are to be kept.
         """
         if not self._keeps:
             return contextlib.nullcontext({})
@@ -279,7 +282,7 @@ def _settle(
     solution: Solution,
     parameters: Parameters,
 ) -> None:
-    """Calculate the results at undecided places exactly, and write them; do nothing if `undecided` is None."""
+    """Write the exact results at the flat indices `undecided` to `out`; do nothing if these are None."""
     if undecided is not None:
         from normcli.numerics.elements.in_fractions import settle  # on use: few values need this
 
@@ -308,7 +311,7 @@ class Method(NamedTuple):
         Makes one record of all records along the last axis.
     merge : callable
         Takes the records of groups, shape (groups, records), how many values count, and a callable that takes
-        the number of a group and yields its values that count; returns what `solve` takes.
+        the index of a group and yields its values that count; returns what `solve` takes.
     """
 
     records: type[LeafRecords]

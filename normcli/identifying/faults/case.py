@@ -312,7 +312,7 @@ class Case:
     def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
         """Return the bound on each value's rounding error, of the result, its terms and the mean.
 
-        Beside the result's last rounding, it is at most 1/16 of |value| + `usual`.
+        Without the result's last rounding, it is at most 1/16 of |value| + `usual`.
 
         Parameters
         ----------

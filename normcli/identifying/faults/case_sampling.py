@@ -112,9 +112,18 @@ def open_case(
 def _open_at(
     subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], index: tuple[slice, ...]
 ) -> Case:
-    """Return the case of the values at an index of the view, which has a slice for each axis.
+    """Return the case of the values of x and y at an index of the view.
 
-    Other parameters are as in `open_case`.
+    Parameters
+    ----------
+    subject : AskedNorm
+        The requested norm.
+    x, y : ndarray
+        Input and output, of the plan's shape, in memory or mapped from files.
+    dtype : numpy.dtype
+        The dtype to which y was rounded.
+    index : tuple of slice
+        A slice for each axis of the view.
     """
     plan, inputs, addends = subject
     gates, inputs = (inputs.gate, inputs.gated_input), inputs._replace(gate=None, gated_input=None)

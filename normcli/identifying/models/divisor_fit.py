@@ -147,7 +147,7 @@ def _fit_eps(
     high: Floats,
     cancelled: Floats | float = 0.0,
 ) -> Iterator[Model]:
-    """Yield the model for each place of eps, with the range of eps that all groups allow; none if empty.
+    """Yield the model for each eps mode, with the range of eps that all groups allow; none if empty.
 
     Parameters
     ----------

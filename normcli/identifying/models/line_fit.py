@@ -91,7 +91,15 @@ class PlainMap(NamedTuple):
     def find_wrong(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level, times: float) -> Selected:
         """Return True where x is finite and y is not within `times` the rounding bound of a · x + b.
 
-        Other parameters are as in `explains`.
+        Parameters
+        ----------
+        x, y : ndarray
+            Input and output, of one shape.
+        dtype : numpy.dtype
+            The dtype to which y was rounded.
+        level : Level
+            The precision of the arithmetic.
+        times : float
         """
         with np.errstate(all="ignore"):
             right = self.apply(x)
@@ -199,18 +207,22 @@ _HOPELESS = 8.0
 
 
 def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers: int) -> float:
-    """Return the bits of evidence in values of y on fitted lines, less the bits of the fitted numbers.
+    """Return the bits of evidence that y lies on fitted lines, and not there by chance.
 
-    Each value counts log2(deviation of a · x / its bound), if that is above 0.
+    A value counts log2(s / its bound), if that is above 0, where s is the standard deviation of a · x along its
+    line. The sum is multiplied by (n − numbers) / n, for the n values of a line: as many values as were fitted
+    numbers show nothing.
 
     Parameters
     ----------
     fitted : PlainMap
+        The lines y = a · x + b.
     allowed : ndarray
-        The bound on the error of each value.
+        The bound on the error of each y.
     x, y : ndarray
+        The points; those that are not finite do not count.
     numbers : int
-        The count of fitted numbers of each line: 1 through 0, else 2.
+        How many numbers were fitted for each line: 1 (a alone, with b = 0) or 2.
     """
     others = tuple(axis for axis in range(x.ndim) if axis not in fitted.axes)
     finite = np.isfinite(x) & np.isfinite(y)

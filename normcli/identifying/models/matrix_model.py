@@ -129,12 +129,12 @@ class _Iterated(NamedTuple):
     start: Start
 
     def find(self, slack: Floats, dtype: np.dtype[Any]) -> FittedMatrix | None:
-        """Return the matrix with the numbers of iterations that may have led to y; None if no number does.
+        """Return the matrix with the numbers of power iterations that may have led to y; None if none does.
 
-        A kernel's σ has rounding errors of up to 16 machine epsilons, which may be as large as the change by
-        further iterations. Numbers whose exact σ leads to y, within `slack`, count alone if y shows σ to at
-        least 10 bits more than these errors leave (beside the choice of a number), or if no number of the
-        kernel's dtype is near enough to σ. Otherwise all numbers within the errors count.
+        Two sets of numbers are found: A, with which the exact x / σ is y within `slack`; and B, which allows a
+        kernel's σ to be off by 16 machine epsilons. A is returned if y shows σ closely enough to choose in B
+        (by at least 10 bits more than the choice costs), or if no number of the kernel's dtype is near enough
+        to σ; otherwise B is.
         """
         wide = slack + _ROUNDINGS * get_eps(dtype) * np.abs(self.y)
         loose, near = (_bound_factor(self.x, self.y, each) for each in (wide, slack))
@@ -195,7 +195,10 @@ def _divide(x: Floats, axis: int, start: Start | None = None, steps: int = 0) ->
 
 
 class _Factors(NamedTuple):
-    """The bounds of the positive factor 1 / σ."""
+    """A lower and an upper bound of the positive factor by which y = factor · x, for one tensor.
+
+    The factor is 1 / σ if spectral norm made y: σ is the largest singular value, or an estimate of it.
+    """
 
     low: float
     high: float

@@ -177,10 +177,10 @@ def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _sum_windows(squares: Floats, before: int, after: int) -> Floats:
-    """Return for each place the sum of `squares` from `before` places before it to `after` places behind it.
+    """Return sums along the first axis: number i is Σ squares[i − before : i + after + 1].
 
-    Places count along the first axis, and windows are cut at its ends. The result has the shape of `squares`.
-    Each sum is added up by itself, since differences of running sums would lose digits.
+    The result has the shape of `squares`; windows are cut at the ends of the axis. Each sum is added up by
+    itself, since differences of running sums would lose digits.
     """
     length = len(squares)
     sums = np.zeros(squares.shape)

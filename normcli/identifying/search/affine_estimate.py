@@ -103,8 +103,16 @@ def list_cases(
     """Yield each hypothesis without gamma and beta, and the sets of axes along which these may vary.
 
     Each grid is combined with each divisor that is a root of variance or mean square. Nothing if x has infinity
-    or NaN; grids for which y does not show more numbers than gamma and beta have are left out. Parameters are
-    as in `estimate`.
+    or NaN; grids for which y does not show more numbers than gamma and beta have are left out.
+
+    Parameters
+    ----------
+    x, y : ndarray of float64
+        Input and output, of one shape.
+    grids : sequence of Grid
+        The ways of grouping to try.
+    most : float
+        Only axes with fewer pairs of gamma and beta than this are tried.
     """
     for grid, divisor in itertools.product(grids, MOMENTS):  # any other differs by a scale and a shift
         every = [axes for axes in _choose_parameter_axes(grid, most) if any(list_betas(grid, axes, divisor))]
@@ -220,7 +228,7 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
 def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[float]:
     """Return the usual eps with which gamma and beta can be fitted to y within `target.margin` bounds.
 
-    `mode` is the place of eps. Empty if there is none.
+    `mode` says whether eps is added inside or outside the root. Empty if no usual eps fits.
     """
     usual = list_usual(target.dtype)
     moved = plain._replace(model=plain.model._replace(eps_mode=mode))
@@ -232,7 +240,7 @@ def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[floa
 def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
     """Return a hypothesis and a target for at most about 512 values, with the statistics of their whole groups.
 
-    A line has the values of one index of gamma and beta; the values are of some lines. Lines longer than 512
+    The values are of some lines: a line is all values that share one gamma and beta. Lines longer than 512
     values are sampled, and the target has a margin of 4 for the different fit. A hypothesis that fails for the
     few values fails for all.
     """
@@ -261,7 +269,7 @@ _MARGIN = 4.0
 def _lay_places(grid: Grid, axes: tuple[int, ...]) -> NDArray[np.intp]:
     """Return the indices of the values of each line in the flattened rows of groups, shape (lines, values).
 
-    A line has the values of one index of gamma and beta, which vary along `axes` of the tensor.
+    A line is all values that share one gamma and beta, which vary along `axes` of the tensor.
     """
     shape = grid.group_count, grid.group_size
     places = put_back(grid, np.arange(math.prod(shape)).reshape(shape))

@@ -161,9 +161,10 @@ MOST_ORDERS = 24
 
 
 def find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the permutations of the actual tensor's axes that lead to a shape, at most 24.
+    """Return the permutations of the actual tensor's axes that lead to a shape, at most the first 24.
 
-    If both shapes are equal, the first is the order as it is.
+    A permutation `order` is as of `np.transpose`: shape[i] is actual[order[i]]. If both shapes are equal, the
+    first is the order as it is.
 
     Raises
     ------
@@ -198,9 +199,8 @@ class Sample(NamedTuple):
     actual : ndarray, shape (groups, group_size)
         The groups of the actual tensor.
     undefined : Sample or None
-        Other groups, not in `chosen`: with infinity, with NaN that statistics do not leave out, or with fewer
-        than two numbers beside NaN that they leave out. x̂ is 0 or not finite there, whatever the divisor. None
-        if there are no such groups.
+        Other groups, not in `chosen`, whose x̂ is 0 or not finite, whatever the divisor: with infinity, with
+        NaN that counts, or with fewer than two numbers once NaN is left out. None if there are no such groups.
     """
 
     grid: Grid
@@ -274,9 +274,10 @@ class Hypothesis(NamedTuple):
         return measure_equality(sample.actual, expected, dtype) == 1.0
 
     def measure_factors(self, eps: float) -> Floats:
-        """Return the factor from standardized values to x̂ with an eps, and the model's ddof or p.
+        """Return the factor of each group by which `Standard.values` become x̂, shape (groups, 1).
 
-        Its shape is (groups, 1). It is 0 for groups where it would be infinite or NaN.
+        x̂ is the quotient by the model's divisor, with this eps: the standard's own divisor with the model's
+        ddof, or an ℓp length if the model has a p. The factor is 0 where it would be infinite or NaN.
         """
         standard, model = self.sample.standard, self.model
         if model.p is None:

@@ -38,11 +38,12 @@ class Scope(NamedTuple):
     order : tuple of int
         The permutation that puts the actual tensor's axes in the order of the input's.
     dtype : numpy.dtype
-        The dtype to which y was rounded; distances are counted in its last place.
+        The dtype to which y was rounded, in whose last place distances are counted.
     start : Start or None
         The vector from which power iterations may have started; None without one.
     is_laid_out : bool
-        Whether a layout names the channel axis. If so, the default axes of frameworks count only if they agree.
+        Whether a layout names the channel axis. If so, a framework's default axes count only if they are those
+        that the norm has with this layout.
     """
 
     norm: str | None

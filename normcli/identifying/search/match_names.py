@@ -336,7 +336,7 @@ def _plan_as(
 
 
 def _agrees(plan: Plan, model: Model) -> bool:
-    """Whether a plan's p and ddof are the model's, and its eps, in its place, is one that fits y."""
+    """Whether a plan's p and ddof are the model's, and its eps, added where the plan adds it, fits y."""
     spec, eps = plan.spec, plan.spec.eps or 0.0
     if (spec.p, spec.ddof) != (model.p, model.ddof):
         return False

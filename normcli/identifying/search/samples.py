@@ -66,14 +66,14 @@ _LEAST_RANK = 3
 class Samples:
     """An input x and an actual tensor y of its shape: samples of their groups, and comparisons of these.
 
-    A standardized group, x̂, is centred and divided by its deviation (or length); y is a factor of x̂ for each
-    group, followed by an affine step.
+    A standardized group, x̂, is centred and divided by its deviation (or length); y is x̂ times one factor for
+    each group, followed by an affine step.
 
     Parameters
     ----------
     x, y : ndarray
-        Input and actual tensor, with one order of axes. If both have NaN in the same places only, statistics
-        leave NaN out.
+        Input and actual tensor, with one order of axes. If NaN is at the same indices in both, statistics leave
+        it out.
     affines : sequence of AffineStep
         The ways in which gamma and beta may have entered.
     scope : Scope
@@ -182,7 +182,7 @@ class Samples:
 
     @cached_property
     def _omits_nan(self) -> bool:
-        """Whether statistics leave NaN out: x and y have it in the same places, or not at all."""
+        """Whether statistics leave NaN out: x and y have it at the same indices, or not at all."""
         pieces = zip(iterate_pieces(self.x), iterate_pieces(self.y), strict=True)
         return all(np.array_equal(np.isnan(x), np.isnan(y)) for x, y in pieces)
 

@@ -180,7 +180,7 @@ class Screen:
 
 
 def _spread_places(grid: Grid, most: int) -> NDArray[np.intp]:
-    """Return the numbers of at most `most` values within a group, spread evenly."""
+    """Return the indices of at most `most` values within a group, spread evenly."""
     return np.linspace(0, grid.group_size - 1, min(most, grid.group_size)).astype(np.intp)
 
 

@@ -146,7 +146,7 @@ eps."""
 def diagnose_closer_convention(
     plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Given
 ) -> Diagnosis | None:
-    """Return the diagnosis of another eps, place of eps or ddof with which far more values are exact.
+    """Return the diagnosis of another eps, eps mode or ddof with which far more values are exact.
 
     A value is exact if it has every bit of the rounded result. None if no other option gives far more exact
     values than the plan's, and where none is looked for: norms without variance or mean square, with a range,
@@ -233,14 +233,14 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
 
 
 def _holds(model: Model, plan: Plan) -> bool:
-    """Whether a model allows the eps, place of eps and ddof of a plan."""
+    """Whether a model allows the eps, eps mode and ddof of a plan."""
     eps = plan.spec.eps or 0.0
     is_placed = model.eps_mode is plan.spec.eps_mode or eps == 0.0
     return is_placed and model.ddof == plan.spec.ddof and model.low <= eps <= model.high
 
 
 def _choose(matches: list[Match], plan: Plan) -> Match:
-    """Return the best match; of about equally exact ones, one with the plan's place of eps and ddof if any."""
+    """Return the best match; of about equally exact ones, one with the plan's eps mode and ddof if any."""
     first, *others = rank_matches(matches)
     alike = [first, *(match for match in others if match.equal >= first.equal - BY_LUCK)]
     spec = plan.spec

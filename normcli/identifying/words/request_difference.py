@@ -218,7 +218,7 @@ def _compare_numbers(plan: Plan, match: Match) -> Iterator[OtherChoice]:
 
 
 def _compare_eps(eps: float, mode: EpsMode | None, match: Match) -> Iterator[OtherChoice]:
-    """Yield the difference of a match from a requested eps and its place; nothing if both fit the match."""
+    """Yield the difference of a match from a requested eps and eps mode; nothing if both fit the match."""
     low, high = match.eps_range
     is_off = not low * (1.0 - _ABOUT) <= eps <= high * (1.0 + _ABOUT)
     moved = match.eps_mode != mode and match.eps_mode is not None and low > 0.0

@@ -37,7 +37,7 @@ def estimate(activation: Activation, z: Floats, *, slope: bool) -> tuple[Floats,
 
 
 def _find_value(activation: Activation, z: Floats) -> tuple[Floats, Floats]:
-    """Return act(z), and the size that `ACTIVATION` bounds the error as a part of."""
+    """Return act(z), and the size that `ACTIVATION.error` is multiplied by for an upper bound of its error."""
     match activation:
         case Activation.TANH:
             value = np.tanh(z)
@@ -56,7 +56,7 @@ def _find_value(activation: Activation, z: Floats) -> tuple[Floats, Floats]:
 
 
 def _find_slope(activation: Activation, z: Floats) -> tuple[Floats, Floats]:
-    """Return act′(z), and the size that `ACTIVATION` bounds the error as a part of."""
+    """Return act′(z), and the size that `ACTIVATION.error` is multiplied by for an upper bound of its error."""
     match activation:
         case Activation.SIGMOID | Activation.TANH:
             is_tanh = activation is Activation.TANH  # tanh z is 2σ(2z) − 1
@@ -76,7 +76,7 @@ def _find_slope(activation: Activation, z: Floats) -> tuple[Floats, Floats]:
 
 
 def _bend(z: Floats) -> tuple[Floats, Floats]:
-    """Return t(z) and t′(z) of the σ(t) that gelu-tanh is made of."""
+    """Return t(z) = √(8/π) · (z + 0.044715 z³) and t′(z); gelu-tanh is z times the logistic function of t."""
     near = np.clip(z, -_FURTHEST_BENT, _FURTHEST_BENT)
     bent = _CUBIC * (near * near)
     return _ROOT * (near * (1.0 + bent)), _ROOT * (1.0 + 3.0 * bent)
@@ -97,6 +97,6 @@ def _find_normal(z: Floats) -> Floats:
 
 
 def _spread_normal(z: Floats) -> Floats:
-    """Return how many times the error of z is that of Φ(z), at most; right of 0, Φ is near 1."""
+    """Return the factor of `ACTIVATION.error` in Φ(z): it grows with z² left of 0, where Φ(z) is small."""
     left = np.clip(-z, 0.0, _FURTHEST_NORMAL)
     return 1.0 + left * left / 4.0

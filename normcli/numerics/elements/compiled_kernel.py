@@ -42,13 +42,14 @@ _LONGEST = 1 << 26
 
 
 class RowParameter(NamedTuple):
-    """Gamma or beta of groups that are rows: of value i of group g, values[starts[g] + i // span].
+    """Gamma or beta of groups that are rows: `values[starts[g] + i // span]` is that of value i of row g.
 
     Parameters
     ----------
     values : ndarray, shape (values,)
     starts : ndarray of int, shape (groups,)
     span : int
+        How many neighbours in a row share one number.
     """
 
     values: Floats
@@ -105,15 +106,16 @@ def make_rule(plan: Plan, count: int, *, exact: bool) -> Rule:
 
 
 class Groups(NamedTuple):
-    """Groups, and the array and parameters of their results.
+    """Groups of values, the array that their results are written to, and the parameters gamma and beta.
 
     Parameters
     ----------
     x : ndarray, shape (outer, inner, parts, values)
-        Two axes of groups, and two of their values, of any strides.
+        The first two axes count groups, the last two the values of a group; of any strides.
     out : ndarray or None
         The array, of the shape of x, that results are written to; None if nothing is to be written.
     gamma, beta : RowParameter or None
+        None for 1 and 0.
     """
 
     x: NDArray[Any]
@@ -141,23 +143,25 @@ class Counts(NamedTuple):
 def normalize_groups(
     kernel: Kernel, rule: Rule, groups: Groups, statistics: Statistics, counts: Counts | None = None
 ) -> Integers:
-    """Measure and normalize groups; return the numbers of those that the kernel leaves.
+    """Measure groups, and write their results and statistics; return the indices of undecided groups.
 
     Parameters
     ----------
     kernel : Kernel
     rule : Rule
     groups : Groups
+        Results are written to its `out`.
     statistics : tuple of (ndarray or None)
-        The arrays, of shape (groups,), that the mean, the square, its root and the divisor's inverse of each
-        group are written to; None for those that are not wanted.
+        The arrays, of shape (groups,), that are written to: the mean, the variance or mean square, its root
+        and the divisor's inverse of each group; None for those that are not wanted.
     counts : Counts or None
         Which values count, if not all do; the others have to be 0. None if all count.
 
     Returns
     -------
     ndarray of int
-        The groups that the kernel has not decided: they have to be normalized in another way.
+        Flat indices of the groups that the kernel has not decided: they have to be normalized in another way.
+        With `counts`, groups without degrees of freedom are among them.
     """
     if counts is None:
         return _call(kernel, rule, groups, statistics)
@@ -168,7 +172,7 @@ def normalize_groups(
 
 
 def name_statistics(plan: Plan) -> tuple[str, ...]:
-    """Return the names of the kernel's four numbers of a group; an empty one for what is no statistic."""
+    """Return the names of the kernel's four numbers of a group; "" for one that is no statistic of the norm."""
     row = plan.norm.divisor
     names = ("mean", row.square, row.spread, "rstd")
     return tuple([name if name in row.statistics else "" for name in names])
@@ -191,7 +195,7 @@ def apply_to_rows(
     rows : Groups
     solution : Solution
     numbers : ndarray of int, shape (rows,)
-        The group of each row, as a place in the solution's arrays in C order.
+        The group of each row, as a flat index (in C order) into the solution's arrays.
     selected : ndarray of bool or None
         True for each value, of all rows in C order, whose result is used; None if all are.
     exact : bool
@@ -200,7 +204,7 @@ def apply_to_rows(
     Returns
     -------
     ndarray of int
-        The numbers of the rows that the kernel has not decided: they have to be normalized in another way.
+        The indices of the rows that the kernel has not decided: they have to be normalized in another way.
     """
     each = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
     rule = Rule(1.0, 0.0, 0.0, 0.0, 0, solution.centred, exact)
@@ -268,18 +272,18 @@ def _call(
 
 
 def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leaves:
-    """Return the records of leaves, of shape (outer, inner).
+    """Return the sums of leaves (the short rows that groups are cut into), as records of shape (outer, inner).
 
-    Their `extreme` is True for leaves that the kernel does not decide, which have to be measured in another
-    way.
+    `extreme` of a record is True where the kernel does not decide the sums: such a leaf has to be measured in
+    another way.
 
     Parameters
     ----------
     kernel : Kernel
     rows : ndarray, shape (outer, inner, parts, values)
-        There is one leaf for each position along the first two axes.
+        There is one leaf for each index of the first two axes.
     need_sum : bool
-        False for norms that do not centre.
+        Whether the sum of values is needed; False for norms that do not subtract a mean.
     """
     shape = rows.shape[:2]
     numbers = np.empty((7, *shape))
@@ -293,7 +297,7 @@ def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leav
 def measure_rows(
     rows: NDArray[Any], work: Workspace, selected: Selected | None = None, *, need_sum: bool
 ) -> Leaves:
-    """Measure leaves by whichever kernel is chosen.
+    """Return the exact sums of each row: from the compiled kernel where it decides them, else from NumPy.
 
     Parameters
     ----------
@@ -302,7 +306,7 @@ def measure_rows(
     selected : ndarray of bool or None
         Which values count, of the shape of rows; the others have to be 0. None if all count.
     need_sum : bool
-        False for norms that do not centre.
+        Whether the sum of values is needed; False for norms that do not subtract a mean.
     """
     kernel = find_kernel()
     if kernel is None or not is_served(rows.dtype):

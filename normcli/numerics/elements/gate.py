@@ -26,7 +26,7 @@ _LEAST, _LOST = 2.0**-900, 2.0**-1070
 
 
 class Gated(NamedTuple):
-    """A gate that multiplies results behind an activation.
+    """A gate z: results are multiplied by act(z), with an activation function act.
 
     Parameters
     ----------
@@ -36,9 +36,10 @@ class Gated(NamedTuple):
     times : ndarray or None
         A second factor of the results, of the shape of `values`; None for 1.
     is_slope : bool
-        Whether results are multiplied by act′(z) in place of act(z).
+        Whether results are multiplied by the derivative act′(z) in place of act(z).
     less : ndarray or None
-        Finite doubles, of the results' shape, that are subtracted from the products before they are rounded.
+        Finite doubles, of the results' shape, that are subtracted from the products before they are rounded;
+        None for 0.
     given_axes : int
         The number of axes that the gate was given with: the last ones of `values`.
     """
@@ -62,7 +63,7 @@ class Gated(NamedTuple):
 
     @np.errstate(all="ignore")
     def estimate(self) -> tuple[Floats, Floats]:
-        """Return the factors, times `times`, in doubles, and upper bounds of their errors.
+        """Return act(z), or act′(z) if `is_slope`, times `times`, in doubles, and upper bounds of the errors.
 
         The bounds are 0 where z or `times` is not finite.
         """
@@ -87,7 +88,10 @@ class Gated(NamedTuple):
 
     @np.errstate(all="ignore")
     def evaluate(self, bits: int) -> Evaluated:
-        """Return act(z), or act′(z) if `is_slope`, times `times`, in pairs, for results of `bits` bits."""
+        """Return act(z), or act′(z) if `is_slope`, times `times`, in pairs.
+
+        `bits` is the precision of the results that these factors multiply.
+        """
         z, act = widen(self.values), self.activation
         finite = np.isfinite(z)
         z = np.where(finite, z, 0.0)

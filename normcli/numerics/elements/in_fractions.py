@@ -56,7 +56,7 @@ def normalize(
 def settle(
     raw: NDArray[Any], out: NDArray[Any], places: NDArray[np.intp], solution: Solution, parameters: Parameters
 ) -> None:
-    """Write gamma · (x − mean) / divisor + beta at some places of `out`: the exact values, rounded once.
+    """Write gamma · (x − mean) / divisor + beta, times the gate, to some indices of `out`: exact, rounded once.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def settle(
     out : ndarray
         An array of the shape of raw.
     places : ndarray of int
-        Flat indices into raw.
+        The flat indices, in C order, that are calculated; all other values of `out` stay.
     solution : Solution
         Its arrays have as many axes as raw, and broadcast against it.
     parameters : Parameters
@@ -97,7 +97,7 @@ def find_exactly(
     solution: Solution,
     precision: Precision,
 ) -> Floats:
-    """Return exact results at some flat places, rounded once.
+    """Return the exact results at some flat indices, rounded once, as doubles; the gate's factor is in them.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def find_exactly(
     solution : Solution
         Its arrays have as many axes as x, and broadcast against it.
     precision : Precision
-        The precision of the results.
+        The precision that results are rounded to.
     """
     shape, gate = elements.x.shape, elements.gate
     index = np.unravel_index(places, shape)

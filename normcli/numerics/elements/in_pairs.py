@@ -84,7 +84,7 @@ _MEAN_KNOWN, _LEAST = 2.0**-88, 2.0**-1074
 
 
 def calculate(elements: Elements, precision: Precision) -> Results:
-    """Return γ · (x − mean) / divisor + β.
+    """Return γ · (x − mean) / divisor + β, times the factors of a gate if the elements have one.
 
     Parameters
     ----------
@@ -124,7 +124,10 @@ def calculate(elements: Elements, precision: Precision) -> Results:
 
 
 def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
-    """Return γ · (x − mean) / divisor as a pair of about 1, its error, and the exponent of 2 of both."""
+    """Return γ · (x − mean) / divisor, which is z · 2^e, as a pair z, a bound of its error, and e.
+
+    The bound has the unit 2^e, too. z is of a size of about 1, so that no product of it overflows.
+    """
     z, error, exponent = _centre(elements)
     z, exponent = take_exponents(z, exponent)
     if elements.divisor is not None:
@@ -137,7 +140,10 @@ def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
 
 
 def multiply_back(elements: Elements) -> tuple[Pair, Any, Integers]:
-    """Return (x − β) / γ · divisor + mean as a pair, its error, and the exponent of 2 of both."""
+    """Return (x − β) / γ · divisor + mean, which is z · 2^e, as a pair z, a bound of its error, and e.
+
+    The bound has the unit 2^e, too.
+    """
     beta, gamma, divisor, mean = elements.beta, elements.gamma, elements.divisor, elements.mean
     assert divisor is not None  # of what is normalized
     z, error, exponent = _centre(elements._replace(mean=None if beta is None else _make_triple(beta)))
@@ -191,7 +197,18 @@ _FAR = -400
 
 
 def _add(product: Pair, error: Any, exponent: Integers, term: Triple) -> tuple[Pair, Any, Integers]:
-    """Return product + term and its error, both over 2^exponent of about the larger, and that exponent."""
+    """Return a pair s of about 1, a bound of its error, and an exponent k: product + term is s · 2^k.
+
+    Parameters
+    ----------
+    product : Pair
+    error : float or ndarray
+        A bound of the error of `product`.
+    exponent : ndarray of int
+        The power of two that `product` and its error are multiplied by.
+    term : Triple
+        The other summand, as it is.
+    """
     k = np.frexp(term.hi)[1]
     largest = np.where(term.hi == 0.0, exponent, np.where(product.hi == 0.0, k, np.maximum(exponent, k)))
     of_term, shift = np.maximum(k - largest, _FAR) - k, np.maximum(exponent - largest, _FAR)
@@ -214,7 +231,7 @@ def _add(product: Pair, error: Any, exponent: Integers, term: Triple) -> tuple[P
 
 
 def _find_lost(mean: Triple, exponent: Integers) -> Any:
-    """Return an upper bound of the error of a mean times 2^exponent."""
+    """Return an upper bound of the error of mean · 2^exponent; 0 where the mean is one double."""
     unit = np.maximum(np.ldexp(_LEAST, exponent), _LEAST)
     return np.where(mean.mid == 0.0, 0.0, np.maximum(np.abs(np.ldexp(mean.mid, exponent)) * _MEAN_KNOWN, unit))
 

@@ -72,10 +72,10 @@ def _invert_any(elements: Elements, precision: Precision) -> tuple[Floats, Selec
 
 
 def _invert_usual(elements: Elements) -> tuple[Floats, Selected] | None:
-    """Return x · divisor + mean rounded to doubles, and an array that is True where that is decided.
+    """Return x · divisor + mean rounded to doubles, and an array that is True where the rounding is decided.
 
-    None if more than one value in 64 is undecided, or there are gamma, beta or longer integers. A value whose
-    product is 0, not finite, or near the ends of float64's range is never decided.
+    None if more than one value in 64 is undecided, or there are gamma, beta or integers of more than 53 bits. A
+    value whose product is 0, not finite, or near the ends of float64's range is never decided.
     """
     x, mean, divisor, *others = elements[:6]
     if divisor is None or any(part is not None for part in others):

@@ -89,7 +89,7 @@ def apply_affine(values: NDArray[Any], out: NDArray[Any], parameters: Parameters
     Returns
     -------
     ndarray of int or None
-        Flat indices of the values that are not decided, as in `apply`; None if there are none.
+        Flat indices, in C order, of the values that are not decided; None if there are none.
     """
     gamma, beta, gate = parameters
     return _apply(Elements(values, None, None, gamma, beta, gate=gate), out)
@@ -128,9 +128,9 @@ def calculate_again(
     out: NDArray[Any],
     places: NDArray[np.intp],
 ) -> NDArray[np.intp] | None:
-    """Calculate values at some flat indices in pairs, and write them to `out`.
+    """Calculate values at some flat indices in pairs, at any magnitude, and write them to `out`.
 
-    Return the indices of those that are not decided; None if there are none.
+    Return the flat indices of those that are still not decided; None if there are none.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def calculate_again(
     out : ndarray
         An array of the shape of `elements.x`.
     places : ndarray of int
-        Flat indices into it.
+        Flat indices into `out`, in C order.
     """
     shape = elements.x.shape
     index = np.unravel_index(places, shape)
@@ -161,7 +161,7 @@ _TOGETHER = 1 << 12
 
 
 def _apply_by_chunks(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp]:
-    """Calculate usual values chunk by chunk; return the flat places of those that are not decided."""
+    """Write results of usual values chunk by chunk; return the flat indices of those that are not decided."""
     found: list[NDArray[np.intp]] = []
     most = CHUNK
 
@@ -216,7 +216,7 @@ def _widen(elements: Elements, out: NDArray[Any]) -> tuple[Elements, NDArray[Any
     together = math.gcd(lines, 1 << max(0, (_WIDE // line).bit_length() - 1))
     shape = (*raw.shape[:-2], lines // together, line * together)
     # As `np.tile`, which takes longer than all the arithmetic on a small tensor.
-    wide = elements.map(
+    wide = elements._replace(x=raw[..., :1]).map(
         lambda a: a if a.shape[-1] == 1 else a.repeat(together, axis=-2).reshape(*a.shape[:-2], 1, -1)
     )
     return wide._replace(x=raw.reshape(shape)), out.reshape(shape)
@@ -326,7 +326,7 @@ def _divide_doubles(elements: Elements) -> tuple[Pair, Any]:
 def _multiply_doubles(value: Floats, error: Any, elements: Elements) -> tuple[Pair, Any]:
     """Return values times the factors of the elements' gate, in a pair, and a bound of their errors.
 
-    The bound is NaN for a gate that is not finite, and where a product is 0, but for that of a factor of 0.
+    The bound is NaN for a gate that is not finite, and for a product of 0 (unless a factor is 0 and beta None).
     """
     assert elements.gate is not None
     (z, _), _ = elements.gate.columns
@@ -340,7 +340,7 @@ def _multiply_doubles(value: Floats, error: Any, elements: Elements) -> tuple[Pa
 
 
 def _find_off(elements: Elements) -> Any:
-    """Return an upper bound of the part of results' errors that the error of the mean causes."""
+    """Return an upper bound of the error that the mean's error causes in each result; 0 without a mean."""
     _, mean, divisor, gamma, _, low, *_ = elements
     if mean is None:
         return 0.0

@@ -69,18 +69,18 @@ _NEAR = 2.0**-40
 
 @dataclass(slots=True)
 class Coefficients:
-    """The coefficients of the gradients of groups, one number for each group.
+    """The coefficients of gradients, one number for each group (letters as in the module's docstring).
 
     Parameters
     ----------
     centre : Pair
-        μ less the shift that was subtracted from the values.
+        The mean μ minus the shift that was subtracted from the values.
     centre_error : ndarray
         An upper bound of the error of the centre; 0 where it is exact.
     mean : Pair
         A, the mean of g.
     mean_error : ndarray
-        An upper bound of the error of the mean.
+        An upper bound of the error of A.
     steepness : Pair
         B, with a relative error of `PAIRS`; NaN where a group of equal values has no derivative.
     inverse : Pair
@@ -90,11 +90,11 @@ class Coefficients:
     peak : Pair or None
         For p = ±∞, the |x| that is the length; None for other p.
     extreme : ndarray of bool
-        True for groups whose numbers are not known here, unless they are NaN.
+        True for groups that have to be calculated exactly; their numbers here do not hold.
     further : float
-        A bound of the relative errors of steepness and inverse beyond `PAIRS`, that come from powers.
+        A bound of relative errors of steepness and inverse in addition to `PAIRS`, which come from powers.
     steepness_error, share_error : ndarray or float
-        Upper bounds of the errors of steepness and share beyond these, that come from a gate's factors.
+        Upper bounds of the additional errors of steepness and share that a gate's rounded factors cause.
     """
 
     centre: Pair
@@ -149,7 +149,7 @@ def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
         powers = powers.multiply(count).subtract(totals.multiply(totals))
         products = products.multiply(count).subtract(totals.multiply(gradients))
     power, product, parts = powers.round(), products.round(), products.divide(times)
-    extreme = extreme | power.lost | product.lost | parts.lost
+    extreme = extreme | power.lost | product.lost | parts.lost | (sums.beyond & ~sums.endless)
     found, share = _solve(plan, sums, power.value, product.value, times.astype(np.float64)), parts.value
     inverse = invert_pair(found.divisor)
     peak = sums.peak if math.isinf(sums.p) else None
@@ -171,7 +171,7 @@ def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
 
 
 def solve_given(plan: Plan, var: Floats, centre: Floats) -> Coefficients:
-    """Return the coefficients of groups whose mean, which is shift + centre, and variance are given."""
+    """Return the coefficients of groups whose variance and mean (the values' shift + `centre`) are given."""
     zero = np.zeros_like(var)
     square = Pair(var, zero)
     divisor = add_eps(square, pair_root(square), plan.spec.eps, plan.spec.eps_mode)
@@ -249,7 +249,15 @@ def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Fl
 
 
 def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) -> _DivisorAndSteepness:
-    """Return divisor and steepness of ℓp lengths other than ℓ2; arguments are as in `_solve`."""
+    """Return divisor and steepness of groups divided by an ℓp length other than ℓ2.
+
+    Parameters
+    ----------
+    plan : Plan
+    sums : GradientSums
+    power, product : Pair
+        Σ|x|ᵖ, for p = 0 and 1 (not used for other p), and Σ g · x.
+    """
     zero, decimals = np.zeros_like(power.hi), needs_decimals(sums.p)
     rough = np.zeros(power.hi.shape, np.bool_)
     length, ties = (power, zero + 1.0)
@@ -273,7 +281,10 @@ def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) ->
 
 
 def _find_flat(plan: Plan, root: Pair) -> tuple[Selected, Selected]:
-    """Return where the divisor does not depend on the values, and where pairs do not decide that."""
+    """Return two bool arrays: where the divisor is constant in the values, and where pairs do not decide that.
+
+    It is constant where the root is 0, or below an eps that is a floor.
+    """
     flat, eps = root.hi == 0.0, plan.spec.eps
     if not eps or plan.spec.eps_mode not in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR):
         return flat, np.zeros(flat.shape, np.bool_)

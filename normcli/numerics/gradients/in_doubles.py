@@ -48,7 +48,7 @@ class DoubleGroups(NamedTuple):
     Parameters
     ----------
     w, g : ndarray, shape (rows, n)
-        x − μ, and the derivative of the loss with respect to x̂, less its mean A.
+        x − μ, and the derivative of the loss with respect to x̂ minus its mean A.
     w_error, g_error : ndarray, shape (rows, 1)
         Upper bounds of the errors of all w and g of a row.
     w_size, g_size : ndarray, shape (rows, 1)
@@ -85,9 +85,18 @@ def suits_doubles(plan: Plan, p: float, dtype: np.dtype[Any]) -> bool:
 
 
 def solve_in_doubles(plan: Plan, x: Floats, g: Floats, off: Any = 0.0) -> DoubleGroups:
-    """Return groups in doubles, from x and the derivative of the loss with respect to x̂, both (rows, n).
+    """Return what the gradients of groups are made of, in doubles, with bounds of the errors.
 
-    `off`, of shape (rows, 1), is an upper bound of the errors of a row's derivatives.
+    Parameters
+    ----------
+    plan : Plan
+        The plan of a norm that divides by a root of squares.
+    x : ndarray, shape (rows, n)
+        The values, a row for each group.
+    g : ndarray, shape (rows, n)
+        The derivative of the loss with respect to x̂.
+    off : ndarray, shape (rows, 1), or float
+        An upper bound of the errors of a row's derivatives.
     """
     n = x.shape[-1]
     freedom = find_freedom(plan, n)
@@ -211,9 +220,16 @@ def differentiate_in_doubles(
 
 
 def find_shares_in_doubles(groups: DoubleGroups, dy: Floats, steps: int, off: Any = 0.0) -> KnownDoubles:
-    """Return dy · x̂ of the values of groups, with bounds for their sums, too.
+    """Return dy · x̂ of each value, and bounds of errors that leave room for adding the values of a row.
 
-    `steps` is the number of roundings of such a sum, and `off` an upper bound of the errors of dy.
+    Parameters
+    ----------
+    groups : DoubleGroups
+    dy : ndarray, shape (rows, n)
+    steps : int
+        The number of roundings that a value goes through in the sum.
+    off : float or ndarray
+        An upper bound of the errors of dy.
     """
     error = groups.w_error + groups.w_size * (groups.inverse_error + (steps + 3.0) * U)
     own = np.abs(dy) * error + off * (groups.w_size + error)

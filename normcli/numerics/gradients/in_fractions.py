@@ -40,8 +40,9 @@ class ExactCoefficients(NamedTuple):
     Parameters
     ----------
     p : float
+        The exponent of the divisor's powers; 2 for variances and mean squares.
     centre : Fraction
-        μ less the shift that was subtracted from the values.
+        The mean μ minus the shift that was subtracted from the values.
     mean : Fraction
         A.
     steepness : Fraction or None
@@ -71,7 +72,7 @@ class ExactCoefficients(NamedTuple):
     product_error: Fraction = Fraction(0)
 
     def weigh(self, deviation: Fraction) -> Fraction:
-        """Return w, which B is multiplied by in dx, of a value given as x less the shift."""
+        """Return w of a value, the factor of B in its dx; `deviation` is x minus the shift of the group."""
         if self.p == 2.0:
             return deviation - self.centre
         sign = Fraction((deviation > 0) - (deviation < 0))
@@ -168,13 +169,13 @@ def solve_exactly(
     plan : Plan
     sums : GradientSums
     group : int
-        The place of the group in the sums.
+        The index of the group in the sums.
     powers : Fraction or None
         Σ|x|ᵖ to `bits` bits, for a p other than 0, 1, 2 and ±∞; None if it is infinite, or for these p.
     bits : int
         The bits that roots and powers are taken to.
     gated : GatedSums or None
-        Sums with gradients that take the place of those in `sums` if a gate multiplies dy; None without one.
+        If a gate multiplies dy, the sums with gradients, which are used in place of those in `sums`; else None.
     """
     if gated is not None and (gated.mean_error or gated.product_error):
         worst = solve_exactly(plan, sums, group, powers, bits, GatedSums(Fraction(0), gated.product_error))
@@ -213,7 +214,7 @@ def solve_exactly(
 def solve_given_exactly(
     plan: Plan, var: float, centre: float = 0.0, bits: int = ROOT_BITS
 ) -> ExactCoefficients:
-    """Return the coefficients of a group whose mean, which is shift + centre, and variance are given."""
+    """Return the coefficients of a group whose variance and mean (the values' shift + `centre`) are given."""
     zero, square = Fraction(0), Fraction(var)
     known = ExactCoefficients(2.0, Fraction(centre), zero, zero, None)
     return _divide(
@@ -261,14 +262,14 @@ def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | Non
 def _solve_length(
     plan: Plan, sums: GradientSums, group: int, power: Fraction | None, product: Fraction, bits: int
 ) -> ExactCoefficients:
-    """Return the coefficients of a group of an ℓp length other than ℓ2.
+    """Return the coefficients of a group divided by an ℓp length other than ℓ2.
 
     Parameters
     ----------
     plan : Plan
     sums : GradientSums
     group : int
-        The place of the group in the sums.
+        The index of the group in the sums.
     power : Fraction or None
         Σ|x|ᵖ; None if it is infinite. It is not used for p = ±∞.
     product : Fraction
@@ -311,10 +312,10 @@ def round_fractions(values: Sequence[Fraction | None], dtype: np.dtype[Any]) -> 
 def round_exactly(
     evaluate: Callable[[list[int], int], Sequence[Bounded]], places: Integers, dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Return the exact values at some places in a dtype, rounded once.
+    """Return the exact values at some indices in a dtype, rounded once.
 
-    `evaluate` takes places and a number of bits; it returns, for each place, a value and a bound of its error,
-    or None for NaN. It is called with more bits until the roundings are decided, as in `round_reals`.
+    `evaluate` takes indices and a number of bits; it returns, for each index, a value and a bound of its error,
+    or None for NaN. It is called with more bits, at most 4,800, until the roundings are decided.
     """
     rounding = functools.partial(round_quotient, precision=PRECISIONS[dtype.name])
 

@@ -25,19 +25,29 @@ class Upstream(NamedTuple):
         The number added to the rounded product.
     error : ndarray
         An upper bound of the error of their sum.
+    beyond : ndarray of bool
+        True where the product of finite factors is beyond the range of doubles: only `gate` knows it there, and
+        dy stands as 0.
     gate : Gated
         The gate z, with dy as its `times`.
     """
 
     low: Floats
     error: Floats
+    beyond: Selected
     gate: Gated
 
 
 def multiply_gradient(gate: Gated) -> tuple[Floats, Upstream]:
-    """Return dy · act(z), or dy · act′(z) of a slope, as doubles, and the rest of it; dy is `gate.times`."""
-    value, error = gate.evaluate(PRECISIONS["float64"].bits).bound()
-    return value.hi, Upstream(value.lo, error, gate)
+    """Return dy · act(z), or dy · act′(z) if the gate `is_slope`, rounded to doubles, and the rounding error.
+
+    dy is the gate's `times`. The second number is an `Upstream`, which `GradientRows` keep beside the first.
+    """
+    known = gate.evaluate(PRECISIONS["float64"].bits)
+    value, error = known.bound()
+    beyond = np.isinf(value.hi) & ~known.special
+    hi, low, error = (np.where(beyond, 0.0, a) for a in (*value, error))
+    return hi, Upstream(low, error, beyond, gate)
 
 
 class GradientRows(NamedTuple):
@@ -46,7 +56,7 @@ class GradientRows(NamedTuple):
     Parameters
     ----------
     deviations : Pair of ndarray, shape (rows, n)
-        x less the shift of its group, exactly; 0 where a value is not normalized.
+        x minus the shift of its group, exactly; 0 where a value is not normalized.
     dy : ndarray, shape (rows, n)
         The derivative with respect to the norm's result; 0 where a value is not normalized.
     gamma : ndarray or None
@@ -86,6 +96,11 @@ class GradientRows(NamedTuple):
         return self.upstream.error * np.abs(self.gamma) + PAIR.error * np.abs(self.dy * self.gamma)
 
     @property
+    def beyond(self) -> Any:
+        """True where dy is not known here, as its product with a gate is beyond the range of doubles."""
+        return False if self.upstream is None else self.upstream.beyond
+
+    @property
     def factors(self) -> list[Floats]:
         """The arrays whose products gradients are made of: two of the deviations, dy, and gamma if any."""
         return [*self.deviations, self.dy, *([] if self.gamma is None else [self.gamma])]
@@ -103,14 +118,14 @@ class GradientRows(NamedTuple):
         dy, upstream = np.where(chosen, 0.0, self.dy), self.upstream
         if upstream is not None:
             low, error, times = (np.where(chosen, 0.0, a) for a in (*upstream[:2], upstream.gate.times))
-            upstream = Upstream(low, error, upstream.gate._replace(times=times))
+            upstream = Upstream(low, error, upstream.beyond & ~chosen, upstream.gate._replace(times=times))
         return self._replace(dy=dy, upstream=upstream)
 
     def take_exactly(self, bits: int | None = None) -> list[ExactGradient]:
-        """Return each value exactly, in C order.
+        """Return each value of these rows as fractions (deviation, gradient g, error of g), in C order.
 
-        Where dy is multiplied by a gate, the product is calculated to `bits` bits; if `bits` is None, the
-        product is the pair that stands here.
+        Where a gate multiplies dy, the product is calculated to `bits` bits; if `bits` is None, the rounded
+        product of `gated` is taken for exact.
         """
         gamma = np.ones_like(self.dy) if self.gamma is None else self.gamma
         counted = np.ones(self.dy.shape, np.bool_) if self.counted is None else self.counted
@@ -136,7 +151,10 @@ class ExactGradient(NamedTuple):
 
 
 def find_deviations(x: Floats, low: Floats | None, shift: Floats | None) -> Pair:
-    """Return x + low − shift, exactly; the shift is whole if `low`, which only integers have, is given."""
+    """Return x + low − shift, exactly; None for 0.
+
+    If `low` is given (x are integers of more than 53 bits), the shift has to be a whole number.
+    """
     rest = np.zeros_like(x) if low is None else low
     if shift is None:
         return Pair(x, rest)

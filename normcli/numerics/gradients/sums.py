@@ -39,7 +39,9 @@ def needs_decimals(p: float) -> bool:
 
 
 class GradientSums:
-    """The sums of groups, to which rows are added in any order.
+    """The sums of groups, to which rows of values are added in any order.
+
+    d is a value minus the shift of its group, and g the derivative of the loss with respect to x̂.
 
     Parameters
     ----------
@@ -56,14 +58,16 @@ class GradientSums:
     gradients, products : Fixed
         Σg and Σg · d.
     peak, ties : Pair, ndarray of int64
-        For p = ±∞, the largest or the smallest |d|, and how many values have it.
+        For p = ∞ the largest |d|, for p = −∞ the smallest, and how many values have it.
     lengths : Pair
         For any other p, Σ|d|ᵖ, with a relative error of `GRADIENT_POWER`.
     rough : ndarray of bool
         Whether `lengths` is out of the range in which it is known, or a value is 0 whose power is infinite.
     unknown, endless : ndarray of bool
-        Whether a group has an infinity or NaN in x or gamma; and in dy. Sums leave out a group's row with such
-        a dy, as if its dy were 0.
+        Whether a group has an infinity or NaN in x or gamma; and in dy. A row with such a dy is added as if
+        all of its dy were 0.
+    beyond : ndarray of bool
+        Whether a dy, times a gate, is beyond the range of doubles: sums leave it out.
     errors, product_errors : ndarray
         Upper bounds of the errors of gradients and products that come from a gate's factors.
     """
@@ -73,13 +77,20 @@ class GradientSums:
         self.count, self.ties = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
         self.totals, self.powers, self.gradients, self.products = (Fixed.zeros(groups) for _ in range(4))
         self.peak = Pair(np.full(groups, -np.inf if p > 0 else np.inf), np.zeros(groups))
-        self.unknown, self.endless = np.zeros((2, groups), np.bool_)
+        self.unknown, self.endless, self.beyond = np.zeros((3, groups), np.bool_)
         self.lengths = Pair(np.zeros(groups), np.zeros(groups))
         self.rough = np.zeros(groups, np.bool_)
         self.errors, self.product_errors = np.zeros((2, groups))
 
     def add(self, groups: Integers, rows: GradientRows) -> None:
-        """Add one row to each of the groups with these numbers, none of which may come twice."""
+        """Add one row to each of some groups.
+
+        Parameters
+        ----------
+        groups : ndarray of int, shape (rows,)
+            The index of each row's group, none twice.
+        rows : GradientRows
+        """
         endless = np.asarray(~np.isfinite(rows.dy).all(axis=-1))
         if endless.any():
             self.endless[groups] |= endless
@@ -94,6 +105,7 @@ class GradientSums:
         self.unknown[groups] |= ~finite
         if rows.upstream is not None:
             error = rows.error
+            self.beyond[groups] |= rows.upstream.beyond.any(axis=-1)
             self.errors[groups] += np.add.reduce(error, axis=-1)
             self.product_errors[groups] += np.add.reduce(error * np.abs(rows.deviations.hi), axis=-1)
         if ordinary.all():
@@ -112,7 +124,7 @@ class GradientSums:
         """Add the sums of other values of the same groups."""
         for name in ("count", "errors", "product_errors"):
             getattr(self, name)[...] += getattr(other, name)
-        for name in ("rough", "unknown", "endless"):
+        for name in ("rough", "unknown", "endless", "beyond"):
             getattr(self, name)[...] |= getattr(other, name)
         for name in ("totals", "powers", "gradients", "products"):
             getattr(self, name).merge(getattr(other, name))
@@ -160,7 +172,7 @@ class GradientSums:
         Parameters
         ----------
         groups : ndarray of int
-            The numbers of the groups.
+            The indices of the groups.
         new : Pair
             The peak of other values of each group.
         ties : ndarray of int

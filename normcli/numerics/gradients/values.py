@@ -30,7 +30,7 @@ _LEAST_RESULT, _LARGEST_RESULT = 2.0**-800, 2.0**1000
 
 
 class KnownGradients(NamedTuple):
-    """Gradients as pairs, upper bounds of their errors, and an array that is True where neither holds."""
+    """Gradients as pairs, with upper bounds of their errors; `unclear` is True where both may be wrong."""
 
     value: Pair
     error: Floats
@@ -82,7 +82,7 @@ def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None,
         )
     value = pair_multiply(inner, factor)
     error = error * np.abs(factor.hi) + known.further * np.abs(value.hi)
-    unclear = lost | _find_unclear(factors, inner.hi, value.hi)
+    unclear = lost | rows.beyond | _find_unclear(factors, inner.hi, value.hi)
     if known.further:
         unclear |= (rows.deviations.hi != 0.0) & ~is_moderate(rows.deviations.hi)
     endless = np.isnan(known.mean.hi)
@@ -90,7 +90,10 @@ def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None,
 
 
 def multiply_known(found: KnownGradients, gate: Gated) -> KnownGradients:
-    """Return gradients times the factors of a gate before the norm; 0 where a factor is exactly 0."""
+    """Return gradients times the factors of a gate before the norm; 0 where a factor is exactly 0.
+
+    Where a gradient or a factor is not finite, the product is that of doubles.
+    """
     factor, off = gate.evaluate(PRECISIONS["float64"].bits).bound()
     value, plain = pair_multiply(found.value, factor), found.value.hi * factor.hi
     special, nothing = (
@@ -117,12 +120,12 @@ def find_shares(rows: GradientRows, known: Coefficients) -> KnownGradients:
         error = error + rows.upstream.error * np.abs(known.inverse.hi) * (np.abs(w.hi) + w_error)
     factors = (*rows.deviations, rows.dy)
     lost = (value.hi == 0.0) & (w.hi != 0.0) & (rows.dy != 0.0)
-    found = KnownGradients(value, error, lost | _find_unclear(factors, inner.hi, value.hi))
+    found = KnownGradients(value, error, lost | rows.beyond | _find_unclear(factors, inner.hi, value.hi))
     return _judge(found, known, factors, inner.hi * known.inverse.hi)
 
 
 def _find_weights(rows: GradientRows, known: Coefficients, p: float) -> tuple[Pair, Any]:
-    """Return w, which B is multiplied by in dx (see `coefficients`), and an upper bound of its error."""
+    """Return w of each value, the factor of B in its dx (see `coefficients`), and a bound of its error."""
     d = rows.deviations
     if p == 2.0:
         if not known.centre.hi.any():
@@ -139,7 +142,7 @@ def _find_weights(rows: GradientRows, known: Coefficients, p: float) -> tuple[Pa
 
 
 def _find_unclear(factors: Any, inner: Floats, value: Floats) -> Selected:
-    """Return where products of pairs may have left the range of doubles, as an array of bool."""
+    """Return a bool array, True where products of pairs may have left the range of doubles."""
     unclear = ~is_within(inner, _LEAST_RESULT, _LARGEST_RESULT)
     unclear |= ~is_within(value, _LEAST_RESULT, _LARGEST_RESULT)
     for factor in factors:

@@ -51,12 +51,12 @@ class Solution:
     statistics : dict of str to ndarray
         The groups' statistics, by name.
     numbers : ndarray of int or None
-        The number by which `ask` knows each group; None for their places, in C order.
+        The index of each group that `ask` takes; None for 0, 1, 2 … in C order.
     error : float or ndarray
         An upper bound of the relative errors of the divisors; 0 for exact ones, and large for those that
         doubles do not hold.
     ask : callable or None
-        Takes the number of a group and a number of bits; returns its mean and its divisor, exactly or, if it is
+        Takes the index of a group and a number of bits; returns its mean and its divisor, exactly or, if it is
         a root, to that many bits; None for a divisor of NaN. If `ask` is None, mean and divisor here are exact.
     """
 
@@ -255,9 +255,19 @@ _IN_FLOAT64 = (FlatRule.SMALL_OF_ROUNDED, FlatRule.TWO_PASSES)
 
 
 def replace_flat(plan: Plan, solution: Solution, count: Any) -> Solution:
-    """Return a solution in which groups that count as constant have a divisor of 1, or NaN by the zero rule.
+    """Return a solution in which the divisor of nearly constant groups is 1, or NaN under `ZeroRule.NAN`.
 
-    Arguments are as in `find_flat`; the solution itself is returned if there is no such group.
+    Nearly constant groups are those of `find_flat`: their divisor is not 0, but the plan's `flat_rule` counts
+    it as 0. Divisors that are exactly 0 are not touched (see `replace_zeros`). With a divisor of 1, their
+    `rstd` is 1 too.
+
+    Parameters
+    ----------
+    plan : Plan
+    solution : Solution
+        It is returned itself if no group is nearly constant.
+    count : int or ndarray
+        The number of values of a group that count: one number for all groups, or one for each.
     """
     flat = find_flat(plan, solution.statistics, count)
     if not flat.any():

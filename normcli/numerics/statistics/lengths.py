@@ -95,7 +95,7 @@ class Lengths:
     error : float or ndarray
         An upper bound of the relative errors of the lengths; 0 where they are exact, 1 where nothing is known.
     recall : callable or None
-        Takes the number of a group and a number of bits; returns the group's length to that many bits. None if
+        Takes the index of a group and a number of bits; returns the group's length to that many bits. None if
         all lengths are exact.
     """
 
@@ -154,9 +154,17 @@ def has_powers(p: float) -> bool:
 
 
 def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None = None, *, p: float) -> Powers:
-    """Return the sums of powers of leaves, shape (leaves, n).
+    """Return the sums of powers |x|ᵖ of leaves, one record for each row.
 
-    `selected`, of the shape of `x`, is True where a value counts; the others have to be 0. None if all count.
+    Parameters
+    ----------
+    x : ndarray, shape (leaves, n)
+        Values of any real dtype.
+    work : Workspace
+    selected : ndarray of bool or None
+        Which values count, of the shape of `x`; the others have to be 0. None if all count.
+    p : float
+        Any but 2, infinities among them.
     """
     sizes = find_magnitudes(x)
     result = Powers.empty(x.shape[:-1])
@@ -221,7 +229,7 @@ def _raise_quotients(size: Pair, unit: Floats, p: float) -> Pair:
 
 
 def fold_powers(leaves: Powers, p: float) -> Powers:
-    """Make one record of all leaves along the last axis."""
+    """Return one record for each group, made of the records of its leaves, which lie along the last axis."""
     total = Pair(leaves.hi, leaves.lo)
     unit, extreme = leaves.unit[..., 0], np.asarray(leaves.extreme.any(axis=-1))
     count = np.add.reduce(leaves.count, axis=-1)
@@ -243,10 +251,18 @@ def fold_powers(leaves: Powers, p: float) -> Powers:
 
 
 def merge_powers(leaves: Powers, count: Any, read: Read, *, p: float) -> Lengths:
-    """Return the lengths of groups, from leaves of shape (groups, leaves).
+    """Return the lengths of groups, from the sums of powers of their leaves.
 
-    `count` is the number of values that count, in all groups or in each; `read` takes the number of a group and
-    yields its values that count, piece by piece.
+    Parameters
+    ----------
+    leaves : Powers
+        Records of shape (groups, leaves).
+    count : int or ndarray
+        The number of values that count, in all groups or in each.
+    read : callable
+        Takes the index of a group, and yields arrays of its values that count. It is called only where the
+        sums do not decide the length.
+    p : float
     """
     folded = fold_powers(leaves, p)
     loses = p == 1.0 or has_powers(p)  # pairs may not be all of a length

@@ -131,7 +131,7 @@ def measure_extremes(x: NDArray[Any], work: Workspace, selected: Selected | None
 
 
 def fold_extremes(leaves: Extremes) -> Extremes:
-    """Make one record of all leaves along the last axis."""
+    """Return one record for each group, made of the records of its leaves, which lie along the last axis."""
     low = find_least(Pair(leaves.low, leaves.low_rest))
     high = find_largest(Pair(leaves.high, leaves.high_rest))
     return make_extremes(low, high, np.add.reduce(leaves.count, axis=-1))
@@ -296,7 +296,10 @@ def _solve(plan: Plan, totals: dict[str, Total]) -> Solution:
 
 
 def _take(found: RoundedStatistics, centre: int, spread: int) -> tuple[Solution, Selected]:
-    """Return the solution by the statistics at two places, centre and spread, and where it is undecided."""
+    """Return the solution whose mean is statistic number `centre`, and whose divisor is number `spread`.
+
+    The second array is True for groups where these are finite but undecided.
+    """
     hi, mid, lo = (part[centre] for part in found.value)
     divisor = Pair(*(part[spread] for part in found.value[:2]))
     undecided = (found.undecided[centre] | found.undecided[spread]) & found.finite[[centre, spread]].all(axis=0)

@@ -6,8 +6,8 @@ from them at once, and few of them add up in half the time of `Fixed`. `Fixed` h
 any finite numbers are added to without end; stats files keep them. `ScaledIntegers` are Python's, for products
 and quotients.
 
-* `fixed_point`: sums of any size, added without end, and averages
-* `leaf_records`: records of leaves, and how they are folded
-* `row_sums`: sums of leaves that lie as rows
+* `fixed_point`: accumulators in fixed point: sums of any size, without end, and averages
+* `leaf_records`: records of leaves (Σx, Σx², count), cutting rows into leaves, and folding records
+* `row_sums`: Σx and Σx² of rows by NumPy's dot products
 * `scaled_integers`: exact numbers as Python's integers times a power of two
 """

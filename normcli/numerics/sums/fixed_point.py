@@ -49,16 +49,16 @@ _MOST = 1 << 19
 
 
 class FewDoubles(NamedTuple):
-    """Numbers as sums of few doubles.
+    """Numbers, each as a sum of few doubles.
 
     Parameters
     ----------
     terms : tuple of ndarray
-        The doubles.
+        The doubles, one array for each term of the sums.
     left : ndarray
-        Upper bounds of how far the sums of these are from the digits that were taken.
+        Upper bounds of the rounding errors of these sums; 0 where they are exact.
     beyond : ndarray of bool
-        True for numbers that have other digits, which were not taken.
+        True for numbers with nonzero digits that were left out, as their exponents were not asked for.
     """
 
     terms: tuple[Floats, ...]
@@ -67,13 +67,13 @@ class FewDoubles(NamedTuple):
 
 
 class Fixed:
-    """A number for each of many groups: Σ digit · 2^(32 · (low + place)), the highest digit signed.
+    """A number for each of many groups: the sum of digits[i] · 2^(32 · (low + i)); the last digit is signed.
 
     Parameters
     ----------
     digits : ndarray of int64, shape (places, groups)
     low : int
-        The place of the first digit.
+        The power of 2³² that the first digit counts: 0 for units, −1 for multiples of 2⁻³².
     """
 
     def __init__(self, digits: Integers, low: int = 0) -> None:
@@ -141,7 +141,7 @@ class Fixed:
             integer >>= DIGIT
 
     def _reach(self, start: int, stop: int) -> None:
-        """Add digits of 0 so that there is one for every place from start up to stop."""
+        """Add digits of 0 so that there is one for each power 2^(32 · i) with start ≤ i < stop."""
         below, above = max(0, self.low - start), max(0, stop - self.low - len(self.digits))
         if below or above:
             digits = np.zeros((below + len(self.digits) + above, self.digits.shape[1]), np.int64)
@@ -222,14 +222,14 @@ class Fixed:
         return np.where(negative, -about, about)
 
     def distill(self, size: int, exponents: range) -> FewDoubles:
-        """Return the numbers as sums of few doubles.
+        """Return the number of each group as a sum of few doubles.
 
         Parameters
         ----------
         size : int
             The number of doubles that each number becomes.
         exponents : range
-            The exponents of 2 of the digits that are taken.
+            Digits whose power of two is in this range are added up; others are left out, and noted in `beyond`.
         """
         negative, sizes = self._split_sign()
         sign = np.where(negative, -1.0, 1.0)

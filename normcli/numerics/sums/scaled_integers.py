@@ -27,7 +27,11 @@ _QUOTIENT_BITS, _MOST_BITS, _FURTHEST = 160, 900, 700
 
 
 class RoundedNumbers(NamedTuple):
-    """Numbers as pairs; `inexact` is True where a pair is off, `lost` where it is 0 for want of range."""
+    """Numbers as pairs.
+
+    `inexact` is True where a pair is not exactly the number, `lost` where it is 0 as the number is out of
+    range.
+    """
 
     value: Pair
     inexact: Selected
@@ -79,7 +83,7 @@ class ScaledIntegers(NamedTuple):
         return self.sum_products(self).list_fractions()[0]
 
     def bound_length(self) -> Fraction:
-        """Return an upper bound of the root of the sum of squares, by one unit of 2^exponent at most."""
+        """Return an upper bound of the root of the sum of squares: at most 2^exponent above it, 0 for zeros."""
         square = sum(value * value for value in self.values.reshape(-1).tolist())
         return scale(make_fraction(math.isqrt(square) + 1 if square else 0), self.exponent)
 
@@ -115,7 +119,11 @@ class ScaledIntegers(NamedTuple):
         )
 
     def divide(self, counts: Integers) -> RoundedNumbers:
-        """Return numbers along one axis over counts, as `round` does; 0 where a count is 0."""
+        """Return numbers along one axis over counts, as pairs; 0 where a count is 0.
+
+        A quotient above 2⁷⁰⁰ or below 2⁻⁷⁰⁰ is 0, with `lost`. `inexact` is True where the pair is not the
+        quotient.
+        """
         divisors = np.maximum(counts, 1).astype(object)
         scaled = self.values << _QUOTIENT_BITS
         found = ScaledIntegers(scaled // divisors, self.exponent - _QUOTIENT_BITS).round()
@@ -123,7 +131,7 @@ class ScaledIntegers(NamedTuple):
 
 
 def take_exactly(values: NDArray[Any]) -> ScaledIntegers:
-    """Return finite numbers of any real dtype in an array of their shape."""
+    """Return finite numbers of any real dtype as integers of a common exponent, in an array of their shape."""
     if is_long_integer(values.dtype):
         return ScaledIntegers(values.astype(object), 0)
     mantissas, exponents = np.frexp(values.astype(np.float64))

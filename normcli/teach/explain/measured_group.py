@@ -33,7 +33,7 @@ class Outcome:
     Parameters
     ----------
     place : int
-        The value's number in its group.
+        The value's index in its group, in C order.
     index : tuple of int
         The value's index in the tensor.
     value : int or float
@@ -41,7 +41,7 @@ class Outcome:
     scaled : float or None
         x̂ in float64, before gamma and beta; None with running statistics.
     parameters : mapping of str to float
-        gamma and beta of the value, those that are given.
+        The gamma and beta of the value, those that are given.
     normalized : float
         The result, in the output's dtype.
     dy, dx : float or None
@@ -69,7 +69,7 @@ class MeasuredGroup:
     ----------
     plan : Plan
     number : int
-        The group's number, in C order over the kept axes.
+        The group's index, in C order over the kept axes.
     values : ndarray
         The input values of the group: a view of the tensor, which may be mapped from a file.
     statistics : mapping of str to float
@@ -137,7 +137,7 @@ class MeasuredGroup:
 
 
 def find_group(plan: Plan, index: tuple[int, ...]) -> tuple[int, int]:
-    """Return the number of a value's group (or window), and the value's number in that group."""
+    """Return the index of the group (or window) of a value, and the value's index in that group, in C order."""
     indices = [np.asarray(i, dtype=np.intp) for i in index]
     if plan.grid.reach is not None:
         place = min(index[plan.grid.axes[0]], plan.grid.reach.before)
@@ -160,9 +160,9 @@ def measure_group(
     inputs : Inputs
         Gamma, beta and running statistics.
     number : int
-        The group's number.
+        The group's index, in C order over the kept axes.
     places : sequence of int
-        The numbers of the values to show; for a window, the place of its own value.
+        The indices in the group, in C order, of the values to show; for a window, that of its own value.
     effort : Effort
 
     Raises
@@ -254,7 +254,7 @@ def _find_degeneracies(
     members : ndarray
         The values of the group.
     number : int
-        The group's number.
+        The group's index.
     single : SingleGroup
         The group's statistics and results.
     inputs : Inputs

@@ -97,7 +97,10 @@ class StatisticSteps(MatrixSteps):
         return statistic == divisor.spread or (made_of is not None and statistic in made_of)
 
     def _find_by_order(self) -> tuple[Constant | None, Constant | None]:
-        """Add the needed quantiles, and sums and differences of two; return centre and divisor, or None."""
+        """Add steps to the quantiles, and their sums and differences, that centre and divisor need.
+
+        Return the numbers of centre and divisor, None for one that the norm lacks.
+        """
         norm, found = self.plan.norm, dict[str, Constant]()
         for row in map(ORDER_STATISTICS.__getitem__, filter(self._is_needed, norm.statistics)):
             percent = self.plan.find_percents().get(row.name, 0.0)

@@ -28,6 +28,8 @@ _SUM = Symbol("x + r", "x + r")
 def begin_with_sum(story: Story, addends: Addends) -> Story:
     """Return a story that begins with the addition of the residual, value by value.
 
+    A story without a group is returned as it is.
+
     Parameters
     ----------
     story : Story
@@ -100,6 +102,8 @@ def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
 
 def begin_with_product(story: Story, gate: Gated) -> Story:
     """Return a story that begins with the product of a gate and the tensor in its field `times`.
+
+    A story without a group is returned as it is.
 
     Parameters
     ----------

@@ -114,8 +114,13 @@ class Chain:
     def link_shared(self, weigh: Callable[[Expression], Fraction]) -> list[Link]:
         """Return the derivatives with respect to the names that a group's values share, from divisor to mean.
 
-        Names that are given or constant have none. `weigh` returns the number of an expression, as in
-        `differentiate`.
+        Names that are given or constant have none.
+
+        Parameters
+        ----------
+        weigh : callable
+            Returns the number of an expression, on which some derivatives depend: which of two numbers is
+            larger, and whether a root is 0.
         """
         links: list[Link] = []
         for place in reversed(range(len(self.shared))):
@@ -136,7 +141,7 @@ class Chain:
         links : sequence of Link
             The list that `link_shared` returned; empty if no shared name depends on this one.
         weigh : callable
-            Returns the number of an expression, as in `differentiate`.
+            Returns the number of an expression, on which some derivatives depend.
         """
         return self._link(name, links, weigh, of_one=True)
 
@@ -151,7 +156,7 @@ class Chain:
         links : sequence of Link
             The derivatives with respect to the later names that a group's values share, the last name first.
         weigh : callable
-            Returns the number of an expression, as in `differentiate`.
+            Returns the number of an expression, on which some derivatives depend.
         of_one : bool
             Whether the name is of a single value, such as x; otherwise its group shares it, as the mean.
         """
@@ -181,9 +186,14 @@ class Chain:
         return Link(name, add(terms), tuple(through))
 
     def find_needed(self, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> set[str]:
-        """Return the names through which a value changes the loss; given statistics are not among them.
+        """Return the shared names through which a value changes the loss; given statistics are not among them.
 
-        Arguments are as in `link_value`.
+        Parameters
+        ----------
+        links : sequence of Link
+            The list that `link_shared` returned.
+        weigh : callable
+            Returns the number of an expression, on which some derivatives depend.
         """
         through = {link.name: link.through for link in links}
         needed, new = set[str](), {*self.link_value("x", links, weigh).through}

@@ -47,7 +47,7 @@ _LARGEST_EXPONENT = 4
 class Numbers:
     """The number of every name in a group's formulas, as a fraction.
 
-    Rounded are only roots and powers, and sums over more than `MOST_TERMS` values (to about 100 bits).
+    All are exact, except roots, powers, and sums over more than `MOST_TERMS` values (to about 100 bits).
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ class BinaryOperation(Operation):
 
 
 class Difference(BinaryOperation):
-    """One number less another."""
+    """One number minus another."""
 
 
 class Product(BinaryOperation):

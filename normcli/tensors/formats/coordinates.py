@@ -27,7 +27,7 @@ def read_names(array: Any) -> list[Any]:
 def list_coordinates(name: str, arrays: Mapping[str, Any]) -> list[str]:
     """Return the names of an array's coordinates in a store: arrays that it names, directly or through others.
 
-    An array names others by its axes and by the attributes in `REFERRING`.
+    An array names others by its axes and by the attributes in `REFERRING`. It is not its own coordinate.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def drop_coordinates(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def choose_attributes(array: Any, dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Return the attributes of an array for a result of a dtype that is made from the array's stored numbers.
+    """Return the attributes to copy from a stored array to a result of a dtype that is calculated from it.
 
     The attributes in `OF_STORED` are left out, unless the dtype is the array's own and no number is scaled.
     """
@@ -82,7 +82,7 @@ def describe_packing(array: Any) -> str | None:
 def copy_coordinates(zarr: Any, folder: Path, key: str, like: Any) -> None:
     """Copy the coordinates of an array into the store of a result that was made from it.
 
-    Metadata are consolidated in the new store if they are in the old one.
+    If the metadata of the old store are consolidated, those of the new one are, too.
 
     Parameters
     ----------
@@ -126,6 +126,6 @@ def _copy(zarr: Any, folder: Path, name: str, array: Any) -> None:
 
 
 def find_arrays(zarr: Any, root: Any) -> dict[str, Any]:
-    """Return the arrays of a group and of all groups in it, by their path in the group."""
+    """Return path → array for all arrays of a Zarr group and of the groups within it."""
     with warnings.catch_warnings(action="ignore"):  # warnings about folders that are no part of the store
         return {name: one for name, one in root.members(max_depth=None) if isinstance(one, zarr.Array)}

@@ -43,11 +43,11 @@ class Saved(NamedTuple):
     key : str
         The tensor's name in an archive.
     columns : tuple of str or None
-        The names of the places along the last axis.
+        A name for each index of the last axis; None without names.
     table : FileTable or None
-        The table that the tensor was made from; it is written among the table's other columns.
+        The table that the tensor was made from, whose other columns are written too; None without one.
     model : Stored or None
-        The array of a store that the tensor was made from.
+        The array of a Zarr or HDF5 store that the tensor was made from; None without one.
     """
 
     values: NDArray[Any]
@@ -58,15 +58,15 @@ class Saved(NamedTuple):
 
     @classmethod
     def like(cls, tensor: Tensor, values: NDArray[Any]) -> Saved:
-        """Return results to be saved, one for each value of a tensor, with the tensor's columns and table."""
+        """Return results of a tensor's shape, to be saved with the tensor's columns, table and store."""
         return cls(values, nested.TENSOR_KEY, tensor.columns, tensor.table, tensor.stored)
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the columns under which the tensor is written; None if it is written without names.
+        """The names of the columns under which this tensor is written; None if it is written without names.
 
-        They are `columns` for a tensor of two axes. In a table that has other columns and no names, they are
-        the columns' numbers in the table, from 0, as texts.
+        They are `columns` for a tensor of two axes. For a table that has other columns and no names, they are
+        the indices of the tensor's columns in the table, as texts.
         """
         if self.columns is None and self.table is not None and self.table.has_others:
             return tuple(map(str, self.table.chosen))
@@ -93,10 +93,11 @@ class FileFormat(NamedTuple):
     is_text : bool
         Whether values are written as decimal digits.
     keeps_others : bool
-        Whether a table's columns that are not in the tensor are written beside it.
+        Whether the file is a table, into which columns that are not in the tensor are written too.
     start : callable or None
-        Takes a stream, a shape and a dtype; writes the header, and returns the array behind it, to be filled in
-        any order. None if values have no fixed places. Large files of formats with it are mapped to be read.
+        Takes a stream, a shape and a dtype; writes the header, and returns a writable map of the array after
+        it, whose values may be filled in any order. None if a value's offset is not known before those before
+        it are written. Large files of formats with it are memory-mapped to be read.
     """
 
     read: Callable[[BinaryIO, str, str | None, TableOptions], tuple[NDArray[Any] | FileTable, str | None]]
@@ -109,7 +110,7 @@ class FileFormat(NamedTuple):
     start: Callable[[BinaryIO, tuple[int, ...], np.dtype[Any]], NDArray[Any]] | None = None
 
     def measure_least(self, values: NDArray[Any]) -> int:
-        """Return the least size of an array's file in bytes: as text 2 a value, else the array's own size."""
+        """Return the least size of an array's file in bytes: its own size, or as text 2 for each value."""
         return 2 * values.size if self.is_text else values.nbytes
 
 
@@ -139,7 +140,7 @@ def _refuse_all_but_columns(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str
 
 
 def _make_delimited(delimiter: str) -> FileFormat:
-    """Return the format of text tables with a delimiter."""
+    """Return the file format of text tables whose usual delimiter, also when written, is `delimiter`."""
     return FileFormat(
         read=lambda stream, name, key, options: read_delimited(stream, name, options, delimiter),
         write=lambda stream, saved: write_delimited(stream, saved.values, saved.names, saved.table, delimiter),
@@ -271,7 +272,7 @@ def require_holdable(suffix: str, where: str, shape: tuple[int, ...], dtype: np.
 
 
 def find_format(path: str, option: str) -> FileFormat:
-    """Return the format of a path's suffix.
+    """Return the format that a path's suffix stands for.
 
     Raises
     ------
@@ -295,12 +296,21 @@ def find_format(path: str, option: str) -> FileFormat:
 
 
 def recognize_format(head: bytes, name: str) -> str:
-    """Return the suffix of a file's format, such as `.npy`, given its first bytes.
+    """Return the suffix of the format, such as `.npy`, that a file's first bytes look like.
+
+    Bytes of no other format are text: `.json` or `.jsonl` if a bracket or brace comes first, `.tsv` with a tab
+    in the first line, else `.csv`, even if there are none.
+
+    Parameters
+    ----------
+    head : bytes
+    name : str
+        The file's name in messages; its suffix is not looked at.
 
     Raises
     ------
     DataError
-        If the bytes are those of no known format.
+        If there is a NUL byte, and the bytes begin like no known format.
     """
     if head.startswith(npy.MAGIC):
         return ".npy"

@@ -41,7 +41,7 @@ class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only wher
             return None
 
     async def get_partial_values(self, prototype: Any, key_ranges: Any) -> list[Any]:
-        """Return the bytes, or None, of each of several (file, part) pairs, as `get` does of one."""
+        """Return a list with the bytes of each (file, range) pair, or None for a file that is missing."""
         return [await self.get(key, prototype, part) for key, part in key_ranges]
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
@@ -53,7 +53,7 @@ class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only wher
 
 
 def _find_ends(part: Any, size: int) -> tuple[int, int]:
-    """Return (start, end) of a part of a file, given as None (all), a range, an offset, or a suffix length."""
+    """Return the offsets (start, end) of zarr's byte range in a file of `size` bytes; None is all of it."""
     if hasattr(part, "suffix"):
         return max(0, size - part.suffix), size
     if hasattr(part, "offset"):

@@ -30,7 +30,7 @@ _FILLED = re.compile(f"[^{_BLANK}]")
 
 
 def read_lines(stream: BinaryIO, name: str, decoders: Decoders) -> Iterator[list[Any]]:
-    """Yield lists of values of JSON Lines, one value for each line that is not blank.
+    """Yield lists of values of JSON Lines, in order, one value for each line that is not blank.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def _parse_lines(lines: Sequence[str], first: int, name: str, decoders: Decoders
 
 
 def read_array(stream: BinaryIO, name: str, decoders: Decoders) -> Iterator[list[Any]]:
-    """Yield lists of the items of a JSON array of objects, some items at a time.
+    """Yield the items of a JSON array of objects, in order, in lists of some items each.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def read_array(stream: BinaryIO, name: str, decoders: Decoders) -> Iterator[list
 
 
 def _parse_items(buffer: str, place: int, decoder: json.JSONDecoder) -> tuple[list[Any], int, Exception | None]:
-    """Parse the complete items of an array in a buffer, from a place on.
+    """Parse the complete items of an array in a buffer, from the index `place` on.
 
     They are parsed together up to the last brace, if that closes an item; otherwise one by one.
 
@@ -153,7 +153,7 @@ def _parse_items(buffer: str, place: int, decoder: json.JSONDecoder) -> tuple[li
     list
         The items.
     int
-        The place of the next character that is not blank; the buffer's end if no item is complete.
+        The index of the next character that is not blank; the buffer's length if no item is complete.
     Exception or None
         The parser's error where it stopped, which counts if the file ends there; None without one.
     """
@@ -177,13 +177,13 @@ def _parse_items(buffer: str, place: int, decoder: json.JSONDecoder) -> tuple[li
 
 
 def _skip_blanks(text: str, place: int) -> int:
-    """Return the place of the first character from a place on that is not blank, or the text's length."""
+    """Return the index of the first character at or after `place` that is not blank, or the text's length."""
     found = _FILLED.search(text, place)
     return found.start() if found else len(text)
 
 
 def _explain(problem: Exception | None) -> str:
-    """Return the message for a JSON text that cannot be parsed."""
+    """Return the rest of a message, after a name, that says why a JSON text cannot be parsed."""
     if isinstance(problem, RecursionError):
         return "is nested too deeply"
     if isinstance(problem, ValueError) and not isinstance(problem, json.JSONDecodeError):
@@ -216,7 +216,7 @@ class Decoders(NamedTuple):
 
 
 def _make_decoders(**numbers: Any) -> Decoders:
-    """Return the two parsers; `numbers` are arguments of `JSONDecoder` on how numbers are parsed."""
+    """Return two parsers; `numbers` are arguments of `JSONDecoder`, such as `parse_int`."""
     one = json.JSONDecoder(object_pairs_hook=make_object, **numbers)
     lines = json.JSONDecoder(
         object_pairs_hook=make_object,

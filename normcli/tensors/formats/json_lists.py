@@ -52,7 +52,7 @@ def read_json(stream: BinaryIO, name: str, key: str | None = None) -> Parsed:
         If the text is no JSON in UTF-8, holds no rectangular array of numbers, or is an object without
         `normalized` and no key is given.
     UsageError
-        If there is no array called `key`.
+        If there is a key, and no array called so.
     """
     return parse_json(decode(stream.read(), name, "JSON"), name, key)
 
@@ -60,8 +60,8 @@ def read_json(stream: BinaryIO, name: str, key: str | None = None) -> Parsed:
 def parse_json(text: str, name: str, key: str | None = None) -> Parsed:
     """Return the tensor of a JSON text: a nested list, or the member `key` (`normalized` if None) of an object.
 
-    The member `normalized` is rounded to the dtype that the object's member `dtype` names, if there is one. The
-    exceptions are those of `read_json`.
+    The member `normalized` is rounded to the dtype that the object's member `dtype` names, if there is one.
+    `DataError` and `UsageError` are raised as by `read_json`; `name` is the text's name in messages.
     """
     if not text.strip():
         raise DataError(f"{name} is empty; a nested list of numbers is expected")
@@ -127,7 +127,7 @@ def _hold_whole_numbers(value: Any, array: NDArray[Any]) -> Parsed:
     value : list, number or str
         The nested lists.
     array : ndarray
-        The array that they make.
+        The array that NumPy made of them.
     """
     if array.dtype != np.float64 or not (np.abs(array) >= LARGEST_EXACT).any():
         return Parsed(array)
@@ -161,12 +161,12 @@ def describe_number(value: float) -> Any:
 
 
 class NestedLists(NamedTuple):
-    """An array whose JSON text, which may be too long for memory, is made in pieces."""
+    """An array that is written as JSON, in pieces, as its text may be too long for memory."""
 
     values: NDArray[Any]
 
     def format_json(self) -> Iterator[str]:
-        """Yield the pieces of what `json.dumps(to_lists(values))` would return."""
+        """Yield pieces of the array's JSON text: nested lists, NaN and infinities as strings (`"nan"`)."""
         values, row = self.values, math.prod(self.values.shape[1:])
         if values.size <= _FORMATTED_AT_ONCE:
             yield json.dumps(to_lists(values), allow_nan=False)
@@ -204,7 +204,10 @@ def _name_not_finite(value: Any) -> Any:
 
 
 def _find_shape(value: Any, name: str) -> tuple[int, ...]:
-    """Return the shape of nested lists, judged by the first item of each list."""
+    """Return the shape of nested lists, judged by the first item of each list; `()` for anything else.
+
+    Raises `DataError` for lists that are nested more deeply than a tensor has axes.
+    """
     shape: list[int] = []
     while isinstance(value, list):
         if len(shape) == MOST_AXES:
@@ -219,7 +222,7 @@ def _find_shape(value: Any, name: str) -> tuple[int, ...]:
 def _flatten(value: Any, shape: tuple[int, ...], name: str, path: str = "") -> Iterator[float]:
     """Yield the numbers of nested lists as floats; raise `DataError` if the lists are not of the shape.
 
-    `path` is the place of `value` in the whole, such as `[0][2]`, for messages.
+    `path` is the index of `value` in the outermost list, such as `[0][2]`, for messages.
     """
     where = path or "the top"
     if not shape:
@@ -268,14 +271,14 @@ _TRUTH = {"True": "true", "False": "false"}
 
 
 class Printed(NamedTuple):
-    """A printed list of numbers.
+    """A list of numbers that NumPy, PyTorch or Python printed.
 
     Parameters
     ----------
     json : str
         The numbers as nested lists in JSON.
     dtype : dtype or None
-        The dtype that is printed behind the numbers; None without one.
+        The dtype that is printed after the numbers; None without one.
     """
 
     json: str
@@ -332,7 +335,10 @@ def _spell(token: str) -> str:
 
 
 def _read_dtype(options: str, name: str) -> np.dtype[Any] | None:
-    """Return the dtype printed behind numbers, such as `dtype=torch.float16`; None without one."""
+    """Return the dtype in what is printed after numbers, such as `dtype=torch.float16`; None without one.
+
+    Raises `DataError` for a dtype that is none of real numbers.
+    """
     found = _DTYPE.search(options)
     if found is None:
         return None

@@ -25,7 +25,7 @@ _LONGEST_HEADER = 10_000
 
 
 def read_header(stream: BinaryIO, name: str) -> Region:
-    """Read the header at the start of a stream, not a byte more; return the array's dtype, shape and place.
+    """Read the header at the start of a stream, not a byte more; return the array's dtype, shape and offset.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
     Raises
     ------
     DataError
-        If the header is damaged, states more or less data than there is, or a dtype other than real numbers.
+        If the header is damaged, states another size than that of the data, or a dtype of no real numbers.
     """
     region = read_header(stream, name)
     require_real(region.dtype, name)
@@ -68,7 +68,7 @@ def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
 
 
 def start_npy(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Write a header; return a writable memory map, in C order, for the values behind it.
+    """Write a header; return a writable memory map, in C order, for the values after it.
 
     Raises
     ------

@@ -76,8 +76,8 @@ def read_npz(stream: BinaryIO, name: str, key: str | None, *, takes_any: bool = 
     UsageError
         If there are several arrays and no key, or no array called `key`.
     DataError
-        If the archive is damaged or empty, or the array has not the length that its header says, or is of a
-        dtype that is not read.
+        If the archive is damaged or empty, the array has not the length that its header says, or its dtype is
+        not read; or the temporary folder has no room.
     """
     try:
         with zipfile.ZipFile(stream) as archive:
@@ -106,7 +106,7 @@ def _read_array(
     info : ZipInfo
         The member.
     stream : BinaryIO
-        The stream of the archive, to map an uncompressed array.
+        The stream of the archive, in which an uncompressed large array is mapped.
     name : str
         The array's name in messages.
     takes_complex : bool
@@ -127,7 +127,10 @@ def _read_array(
 
 
 def _read_header(member: BinaryIO, info: zipfile.ZipInfo, name: str) -> Region:
-    """Return the place of the array in a member; `DataError` if the member is longer or shorter than stated."""
+    """Return the dtype, shape and offset of the array in an archive's member, by its header.
+
+    Raises `DataError` if the member is longer or shorter than the header says, or its dtype is of objects.
+    """
     region = read_header(member, name)
     region.require_exact(name, info.file_size - region.offset)
     return region
@@ -160,12 +163,14 @@ class FileKind(NamedTuple):
 
 
 def load_members(path: str, kind: FileKind) -> dict[str, NDArray[Any]]:
-    """Return all arrays of an archive that normcli wrote, by name.
+    """Return name → array for all arrays of an archive that normcli wrote.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
+    NoFileError
+        If the path is a pipe, a socket or a device.
     DataError
         If the file cannot be read, changes meanwhile, or is of another kind or version.
     """
@@ -246,12 +251,13 @@ MOST_COUNTED = 2**53
 
 
 class Members:
-    """The arrays of a file that normcli wrote, by name; every method raises `DataError` for a wrong one.
+    """The arrays of a stats or state file of normcli, by name; its methods raise `DataError` for a wrong one.
 
     Parameters
     ----------
     path : str
     kind : FileKind
+        The kind of file that it must be.
 
     Raises
     ------
@@ -279,14 +285,14 @@ class Members:
     def take_integers(self, name: str, shape: tuple[int, ...], low: int, high: int) -> Integers:
         """Return an int64 member of a shape, whose values are from low to high, both included.
 
-        As with all `take_…`, a member that is missing, or of another dtype, shape or range, raises `DataError`.
+        All methods `take_…` raise `DataError` if the member is missing, or of another dtype, shape or range.
         """
         values = self._take(name, np.dtype(np.int64), shape)
         self.require(name, (values >= low) & (values <= high), values, f"not from {low} to {high}")
         return values
 
     def take_floats(self, name: str, shape: tuple[int, ...]) -> Floats:
-        """Return a float64 member of a shape, of any values."""
+        """Return a float64 member of a shape; NaN and infinities are taken."""
         return self._take(name, np.dtype(np.float64), shape)
 
     def take_integer(self, name: str, low: int, high: int) -> int:
@@ -294,7 +300,7 @@ class Members:
         return int(self.take_integers(name, (), low, high))
 
     def take_word(self, name: str, known: Sequence[str] = ()) -> str:
-        """Return a member that is a single text; if `known` is not empty, it must be one of those texts."""
+        """Return a member that is a single text; if `known` is not empty, the text must be in it."""
         (word,) = self._take_texts(name, ())
         if known and word not in known:
             self.refuse(name, f"is {shorten(repr(word))}, none of {', '.join(known)}")
@@ -305,9 +311,9 @@ class Members:
         return self._take_texts(name, shape)
 
     def require(self, name: str, right: Selected, values: NDArray[Any], problem: str) -> None:
-        """Raise `DataError`, with the first wrong value, unless `right` is True for all values of a member.
+        """Raise `DataError` with a member's first wrong value, unless the mask `right` is True everywhere.
 
-        `problem` is the end of the message, behind the value: `not from 0 to 9`.
+        `problem` is the end of the message, after the value: `not from 0 to 9`.
         """
         if not right.all():
             self.refuse(name, f"is {values[~right].reshape(-1)[0]}, {problem}")

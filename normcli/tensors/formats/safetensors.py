@@ -54,7 +54,10 @@ def starts_like_safetensors(head: bytes) -> bool:
 
 
 def list_names(stream: BinaryIO) -> list[str]:
-    """Return the names of the tensors in a file without checking it; `ValueError` if the header is no JSON."""
+    """Return the names of the tensors in a file, without a check of the file.
+
+    Raises `ValueError` if the header is no JSON.
+    """
     return [name for name in json.loads(_read_text(stream)) if name != "__metadata__"]
 
 
@@ -93,7 +96,7 @@ def read_safetensors(stream: BinaryIO, name: str, key: str | None, *, takes_any:
 
 
 def start_safetensors(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any], key: str) -> NDArray[Any]:
-    """Write the header of a single tensor called `key`; return a writable memory map for the values behind it.
+    """Write the header of a single tensor called `key`; return a writable memory map for the values after it.
 
     Raises
     ------
@@ -137,13 +140,13 @@ def _write_values(stream: BinaryIO, values: NDArray[Any], dtype: np.dtype[Any]) 
 
 
 def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Region:
-    """Write the header of a single tensor called `key`; return the place of its values in the file."""
+    """Write the header of a single tensor called `key`; return dtype, shape and offset of its values."""
     offset = _write_text(stream, {key: _describe(shape, dtype, 0)})
     return Region(dtype.newbyteorder("<"), shape, offset)
 
 
 def _describe(shape: tuple[int, ...], dtype: np.dtype[Any], start: int) -> dict[str, Any]:
-    """Return the header's entry for a tensor that starts `start` bytes behind the header."""
+    """Return the header's entry for a tensor whose values start `start` bytes after the header."""
     end = start + math.prod(shape) * dtype.itemsize
     return {"dtype": name_dtype(dtype), "shape": shape, "data_offsets": [start, end]}
 
@@ -200,7 +203,7 @@ def _read_text(stream: BinaryIO) -> bytes:
 
 
 def find_regions(stream: BinaryIO, name: str) -> dict[str, Region | str]:
-    """Return the place of each tensor in a file by name, after the library has checked the file.
+    """Return name → dtype, shape and offset of each tensor in a file, after the library has checked the file.
 
     In place of a `Region`, a tensor of a dtype that is not read has the format's name of the dtype, such as
     `C64`.
@@ -227,7 +230,7 @@ def find_regions(stream: BinaryIO, name: str) -> dict[str, Region | str]:
 
 
 def _find_opaque(stream: BinaryIO, key: str) -> Region | None:
-    """Return the place of a tensor as complex64 or raw bytes, and move the stream to its first byte.
+    """Return dtype, shape and offset of a tensor as complex64 or raw bytes; move the stream to its first byte.
 
     None if NumPy has no such array: a value takes less than a byte, or there are too many axes. The file must
     have been checked by `find_regions`.
@@ -245,7 +248,7 @@ def _find_opaque(stream: BinaryIO, key: str) -> Region | None:
 
 
 def _read_region(entry: Mapping[str, Any], start: int) -> Region | str:
-    """Return the place of a tensor by its entry in the header, or the dtype's name if the dtype is not read.
+    """Return dtype, shape and offset of a tensor by its header entry; only the dtype's name if it is not read.
 
     `start` is the file offset of the first tensor's values.
     """
@@ -257,12 +260,12 @@ def _read_region(entry: Mapping[str, Any], start: int) -> Region | str:
 
 
 def load_region(region: Region | str, stream: BinaryIO, name: str) -> NDArray[Any]:
-    """Return the tensor at a place: in memory, or as a read-only memory map; 8-bit floats become float32.
+    """Return one tensor of a file: in memory, or as a read-only memory map; 8-bit floats become float32.
 
     Parameters
     ----------
     region : Region or str
-        The place, or the name of a dtype that is not read, as from `find_regions`.
+        The tensor's dtype, shape and offset, or the name of a dtype that is not read, as from `find_regions`.
     stream : BinaryIO
     name : str
         The tensor's name in messages.

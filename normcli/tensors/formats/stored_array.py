@@ -37,7 +37,7 @@ CACHE = 1 << 26
 
 
 class Stored(NamedTuple):
-    """An open array of a store, with its chunks.
+    """An open array of a Zarr or HDF5 store, with its chunks.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Stored(NamedTuple):
     dimensions: tuple[str, ...] | None = None
 
     def read(self, box: Box) -> NDArray[Any]:
-        """Return the values of a box, given as a slice for each axis.
+        """Return the values of a block of this array, given as a slice for each axis.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Stored(NamedTuple):
             ) from error
 
     def _find_unreadable(self, box: Box) -> Box:
-        """Return the first chunk in a box that cannot be read; the box itself if every chunk can."""
+        """Return the slices of a block's first chunk that cannot be read; `box` itself if every chunk can."""
         places = [cut.indices(n) for cut, n in zip(box, self.array.shape, strict=True)]
         starts = (range(a - a % c, b, c) for (a, b, _), c in zip(places, self.chunks, strict=True))
         for corner in itertools.product(*starts):
@@ -90,7 +90,10 @@ class Stored(NamedTuple):
         return box
 
     def cut(self, chunks: tuple[int, ...] | None = None) -> Iterator[Box]:
-        """Yield the box (slices) of each chunk, or of each block of the given lengths, in C order."""
+        """Yield the slices of each block of this array, in C order; a block has the lengths `chunks`.
+
+        None stands for the array's own chunks. Blocks at the end of an axis are shorter.
+        """
         shape = self.array.shape
         ranges = (range(0, n, max(1, step)) for n, step in zip(shape, chunks or self.chunks, strict=True))
         for starts in itertools.product(*ranges):
@@ -103,8 +106,8 @@ class Stored(NamedTuple):
 class Chunked(Mapped):
     """An array, in C order, that reads its values from the chunks of a store when they are needed.
 
-    It is mapped to an empty temporary file. If a row of chunks (`row_bytes`) is too large to be kept in memory,
-    the first read copies the whole array to that file.
+    It is mapped to an empty temporary file. If a row of chunks (`row_bytes`) has more than 64 MiB, the first
+    read copies the whole array to that file.
     """
 
     stored: Stored
@@ -139,7 +142,10 @@ class Chunked(Mapped):
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of a row of chunks: one chunk along the first axis that is cut, all along later axes."""
+        """The size in bytes of a row of this array's chunks, all of which a piece in C order may need.
+
+        A row is one chunk long along the first axis that is cut into chunks, and whole along all later axes.
+        """
         shape, chunks = self.stored.array.shape, self.stored.chunks
         first = next((axis for axis, n in enumerate(shape) if chunks[axis] < n), 0)
         lengths = [
@@ -148,7 +154,10 @@ class Chunked(Mapped):
         return int(math.prod(lengths) * self.itemsize)
 
     def _read_into(self, missing: memoryview, place: int) -> None:
-        """Fill a buffer with the bytes from an offset on: from chunks, or from the file they were copied to."""
+        """Fill a buffer with the array's bytes from an offset on, in C order.
+
+        They are read from chunks, or from the temporary file to which the chunks were copied.
+        """
         if self.row_bytes > CACHE:
             self._fill()
         if self._is_filled:
@@ -160,7 +169,7 @@ class Chunked(Mapped):
             self._copy(box, buffer[outside].reshape([cut.stop - cut.start for cut in box]))
 
     def _copy(self, box: Box, target: NDArray[Any]) -> None:
-        """Copy the values of a box from its chunks into an array of the box's shape."""
+        """Copy the values of a block (a slice for each axis) from its chunks into an array of its shape."""
         ranges = [
             range(cut.start // c, -(-cut.stop // c)) for cut, c in zip(box, self.stored.chunks, strict=True)
         ]
@@ -173,7 +182,7 @@ class Chunked(Mapped):
             target[tuple(outside)] = chunk[tuple(inside)]
 
     def _get_chunk(self, number: tuple[int, ...]) -> NDArray[Any]:
-        """Return a chunk, given its number along each axis: from the cache, or read from the store.
+        """Return a chunk, from the cache or the store; `number` is its index along each axis, in chunks.
 
         Raises
         ------

@@ -57,7 +57,7 @@ _WRITERS = 4
 
 
 def load_store(place: Place, source: str) -> Tensor:
-    """Load an array of a store: into memory, or as a `Chunked` if it is large.
+    """Load an array of a store: into memory, or as a `Chunked` if it has 64 MiB or more.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def limit_threads(count: int) -> None:
 
 
 def _open_zarr(place: Place, source: str) -> Stored:
-    """Open an array of a Zarr store, as `open_store` does."""
+    """Open an array of a Zarr store without reading its values; `source` is its name in messages."""
     zarr = _import("zarr", "a Zarr store")
     root = _open_root(zarr, place)
     if isinstance(root, zarr.Array):
@@ -146,10 +146,10 @@ def _open_root(zarr: Any, place: Place) -> Any:
 
 
 def list_others(place: Place) -> list[str]:
-    """Return the names of the arrays of a Zarr store other than the one at a place and its coordinates.
+    """Return the names of a Zarr store's arrays except the one called `place.key` and its coordinates.
 
-    A store that is a single array has words for it if the place has a key, else nothing. A folder that is no
-    readable store has the names of its files. `MissingExtraError` is raised without the library.
+    If the store is a single array: nothing without a key, else words for that array. If the folder is no
+    readable store: the names of its files. `MissingExtraError` is raised without the library.
     """
     zarr = _import("zarr", "a Zarr store")
     try:
@@ -164,7 +164,7 @@ def list_others(place: Place) -> list[str]:
 
 
 def _open_hdf5(place: Place, source: str) -> Stored:
-    """Open an array of an HDF5 file, as `open_store` does."""
+    """Open an array of an HDF5 file without reading its values; `source` is its name in messages."""
     h5py = _import("h5py", "an HDF5 file")
     with open_regular(place.path) as stream:
         version = Opened.describe(stream, source, Path(place.path))
@@ -187,9 +187,9 @@ def _open_hdf5(place: Place, source: str) -> Stored:
 
 
 def _require_whole(array: Any, source: str) -> None:
-    """Raise `DataError` if a dataset has no shape, is damaged, or lies in files that must not be followed.
+    """Raise `DataError` if a dataset has no shape, a damaged chunk, or lies in files not to be read.
 
-    If `Stores.rules.follows_links` is set, the other files, where they exist, must be regular files.
+    If `Stores.rules.follows_links` is set, other files are read: those that exist must be regular files.
     """
     if array.shape is None:
         raise DataError(f"{source} is a dataset without a shape, which holds nothing")
@@ -206,9 +206,9 @@ def _require_whole(array: Any, source: str) -> None:
 
 
 def _require_linked_files(h5py: Any, file: Any, key: str, depth: int = 0) -> None:
-    """Raise `DataError` if an external link on the path to a dataset leads to a pipe or device (HDF5 hangs).
+    """Raise `DataError` if an external link on a dataset's path leads to a pipe or device, where HDF5 hangs.
 
-    `key` is the path in `file`; `depth` counts the files that were followed to it.
+    `key` is the dataset's path in `file`; `depth` is the number of links that were followed to this file.
     """
     names = key.strip("/").split("/")
     for count in range(1, len(names) + 1):
@@ -228,9 +228,9 @@ _MOST_LINKS = 16
 
 
 def _require_file(beside: str, name: str) -> Path | None:
-    """Return the path of a file named in another, beside that one or in the working folder; None if in neither.
+    """Return the path of the file `name`: in the folder of the file `beside`, else in the working folder.
 
-    Raises `DataError` if it is no regular file.
+    None if it is in neither. `DataError` is raised if it is no regular file.
     """
     for path in (Path(beside).parent / name, Path(name)):
         if path.exists():
@@ -304,7 +304,7 @@ def create_array(
 
 @contextlib.contextmanager
 def _explain_likeness(like: Stored | None) -> Iterator[None]:
-    """Return a context manager that turns exceptions of zarr, but for `OSError`, into `DataError`."""
+    """Turn exceptions of zarr in a `with` block, except `OSError`, into `DataError`; a context manager."""
     try:
         yield
     except (NormError, OSError):
@@ -328,7 +328,7 @@ def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Store
     like : Stored or None
         The array from which format, chunks, compression and attributes are taken; None for the defaults.
 
-    The exceptions are those of `create_array`.
+    `UsageError`, `DataError` and `MissingExtraError` are raised as by `create_array`.
     """
     array = create_array(folder, key, values.shape, values.dtype, like)
     written = Stored(str(folder), array, tuple(array.shards or array.chunks), StoreVersion.describe("", None))

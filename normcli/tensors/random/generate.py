@@ -65,7 +65,7 @@ class NumpyStream:
     def uniform(self, low: float, high: float, count: int, dtype: str | None) -> NDArray[Any]:
         """Draw uniform float64 values from low (included) to high (not included).
 
-        `dtype` is ignored: it is there as `TorchStream.uniform` has it.
+        `dtype` is not used; `TorchStream.uniform` has the same argument.
         """
         return self._generator.uniform(low, high, count)
 
@@ -88,12 +88,13 @@ def make_stream(rng: str, seed: int) -> NumpyStream | TorchStream:
 
 
 def generate(recipe: Recipe) -> Tensor:
-    """Return the tensor of a recipe, whose source is the recipe as text.
+    """Return the tensor of a recipe; its `source` is the recipe as text.
 
     Raises
     ------
     UsageError
-        If the recipe is invalid (see `check_recipe`), or its dtype has no number between the bounds.
+        If the recipe is invalid (see `check_recipe`), the stream does not take its seed or dtype, or its dtype
+        has no number between the bounds.
     DataError
         If the tensor does not fit into this machine's memory.
 
@@ -173,9 +174,9 @@ def _draw_from(stream: NumpyStream | TorchStream, recipe: Recipe, count: int) ->
 
 
 def _round(values: NDArray[Any], dtype: np.dtype[Any], low: float | None, high: float | None) -> NDArray[Any]:
-    """Return drawn values rounded to a dtype, and never to a number below `low` or not below `high`.
+    """Return drawn values rounded to a dtype, and put back into `low` ≤ value < `high` where that left it.
 
-    Without bounds (None), and for equal ones, values are only rounded.
+    If either bound is None, or both are equal, values are only rounded.
 
     Raises
     ------

@@ -68,7 +68,7 @@ class Recipe(NamedTuple):
 
     @property
     def advances(self) -> bool:
-        """Whether any number of values can be skipped at once, without drawing them."""
+        """Whether this recipe's stream can skip any number of values at once, without drawing them."""
         return self.dist == "arange" or self.rng == "torch" or (self.dist, self.rng) == ("uniform", "numpy")
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 def _check_bounds(recipe: Recipe) -> None:
-    """Raise `UsageError` if bounds are unknown to the distribution, not finite, or out of order or range."""
+    """Raise `UsageError` if a bound is not of this distribution, not finite, too large, or not in order."""
     for name, given, default in zip(
         ("low", "high"), (recipe.low, recipe.high), _BOUNDS[recipe.dist], strict=True
     ):
@@ -133,7 +133,7 @@ def _check_bounds(recipe: Recipe) -> None:
 
 
 def _check_range(recipe: Recipe) -> None:
-    """Raise `UsageError` if some values that may be drawn are beyond the largest number of the dtype."""
+    """Raise `UsageError` if the recipe has a dtype, and its bounds go beyond the dtype's largest number."""
     low, high = recipe.bounds
     if recipe.dtype is None or low is None:
         return
@@ -148,7 +148,10 @@ def _check_range(recipe: Recipe) -> None:
 
 
 def check_memory(count: int, what: str) -> None:
-    """Raise `DataError` if a number of float64 values takes more memory than this machine has."""
+    """Raise `DataError` if `count` float64 values take more memory than this machine has.
+
+    The message begins with `what`. Nothing is raised if the system does not say how much it has.
+    """
     needed = count * ITEM_BYTES
     present = _measure_memory()
     if present is not None and needed > present:

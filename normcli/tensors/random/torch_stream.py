@@ -91,14 +91,17 @@ class TorchStream:
         advance(self._engine, 2 * drawn if takes_two else drawn)
 
     def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:
-        """Draw integers as `torch.randint(low, high, (count,))` does."""
+        """Draw int64 values from `low` to `high − 1`, as `torch.randint(low, high, (count,))` does."""
         span = high - low
         bits = self._draw_words(count).astype(np.uint64) if span < _WIDE_RANGE else self._draw_wide(count)
         # Unsigned arithmetic wraps round as torch's does, so that every 64-bit low and high is right.
         return (bits % np.uint64(span) + np.uint64(low & (2**64 - 1))).astype(np.int64)
 
     def uniform(self, low: float, high: float, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw values as `torch.empty(count, dtype=dtype).uniform_(low, high)`; float32 if `dtype` is None."""
+        """Draw values as `torch.empty(count, dtype=dtype).uniform_(low, high)`; float32 if `dtype` is None.
+
+        A dtype other than float32 and float64 raises `UsageError`.
+        """
         kind = _check_dtype(dtype)
         bounds = np.array([low, high], dtype=kind)
         span, start = float(bounds[1] - bounds[0]), float(bounds[0])
@@ -108,13 +111,19 @@ class TorchStream:
         return values
 
     def normal(self, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw values as `torch.randn(count, dtype=dtype)` does; float32 if `dtype` is None."""
+        """Draw values as `torch.randn(count, dtype=dtype)` does; float32 if `dtype` is None.
+
+        A dtype other than float32 and float64 raises `UsageError`.
+        """
         kind = _check_dtype(dtype)
         values = self._draw_few(count) if count < BLOCK else self._draw_blocks(count, kind)
         return values.astype(kind, copy=False)
 
     def _draw_few(self, count: int) -> NDArray[np.float64]:
-        """Draw normal values by Box–Muller in float64, in pairs; an odd one is kept for the next draw."""
+        """Draw fewer than 16 normal values by Box–Muller in float64, in pairs.
+
+        Of an odd number, the last pair's second value is saved for the next call.
+        """
         values = [] if self._leftover is None else [self._leftover]
         while len(values) < count:
             first, second = self._draw_unit(2, np.dtype(np.float64)).tolist()

@@ -1,4 +1,4 @@
-"""Large delimited files read and written by pyarrow (the extra `tables`): the results of slower code."""
+"""Large delimited files read and written by pyarrow (the extra `tables`), with the same results."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def find_parser(size: int, width: int, chosen: Sequence[int], delimiter: str, de
     width : int
         The number of columns of the text.
     chosen : sequence of int
-        The places of the columns to return.
+        The indices of the columns to return.
     delimiter, decimal : str
     """
     if size < LEAST_BYTES or not 1 < width <= _MOST_COLUMNS:
@@ -91,8 +91,9 @@ def find_splitter(
     width : int
         The number of columns of the lines.
     chosen : sequence of int
-        The places of the columns to return.
+        The indices of the columns to return.
     delimiter : str
+        The delimiter; pyarrow is used for `,`, `;`, `|` and tab.
     kind : str
         The name of pyarrow's type, `float64` or `string`.
     decimal : str
@@ -129,7 +130,7 @@ def find_splitter(
 
 
 def _copy_column(chunks: Sequence[Any], column: NDArray[np.float64]) -> None:
-    """Copy the numbers of pyarrow's arrays into a column, missing ones as NaN.
+    """Copy the numbers of pyarrow's arrays (`chunks`) into a column, one after the other, missing ones as NaN.
 
     They are read from the arrays' buffers, as pyarrow's own conversion to NumPy imports pandas if it can.
     """
@@ -144,7 +145,7 @@ def _copy_column(chunks: Sequence[Any], column: NDArray[np.float64]) -> None:
 
 
 def find_numbers(array: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the numbers of a pyarrow array, missing ones being arbitrary; without a copy but for bool."""
+    """Return the numbers of a pyarrow array; missing ones have arbitrary values. Only bool is copied."""
     numbers, end = array.buffers()[1], array.offset + len(array)
     if dtype == np.bool_:
         return _find_bits(numbers, array).astype(np.bool_)
@@ -162,7 +163,7 @@ def find_missing(array: Any) -> NDArray[np.bool_] | None:
 
 
 def _find_bits(bits: Any, array: Any) -> NDArray[np.uint8]:
-    """Return the bits of a buffer of a pyarrow array, one for each value, as 0 and 1."""
+    """Return the bits of a pyarrow array's buffer, such as its mask of valid values: 0 or 1 for each value."""
     end = array.offset + len(array)
     return np.unpackbits(np.frombuffer(bits or b"", np.uint8), count=end, bitorder="little")[array.offset :]
 
@@ -170,14 +171,16 @@ def _find_bits(bits: Any, array: Any) -> NDArray[np.uint8]:
 def find_formatter(values: NDArray[Any], delimiter: str, format_rows: Formatter) -> Formatter | None:
     """Return a function that formats rows with pyarrow; None if pyarrow is missing or would not be faster.
 
+    The function takes rows and returns the text that `format_rows` would return, which it calls for rows that
+    pyarrow would write in another way.
+
     Parameters
     ----------
     values : ndarray
         All values that are to be written, shape (rows, columns).
     delimiter : str
     format_rows : callable
-        Takes rows and returns their text, slowly. The function that is returned takes the same rows and returns
-        the same text; it calls `format_rows` for rows that pyarrow would write in another way.
+        Takes rows and returns their text, slowly.
     """
     if values.size < LEAST_VALUES or values.dtype.kind != "f" or values.shape[1] > _MOST_COLUMNS:
         return None
@@ -217,7 +220,10 @@ def find_formatter(values: NDArray[Any], delimiter: str, format_rows: Formatter)
 
 
 def map_ahead(function: Callable[[T], Result], items: Iterable[T]) -> Iterator[tuple[T, Result]]:
-    """Yield (item, function(item)) in order, while threads call the function for the next items."""
+    """Yield (item, function(item)) in the order of the items; two threads call the function ahead.
+
+    An exception of the function is raised when its item is due.
+    """
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and small files need none
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -32,10 +32,10 @@ UNNAMED = "its columns have no names: they are taken to be {}"
 
 
 def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], str | None]:
-    """Return the places of the columns that make up the tensor, and a note, or None.
+    """Return the indices of the columns that make up the tensor, and a note, or None.
 
     The note says that columns are wanted by name and the table has no names, or that rows are grouped by one of
-    the columns. `rows.is_picked` is set: whether the caller named the columns.
+    the columns. The attribute `is_picked` of `rows` is set in place: whether the caller named the columns.
 
     Raises
     ------
@@ -74,7 +74,9 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
 
 
 def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
-    """Return the places of the columns that rows are grouped by, given their names or numbers in one text.
+    """Return the indices of the columns by which rows are grouped.
+
+    `text` lists their names or numbers from 0, separated by commas (`--by`), or is the name of a single column.
 
     Raises
     ------
@@ -109,24 +111,25 @@ def find_grouping(rows: Rows, text: str) -> tuple[int, ...]:
 def match_columns(
     rows: Rows, chosen: tuple[int, ...], wanted: tuple[str, ...], columns_source: str
 ) -> tuple[tuple[int, ...], str | None]:
-    """Return the chosen columns in the order of the wanted names, and None.
+    """Return the indices of the chosen columns in the order of the wanted names, and None.
 
-    In a table without names, they are returned unchanged, and with a note.
+    For a table without names, return the chosen columns unchanged, and a note.
 
     Parameters
     ----------
     rows : Rows
     chosen : tuple of int
-        The places of the chosen columns.
+        The indices of the chosen columns.
     wanted : tuple of str
-        The names that they must have, in any order.
+        All names that these columns must have.
     columns_source : str
         The words with which the caller chose columns, for messages: `--columns`, or `FILE:COLUMN`.
 
     Raises
     ------
     DataError
-        If the names are not the wanted ones, or a table without names has another number of chosen columns.
+        If a wanted name is missing, there are other names, or a table without names has another number of
+        columns.
     """
     if rows.names is None:
         listed = list_names(wanted)
@@ -147,7 +150,7 @@ def match_columns(
 
 
 def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
-    """Return the places of the columns that an option names, each once, in the option's order.
+    """Return the indices of the columns that an option's text names, without repetition, in the text's order.
 
     Raises `UsageError` if a column does not exist, or none is named.
     """
@@ -183,7 +186,7 @@ def split_names(text: str, option: str) -> list[str]:
 
 
 def name_column(rows: Rows, place: int) -> str:
-    """Return the name of a column for messages and options; its number, from 0, in a table without names."""
+    """Return a column's name, shortened for messages; its index, from 0, in a table without names."""
     return str(place) if rows.names is None else shorten(rows.names[place])
 
 
@@ -193,14 +196,15 @@ def join_names(columns: Sequence[str]) -> str:
 
 
 def name_all(names: Sequence[str], table: FileTable | None, kind: str) -> Sequence[str]:
-    """Return the names of all columns of a file that is written, which must differ.
+    """Return the names of all columns of a file that is to be written; refuse equal ones.
 
     Parameters
     ----------
     names : sequence of str
         The names of a tensor's columns.
     table : FileTable or None
-        The table among whose other columns the tensor's are written; None without others.
+        The table into whose columns the tensor's are written: the names are then the table's, or if it has none
+        `names` and the numbers of its other columns. None to return `names`.
     kind : str
         The kind of file, for the message.
 
@@ -219,13 +223,13 @@ def name_all(names: Sequence[str], table: FileTable | None, kind: str) -> Sequen
 
 
 def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
-    """Return the position of each wanted column name among the names of a source.
+    """Return the index of each wanted column name among the names of a source: an order of all its columns.
 
     Raises
     ------
     DataError
-        If a wanted name is missing, there are other names, or two names of either are equal; never if the
-        names are the wanted ones in the same order.
+        If a wanted name is missing, the source has a further name, or a name is there twice. Equal sequences of
+        names are never refused.
     """
     if tuple(names) == tuple(wanted):
         return list(range(len(names)))

@@ -54,8 +54,8 @@ class Lines:
     """The rows of a delimited text file, as `tables.TextRows`.
 
     A record is a line, or several lines if a quoted cell contains line ends. Blank lines are skipped, unless
-    the table has one column: there a blank line is an empty cell, except at the end of the file. If the options
-    have no delimiter, `usual` is tried first.
+    the table has one column: there a blank line is an empty cell, except at the end of the file. If `options`
+    has no delimiter, it is guessed, and `usual` is tried first.
 
     Raises
     ------
@@ -95,14 +95,10 @@ class Lines:
     settle_text = settle_text
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
-        """Yield the numbers of some columns, some rows at a time.
+        """Yield the numbers of some columns (indices `chosen`), some rows at a time.
 
-        Raises
-        ------
-        TextError
-            If a cell is no number, and the dtype is float64.
-        NotWholeError
-            If a cell is no number that an integer dtype can hold.
+        `DataError` is raised for a row with too many or too few cells, `TextError` for a cell that is no number
+        if the dtype is float64, `NotWholeError` for a cell that an integer dtype cannot hold.
         """
         for records, values in self._convert(chosen, dtype):
             if values is not None:
@@ -114,7 +110,7 @@ class Lines:
     def _convert(
         self, chosen: Sequence[int], dtype: type[np.generic]
     ) -> Iterator[tuple[LineRecords, NDArray[Any] | None]]:
-        """Yield (records, numbers): the numbers that pyarrow parsed, or None if it is not used or fails."""
+        """Yield pairs (records, their numbers); None for the numbers where pyarrow is not used or fails."""
         parse = None
         if dtype is np.float64:
             size = self._stream.seek(0, io.SEEK_END)
@@ -124,7 +120,7 @@ class Lines:
         return map_ahead(lambda records: parse(records.data) if records.data else None, self._read_data())
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells, quoted for a file with a delimiter, or as JSON if that is None.
+        """Yield the texts of each row's cells: quoted for that delimiter, or as JSON values if it is None.
 
         If the delimiter is the file's own, the texts are as they are in the file.
         """
@@ -139,7 +135,7 @@ class Lines:
             yield from rows
 
     def _is_plain(self, records: LineRecords) -> bool:
-        """Whether records have no quotes, and each has the right number of cells."""
+        """Whether all records have as many cells as the table has columns, and no quotes."""
         if records.data is None and any('"' in text for text in records.texts):
             return False
         return set(map(methodcaller("count", self.delimiter), records.texts)) == {self.width - 1}
@@ -147,7 +143,7 @@ class Lines:
     def _guess_delimiter(self, usual: str) -> str:
         """Return the first delimiter that splits the first records into equally many cells, at least two.
 
-        The usual delimiter is tried first, and returned if none does. The decimal point is no delimiter.
+        `usual` is tried first, and returned if none does. The decimal point is never the delimiter.
         """
         for delimiter in dict.fromkeys((usual, *DELIMITERS.values())):
             self.delimiter = delimiter
@@ -165,7 +161,7 @@ class Lines:
         return iterate_records(self._stream, self.name, self.delimiter)
 
     def _read_data(self) -> Iterator[LineRecords]:
-        """Yield the records behind the header; in a table of one column, without blank ones at the end."""
+        """Yield the records after the header; in a table of one column, without blank ones at the end."""
         skipped, blank = self._skipped, 0
         for records in self._iterate():
             if skipped:
@@ -182,7 +178,7 @@ class Lines:
                 yield records
 
     def _iterate_rows(self, records: LineRecords) -> Iterator[tuple[int, str]]:
-        """Yield (number of its first line, text) of each record that is a row."""
+        """Yield (number of its first line, text) of each record except blank ones, which are no rows."""
         line = records.line
         for record in records.texts:
             if self.width == 1 or not is_blank(record, self.delimiter):
@@ -192,7 +188,10 @@ class Lines:
     def _parse_quickly(
         self, records: LineRecords, chosen: Sequence[int], dtype: type[np.generic]
     ) -> Block | None:
-        """Return the numbers of records as a block; None if any cell may need to be read one by one."""
+        """Return the chosen columns of records as a block of numbers, the fast way.
+
+        None means that some cell may have to be read by `CellReader`: text, an odd spelling, or a large number.
+        """
         if not self._is_plain(records):
             rows = self._split_quoted(records) if dtype is np.float64 else None
             return None if rows is None else self._parse_columns(list(zip(*rows, strict=True)), chosen)
@@ -224,7 +223,7 @@ class Lines:
         return [cells[place :: self.width] for place in range(self.width)]
 
     def _parse_columns(self, columns: Sequence[Sequence[str]], chosen: Sequence[int]) -> Block | None:
-        """Return the chosen columns of text as a block, with NaN for missing values; None in case of doubt."""
+        """Return the chosen columns as numbers, NaN for missing values; None if a cell may be no number."""
         columns = [[SPELLED_MISSING.get(cell, cell) for cell in columns[place]] for place in chosen]
         text = "".join(chain.from_iterable(columns))
         if "_" in text or not text.isascii():  # Python would read 1_000 as a number
@@ -235,7 +234,7 @@ class Lines:
             return None
 
     def _split_quoted(self, records: LineRecords) -> list[list[str]] | None:
-        """Return the cells of each row, quotes removed, by Python's `csv`; None if that might differ.
+        """Return the cells of each row, quotes removed, by Python's `csv`; None if `_split_rows` might differ.
 
         It might where a quote stands inside a cell, the decimal point is a comma, or a row has another width.
         """
@@ -275,7 +274,7 @@ class Lines:
             yield from zip(*([cell or None for cell in cells] for cells in lists), strict=True)
 
     def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield the place (`line 3`) and the texts of the cells, quotes removed, of each row."""
+        """Yield a pair for each row: `line 3` or the like, and its cells' texts without quotes."""
         return chain.from_iterable(map(self._split_rows, self._read_data()))
 
     def _split_rows(self, records: LineRecords) -> Iterator[tuple[str, list[str]]]:
@@ -329,7 +328,7 @@ def _to_json(text: str) -> str:
 
 
 def reads_as_header(names: Sequence[str]) -> bool:
-    """Whether a row of names would be recognized as a header when it is read back."""
+    """Whether names, written as the first row of a file, would be recognized as its header."""
     return _looks_like_header(names, AS_PYTHON)
 
 

@@ -40,13 +40,13 @@ def place_numbers(
     ----------
     numbers : iterator
         For each row the list of its numbers' texts; if the tensor's columns are adjacent (`FileTable.span`) and
-        `keeps_missing` is False, a list of one text for all of them.
+        `keeps_missing` is False, a list of one text that joins all of them.
     table : FileTable
         The table that the numbers came from.
     delimiter : str or None
         The delimiter of the file that is written; None for JSON.
     keeps_missing : bool
-        Whether a cell that stood for a missing value keeps its text (null in JSON) where the number is NaN.
+        Whether NaN is replaced by the cell's old text (null in JSON) where that stood for a missing value.
 
     Raises
     ------
@@ -105,12 +105,18 @@ def write_delimited(
     values : ndarray
         Shape (rows, columns).
     names : sequence of str or None
-        The names of the values' columns.
+        The names of the values' columns; not used with a table.
     table : FileTable or None
-        The table that the values came from: they are written in their places among its other columns, with its
-        names, and with its delimiter and decimal point unless either delimiter is a tab.
+        The table that the values came from: its other columns are written too, in the file's order, and its
+        names are the header. Its delimiter and decimal point are used, unless it is no delimited text, or
+        either delimiter is a tab.
     delimiter : str
         The delimiter in all other cases.
+
+    Raises
+    ------
+    DataError
+        If the table's file has changed since its numbers were read.
     """
     decimal = "."
     if table is not None:

@@ -46,8 +46,14 @@ class Records:
     stream : BinaryIO
         A seekable stream, which is read anew for each pass over the rows.
     name : str
+        The file's name in messages.
     is_lines : bool
         Whether the file is JSON Lines; otherwise it is one array.
+
+    Raises
+    ------
+    DataError
+        If the file is empty or malformed.
     """
 
     is_picked = False
@@ -71,14 +77,16 @@ class Records:
     settle_text = settle_text
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
-        """Yield the numbers of some columns, some rows at a time.
+        """Yield the numbers of some columns (indices `chosen`), some rows at a time.
 
         Raises
         ------
         TextError
-            If a cell is no number, and the dtype is float64.
+            If the dtype is float64, and a cell is no number.
         NotWholeError
-            If a cell is no number that an integer dtype can hold.
+            If the dtype is of integers, and a cell is not one of them.
+        DataError
+            If a record is malformed, or has other names than the first.
         """
         choose = _get_all_of(chosen)
         for first, rows in self._read_rows(AS_NUMBERS):
@@ -86,7 +94,7 @@ class Records:
             yield block or CellReader(self, chosen, dtype).read(_name_texts(rows, first))
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells, for a file with a delimiter or, if that is None, for JSON."""
+        """Yield the texts of each row's cells: quoted for a file with that delimiter; None stands for JSON."""
         for _, rows in self._read_rows(AS_WRITTEN):
             for cells in rows:
                 if delimiter is None:
@@ -100,9 +108,9 @@ class Records:
             yield [[_encode(cells[place]) for cells in rows] for place in places]
 
     def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
-        """Yield, for each record, the names of the values of some of its members, None for null and NaN.
+        """Yield a tuple for each record: a text for each of some columns, by which rows are grouped.
 
-        All spellings of a number have one name; a text is its own name, and never a number.
+        All spellings of a number have one text; a string is its own. null and NaN are None.
         """
         choose = _get_all_of(places)
         for _, rows in self._read_rows(AS_WRITTEN):
@@ -123,7 +131,7 @@ class Records:
         return (read_lines if self._is_lines else read_array)(self._stream, self.name, decoders)
 
     def _read_rows(self, decoders: Decoders) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
-        """Yield some records at a time: the first one's number, and the cells of each in the order of `names`.
+        """Yield pairs (number of the first record, cells of some records, each in the order of `names`).
 
         Raises `DataError` if a record has other names than the first.
         """
@@ -154,7 +162,7 @@ class Records:
         raise DataError(f"{self.name}, record {number} {what}; all records have the names of the first")
 
     def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield the place (`record 3`) and the texts of the cells of each record."""
+        """Yield a pair for each record: its position for messages (`record 3`), and its cells' texts."""
         for first, rows in self._read_rows(AS_NUMBERS):
             yield from _name_texts(rows, first)
 
@@ -209,7 +217,7 @@ def write_records(
     names : sequence of str
         The names of the values' columns.
     table : FileTable or None
-        The table that the values came from: they are written in their places among its other columns.
+        The table that the values came from; its other columns are written too, in the file's order.
     is_lines : bool
         Whether the file is JSON Lines; otherwise the records are in one array.
 
@@ -217,6 +225,8 @@ def write_records(
     ------
     UsageError
         If two columns have the same name.
+    DataError
+        If the table's file has changed since its numbers were read.
     """
     names = name_all(names, table, "JSON records")
     keys = [json.dumps(name, ensure_ascii=False) for name in names]
@@ -245,10 +255,10 @@ def starts_like_records(head: bytes) -> bool:
 
 
 def starts_like_lines(text: bytes) -> bool:
-    """Whether a text looks like JSON Lines, judged by its first line, which must be complete JSON.
+    """Whether a text begins like JSON Lines and not like one JSON value.
 
-    The next text that is not blank must begin with the same character; or there is none, and the line is an
-    object without `normalized`.
+    Its first line must be complete JSON. If more text follows, that must begin with the same character; if none
+    does, the line must be an object without the member `normalized`.
     """
     first, _, behind = text.partition(b"\n")
     try:
@@ -275,14 +285,14 @@ def _encode(value: Any) -> str:
 
 
 def _get_all_of(keys: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that takes an object and returns the tuple of its values under some keys."""
+    """Return a function that takes an object and returns the tuple of `object[key]` for all keys."""
     if len(keys) > 1:
         return itemgetter(*keys)
     return lambda found: tuple(found[key] for key in keys)
 
 
 def _convert_quickly(rows: Sequence[tuple[Any, ...]], dtype: type[np.generic]) -> Block | None:
-    """Return records of plain numbers as a float64 block; None if a cell is anything else, or very large."""
+    """Return rows as a float64 block; None for another dtype, other cells than numbers, or a number ≥ 2⁵³."""
     if dtype is not np.float64 or not set(map(type, chain.from_iterable(rows))) <= _NUMBERS:
         return None
     try:

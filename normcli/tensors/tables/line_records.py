@@ -1,4 +1,4 @@
-"""The records of a delimited file: a line each, or several if a quoted cell contains line ends; their cells."""
+"""The records of a delimited file, a line each (or several, with line ends in quotes), split into cells."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LineRecords:
     Parameters
     ----------
     line : int
-        The number of the first record's first line.
+        The number of the first record's first line, from 1.
     data : bytes or None
         The bytes of the records; None if there are quotes, or they are split already.
     texts : list of str or None
@@ -61,7 +61,7 @@ class LineRecords:
 
 
 def iterate_records(stream: BinaryIO, name: str, delimiter: str) -> Iterator[LineRecords]:
-    """Yield the records of a file, some at a time, from its start.
+    """Yield the records of a file from its start, a MiB or so at a time.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def iterate_records(stream: BinaryIO, name: str, delimiter: str) -> Iterator[Lin
 
 
 def _require_text(data: bytes, line: int, name: str) -> None:
-    """Raise `DataError` with the number of a line if lines, of which the first is `line`, are not UTF-8."""
+    """Raise `DataError` with the number of the first line that is not UTF-8; the data begin at line `line`."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -147,7 +147,10 @@ def split_raw(record: str, delimiter: str) -> list[str]:
 
 
 def _find_last_end(data: bytes) -> int:
-    """Return the length of the complete lines in a part of a file; a final carriage return does not count."""
+    """Return the length of the complete lines at the start of a piece of a file.
+
+    A carriage return at the end does not count: a newline may follow it in the next piece.
+    """
     return max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
 
 
@@ -179,7 +182,7 @@ def is_blank(record: str, delimiter: str) -> bool:
 
 
 def read_name(cell: str) -> str:
-    """Return the name in a cell of a header: without its quotes, or else without spaces around it."""
+    """Return the column name in a cell of a header, without its quotes, or without outer spaces."""
     return unquote(cell) if cell.startswith('"') else cell.strip()
 
 

@@ -49,7 +49,7 @@ class Numerals(NamedTuple):
     thousands: str | None = None
 
     def simplify(self, cell: str) -> str:
-        """Return the text of a cell in Python's notation of numbers; other texts may be changed, too."""
+        """Return the text of a number in Python's notation; a text that is no number may be changed, too."""
         text = cell.strip()
         if self.is_grouped(text):
             text = re.sub(SEPARATORS[str(self.thousands)], "", text)
@@ -71,18 +71,19 @@ class Numerals(NamedTuple):
             return None
 
     def name_cell(self, cell: str | None) -> str | None:
-        """Return the name of a group of rows, given its cell: `name(cell)` for a number, else the cell itself.
+        """Return the name of a group of rows by its cell: `name(cell)` if it is a number, else the cell.
 
-        None stays None, and a cell that spells NaN becomes None.
+        None stays None, and NaN becomes None. 007, and 12e4 without point or sign, are no numbers here, but
+        codes.
         """
         if cell is None or not _NUMBER.fullmatch(self.simplify(cell)) or self.read(cell) is None:
             return cell
         return self.name(cell)
 
     def name(self, cell: str) -> str | None:
-        """Return a text that is equal for all spellings of a number: `1` for 1.0, `0` for -0.0; None for NaN.
+        """Return a text that is equal for all spellings of a number: `1` for 1.0, `0` for -0.0.
 
-        Missing values and texts that are no numbers also become None.
+        Return None for NaN, for missing values and for texts that are no numbers.
         """
         text = self.simplify(cell)
         number = self.read(cell)
@@ -118,7 +119,7 @@ AS_PYTHON = Numerals()
 def name_value(value: Any) -> str | None:
     """Return a text that is equal for equal values of any type; None for a missing value (NaN, NaT, None).
 
-    A number has the name that `Numerals.name` returns; a text is its own name, and never a number.
+    All spellings of a number have one text: `1` for 1.0, `0` for -0.0. A string is returned unchanged.
     """
     text = str(value)
     if isinstance(value, str):
@@ -143,5 +144,5 @@ def is_number_otherwise(cell: str) -> bool:
 
 
 def list_padded(cells: Iterable[str]) -> list[int]:
-    """Return the places of a row's cells that are digits with a leading 0, such as the code 007."""
+    """Return the indices of a row's cells that are digits with a leading 0, such as the code 007."""
     return [place for place, cell in enumerate(cells) if _PADDED.fullmatch(cell.strip())]

@@ -59,6 +59,14 @@ class Batches:
     stream : BinaryIO
         A seekable stream, which is read anew for each pass over the rows.
     name : str
+        The file's name in messages.
+
+    Raises
+    ------
+    DataError
+        If the file is damaged, or two columns have the same name.
+    MissingExtraError
+        If pyarrow is missing.
     """
 
     first = "row 1"
@@ -87,7 +95,7 @@ class Batches:
 
     @contextlib.contextmanager
     def _explain(self) -> Iterator[None]:
-        """Return a context manager that turns exceptions of pyarrow into `DataError` with the file's name."""
+        """Turn exceptions of pyarrow in a `with` block into `DataError`; a context manager."""
         try:
             yield
         except (NormError, NotWholeError):
@@ -106,7 +114,7 @@ class Batches:
         return [name for name in listed if isinstance(name, str) and name in self._names]
 
     def require_numbers(self, chosen: Sequence[int]) -> None:
-        """Raise `DataError`, with the columns' names, if chosen columns hold no numbers."""
+        """Raise `DataError` if some of the chosen columns (indices) hold no numbers; the message names them."""
         others = [place for place in chosen if self._dtypes[place] is None]
         if not others:
             return
@@ -121,9 +129,8 @@ class Batches:
     def list_dtypes(self, chosen: Sequence[int]) -> Sequence[type[np.generic]]:
         """Return the dtypes to try for the chosen columns together, in order, until one holds all numbers.
 
-        If a column is of floats, there is one: the dtype that NumPy gives all of them together. Otherwise the
-        common integer dtype is tried, or int64 and uint64 if there is none, and then float64, which has NaN for
-        missing values.
+        If a column is of floats, there is only one: NumPy's common dtype of all. Otherwise there are the common
+        integer dtype, or int64 and uint64 if there is none, and then float64, which has NaN for missing values.
         """
         dtypes = [cast("np.dtype[Any]", self._dtypes[place]) for place in chosen]
         common = np.result_type(*dtypes)
@@ -163,9 +170,9 @@ class Batches:
         array : pyarrow.Array
             The numbers.
         place : int
-            The place of the column in the file.
+            The index of the column in the file.
         start : int
-            The number of rows before the first one.
+            The number of rows of the file before the array's first one.
 
         Raises
         ------
@@ -191,7 +198,10 @@ class Batches:
     def _find_rounded(
         self, numbers: NDArray[Any], missing: NDArray[np.bool_] | None, place: int, start: int
     ) -> str | None:
-        """Return a text on the first whole number of a column that float64 rounds, and its place, or None."""
+        """Return a text on a column's first whole number that float64 rounds, with its row and column, or None.
+
+        `place` is the column's index in the file, `start` the number of rows before the first one of `numbers`.
+        """
         if numbers.dtype.kind not in "iu" or numbers.itemsize < np.dtype(np.float64).itemsize:
             return None
         large = numbers >= LARGEST_EXACT
@@ -205,7 +215,7 @@ class Batches:
         return None
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells, for a file with a delimiter or, if that is None, for JSON."""
+        """Yield the texts of each row's cells: quoted for a file with that delimiter; None stands for JSON."""
         for batch in self.read_batches(self._names):
             with self._explain():
                 columns = [array.to_pylist() for array in batch.columns]
@@ -216,9 +226,9 @@ class Batches:
                     yield [quote(_to_text(cell), delimiter) for cell in row]
 
     def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
-        """Yield, for each row, the names of the values in some columns, None for null and NaN.
+        """Yield a tuple for each row: a text for each of some columns, by which rows are grouped.
 
-        All spellings of a number have one name; a text is its own name, and never a number.
+        All spellings of a number have one text; a string is its own. null and NaN are None.
         """
         for batch in self.read_batches([self._names[place] for place in places]):
             columns = (array.to_pylist() for array in batch.columns)

@@ -51,9 +51,9 @@ def write_parquet(
     names : sequence of str or None
         The names of the values' columns; None for numbers from 0.
     table : FileTable or None
-        The table that the values came from: they are written in their places among its other columns. Those of
-        a Parquet file keep their types; those of text get the first that fits all cells: whole numbers,
-        numbers, booleans, days, or else strings. NaN that was null in a Parquet file is null again.
+        The table that the values came from; its other columns are written too, in the file's order. Those of a
+        Parquet file keep their types; those of text get the first that fits all cells: whole numbers, numbers,
+        booleans, days, or else strings. NaN where a Parquet file had null becomes null again.
 
     Raises
     ------
@@ -107,10 +107,10 @@ def write_parquet(
 def _read_others(
     table: FileTable | None, schema: Any, rows: int, count: int
 ) -> Iterator[tuple[int, Mapping[int, Any]]]:
-    """Yield (number of rows, place → column), some rows at a time, of the table that a tensor was made from.
+    """Yield (number of rows, index → column), some rows at a time, of the table that a tensor was made from.
 
-    The columns are pyarrow arrays: of a Parquet file all, of text those that are not in the tensor. Without a
-    table, or other columns in it, there are none.
+    The columns are pyarrow arrays: all those of a Parquet file, of text only those that are not in the tensor.
+    Without a table, or without other columns in one of text, the mappings are empty.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _read_others(
 
 
 def _read_text_columns(table: FileTable) -> Iterator[dict[int, Any]]:
-    """Yield place → column, some rows at a time, for columns of a table of text that are not in the tensor.
+    """Yield index → column, some rows at a time, for columns of a table of text that are not in the tensor.
 
     The columns are pyarrow arrays of strings; the strings of JSON are the JSON texts of its values.
     """
@@ -153,7 +153,7 @@ def _read_text_columns(table: FileTable) -> Iterator[dict[int, Any]]:
 
 
 def _find_types(table: FileTable) -> dict[int, Any]:
-    """Return place → type for columns of a table of text that are not in the tensor: the first type to fit.
+    """Return index → pyarrow type, the first that fits, for text columns that are not in the tensor.
 
     Columns that no type fits, or that have no values, are left out: they are strings.
     """
@@ -186,7 +186,7 @@ def _fits(array: Any, kind: Any, pattern: str) -> bool:
 
 
 def _leave_missing_out(array: Any) -> Any:
-    """Return an array of strings with null in place of those that stand for missing values."""
+    """Return an array of strings with null in place of the spellings of missing values."""
     import pyarrow
     from pyarrow import compute
 
@@ -195,7 +195,7 @@ def _leave_missing_out(array: Any) -> Any:
 
 
 def _write_as(array: Any, kind: Any, *, is_json: bool) -> Any:
-    """Return an array of strings, which may be JSON texts, in the type that `_find_types` found."""
+    """Return an array of strings (texts of JSON values if `is_json`) as one of the pyarrow type `kind`."""
     import pyarrow
 
     if not pyarrow.types.is_string(kind):
@@ -204,7 +204,11 @@ def _write_as(array: Any, kind: Any, *, is_json: bool) -> Any:
 
 
 def _make_column(kind: Any, column: NDArray[Any], before: Any) -> Any:
-    """Return numbers as a pyarrow array of a type, with null for NaN where the array `before` has null."""
+    """Return numbers as a pyarrow array of the type `kind`.
+
+    NaN becomes null where `before`, the column of the same rows in the table that was read, has null; None
+    without such a column.
+    """
     import pyarrow
 
     if column.dtype == np.bool_:
@@ -228,9 +232,9 @@ def _to_string(cell: str) -> str | None:
 def _adapt(
     metadata: Mapping[bytes, bytes] | None, changed: Sequence[str], dtype: np.dtype[Any]
 ) -> dict[bytes, bytes]:
-    """Return a file's metadata in which pandas' description has the new dtype of the changed columns.
+    """Return a file's metadata with pandas' description adapted: the changed columns get the new dtype.
 
-    A description that cannot be changed is left out.
+    A description that cannot be adapted is left out.
     """
     adapted = dict(metadata or {})
     try:

@@ -87,7 +87,8 @@ class Block(NamedTuple):
     values : ndarray
         Shape (rows, chosen columns).
     rounded : str or None
-        The first whole number that float64 rounded, and its place, as the start of a note; None without one.
+        The first whole number that float64 rounded, with its row and column, as the start of a note; None if it
+        rounded none.
     """
 
     values: NDArray[Any]
@@ -104,7 +105,7 @@ class TextError(Exception):
     Parameters
     ----------
     place : int
-        The number of the cell's column, from 0.
+        The index of the cell's column, from 0.
     cell : str
         The cell's text.
     where : str
@@ -117,7 +118,7 @@ class TextError(Exception):
 
 
 class Rows(Protocol):
-    """The rows of a file, which can be read any number of times.
+    """The rows of a file, which can be read any number of times; `chosen` and `places` are indices of columns.
 
     Attributes
     ----------
@@ -128,11 +129,11 @@ class Rows(Protocol):
     width : int
         The number of columns.
     first : str
-        The place of the first row, for messages: `line 1`.
+        The first row, for messages: `line 1`.
     is_picked : bool
         Whether the caller named the columns to calculate with (`--columns`).
     padded : frozenset of int
-        The places of columns in which one of the first rows has digits with a leading 0, such as 007.
+        The indices of columns in which one of the first rows has digits with a leading 0, such as 007.
     """
 
     name: str
@@ -143,7 +144,7 @@ class Rows(Protocol):
     padded: frozenset[int]
 
     def list_dtypes(self, chosen: Sequence[int]) -> Sequence[type[np.generic]]:
-        """Return the dtypes to try for some columns together, in order, until one holds all exactly."""
+        """Return the dtypes to try for some columns in turn, until one holds all their numbers exactly."""
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
         """Yield the numbers of some columns, some rows at a time, in a dtype.
@@ -152,12 +153,15 @@ class Rows(Protocol):
         """
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells, for a file with a delimiter or, if that is None, for JSON."""
+        """Yield the texts of each row's cells (all columns), as they are written to a file with that delimiter.
+
+        None stands for JSON: the texts are then JSON values.
+        """
 
     def read_labels(self, places: Sequence[int]) -> Iterator[Label]:
         """Yield each row's cells of some columns, by which rows are grouped; None for a missing cell.
 
-        Cells of delimited text are texts as they stand; those of other files are named as by `name_value`.
+        Cells of delimited text are texts as they stand; those of other files the texts that `name_value` makes.
         """
 
 
@@ -187,11 +191,12 @@ class TextRows(Rows, Protocol):
     def settle_text(self, chosen: Sequence[int], error: TextError) -> str:
         """Switch to a notation in which all chosen cells are numbers, and return a note on it.
 
-        Raises `DataError` if there is none, or several would do.
+        `error` is the first cell that is no number so far. `DataError` is raised if no notation will do, or
+        several.
         """
 
     def iterate_texts(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield the place of each row, for messages (`line 3`), and the texts of its cells."""
+        """Yield a pair for each row: its position for messages (`line 3`), and the list of its cells' texts."""
 
 
 class FileTable(NamedTuple):
@@ -201,7 +206,7 @@ class FileTable(NamedTuple):
     ----------
     rows : Rows
     chosen : tuple of int
-        The places of the tensor's columns in the file, in the tensor's order.
+        The indices of the tensor's columns in the file, in the tensor's order; at least one.
     delimiter : str or None
         The file's delimiter; None if it is not delimited text.
     decimal : str
@@ -232,7 +237,7 @@ class FileTable(NamedTuple):
 
     @property
     def span(self) -> slice | None:
-        """The places of the tensor's columns as a slice; None unless adjacent and in the file's order."""
+        """The slice of the tensor's columns in the file; None unless adjacent and in the file's order."""
         first, last = self.chosen[0], self.chosen[-1]
         return slice(first, last + 1) if self.chosen == tuple(range(first, last + 1)) else None
 
@@ -263,7 +268,7 @@ class FileTable(NamedTuple):
                 return values, "; ".join(filter(None, (how, note))) or None
 
     def _read(self) -> tuple[NDArray[Any], str | None]:
-        """Return what `read` does, in the notation in use; raise `TextError` if a cell is no number in it."""
+        """Return what `read` does, in the present notation; raise `TextError` if a cell is no number in it."""
         inexact: tuple[NDArray[Any], str] | None = None
         for dtype in self.rows.list_dtypes(self.chosen):
             try:
@@ -283,7 +288,10 @@ class FileTable(NamedTuple):
         )
 
     def _collect(self, dtype: type[np.generic]) -> tuple[NDArray[Any], str | None]:
-        """Return all numbers in a dtype, and the first `Block.rounded` that is not None, or None."""
+        """Return the numbers of the chosen columns in a dtype, and a text on the first rounded one, or None.
+
+        Raises `TextError` or `NotWholeError`, as `Rows.read_blocks` does.
+        """
         collected, rounded = Collected(self.rows.name), None
         with collected:
             for block in self.rows.read_blocks(self.chosen, dtype):

@@ -47,7 +47,7 @@ class CellReader:
     ----------
     rows : TextRows
     chosen : sequence of int
-        The places of the columns to read.
+        The indices of the columns to read.
     dtype : type
         The dtype of the numbers: float64, int64 or uint64.
     """
@@ -63,7 +63,7 @@ class CellReader:
         Parameters
         ----------
         texts : iterable of (str, sequence of str)
-            For each row, its place for messages (`line 3`, `record 3`) and the texts of all its cells.
+            For each row, its position for messages (`line 3`, `record 3`) and the texts of all its cells.
 
         Raises
         ------
@@ -123,7 +123,7 @@ _IDENTIFYING = re.compile(r"(.*[ _-])?(id|ids|no|nr|number|key|code|zip|index|ui
 
 
 class _CellsSeen:
-    """The findings on the cells of one column that were looked at.
+    """What is known of one column, from the cells that were looked at.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class _CellsSeen:
     proved : set of Numerals
         The notations whose separator cannot be a decimal point in some cell: 1,234,567 or 1,234.5.
     first : (str, str) or None
-        The first cell that is no number in the notation in use, and its place; None without one.
+        The first cell that is no number in the notation in use, and its row (`line 3`); None without one.
     is_long : bool
         Whether some number of four or more digits has no separator.
     is_padded : bool
@@ -152,7 +152,7 @@ class _CellsSeen:
         self.numbers: list[float] = []
 
     def add(self, cell: str, where: str, ways: tuple[Numerals, ...]) -> None:
-        """Add a cell, in a row at the place `where`, to the findings; the first of `ways` is in use."""
+        """Add a cell of the row `where` (`line 3`); the first of the notations `ways` is in use."""
         readable, grouped, proved = _find_ways(cell, ways)
         self.ways &= readable
         self.grouped |= grouped
@@ -168,7 +168,10 @@ class _CellsSeen:
 
 @lru_cache(1 << 16)
 def _find_ways(cell: str, ways: tuple[Numerals, ...]) -> tuple[frozenset[Numerals], ...]:
-    """Return three sets of notations, as in `_CellsSeen`: `ways`, `grouped` and `proved` of a single cell."""
+    """Return three sets of notations: in which a cell is a number, has separators, and has a sure one.
+
+    A separator of thousands is sure if it cannot be a decimal point, as in 1,234,567.
+    """
     grouped = [way for way in ways if way.is_grouped(cell.strip())]
     proved = [way for way in grouped if way.is_grouped(cell.strip(), 2) or way.decimal in cell]
     return frozenset(way for way in ways if way.read(cell) is not None), frozenset(grouped), frozenset(proved)
@@ -177,8 +180,8 @@ def _find_ways(cell: str, ways: tuple[Numerals, ...]) -> tuple[frozenset[Numeral
 def _list_ways(rows: TextRows) -> tuple[Numerals, ...]:
     """Return the notations to try for the numbers of a table; the first is `rows.numerals`, in use so far.
 
-    It is the only one for JSON, and for a notation that has a separator of thousands already. The others add a
-    separator, or have a decimal comma in place of a decimal point.
+    The others add a separator of thousands, or have a decimal comma in place of a decimal point. There are no
+    others for JSON, or if the first has a separator.
     """
     own = rows.numerals
     if rows.delimiter is None or own.thousands is not None:
@@ -192,15 +195,15 @@ def _list_ways(rows: TextRows) -> tuple[Numerals, ...]:
 def settle_text(rows: TextRows, chosen: Sequence[int], error: TextError) -> str:
     """Switch a table to a notation in which all chosen cells are numbers, and return a note on it.
 
-    The notation in use changes only by a separator of thousands, with which every number must agree. A comma as
-    in 1,234 must be proved not to be a decimal comma: by another number, or as commas delimit the cells.
+    Only a separator of thousands is added, with which every number must agree. For a comma, as in 1,234, the
+    table must show that it is no decimal comma: by another number, or as commas delimit the cells.
 
     Parameters
     ----------
     rows : TextRows
-        The table, whose `numerals` is set.
+        The table; its `numerals` is set in place.
     chosen : sequence of int
-        The places of the columns to read.
+        The indices of the columns to read.
     error : TextError
         The cell that is no number in the notation in use.
 
@@ -240,10 +243,10 @@ def settle_text(rows: TextRows, chosen: Sequence[int], error: TextError) -> str:
 
 
 def _is_sure(way: Numerals, rows: TextRows, columns: Mapping[int, _CellsSeen]) -> bool:
-    """Whether a notation with separators of thousands is certain enough to be used without the caller's option.
+    """Whether the notation `way`, with separators of thousands, may be assumed without an option.
 
-    It must have the decimal point in use. In a column with its separator, no long number may be without one. A
-    comma must be proved to be no decimal point.
+    The decimal point must be the one in use. In a column with the separator, no long number may be without it.
+    A comma must be proved to be no decimal point.
     """
     if way.decimal != rows.numerals.decimal or any(c.is_long and way in c.grouped for c in columns.values()):
         return False
@@ -259,7 +262,7 @@ def _refuse(
 ) -> NoReturn:
     """Raise `DataError` with the first cell that is no number, and options that would remedy it.
 
-    `numbers` are the columns that are numbers in some notation, `ways` the notations to propose.
+    `columns` are all chosen columns by index, `numbers` those that are numbers in one of the notations `ways`.
     """
     texts = {place: column for place, column in columns.items() if place not in numbers}
     place = next(place for place, column in (texts or columns).items() if column.first is not None)
@@ -278,7 +281,7 @@ def _refuse(
 def _advise(rows: TextRows, columns: Mapping[int, _CellsSeen], texts: Mapping[int, _CellsSeen]) -> str:
     """Return advice for a message: the option that leaves out columns of text and likely identifiers.
 
-    `columns` are all chosen columns by place, `texts` those that are text.
+    `columns` are all chosen columns by index, `texts` those that are text.
     """
     rest = [place for place in columns if place not in texts]
     if rows.is_picked:
@@ -297,7 +300,7 @@ def _tell_identifiers(rows: Rows, places: Sequence[int]) -> str:
 
 
 def _advise_exclude(rows: Rows, rest: Sequence[int]) -> str:
-    """Return the advice to leave out all columns but those at the places `rest`."""
+    """Return the advice to leave out all columns but those with the indices `rest`."""
     places = [place for place in range(rows.width) if place not in rest]
     names = shlex.quote(join_names([name_column(rows, place) for place in places]))
     return f"--exclude {names} leaves {'it' if len(places) == 1 else 'them'} out"
@@ -310,7 +313,7 @@ def doubt_identifiers(rows: Rows, chosen: Sequence[int], values: NDArray[Any]) -
     ----------
     rows : Rows
     chosen : sequence of int
-        The places of the tensor's columns.
+        The indices of the tensor's columns in the file.
     values : ndarray
         The tensor, shape (rows, chosen columns).
     """
@@ -323,10 +326,10 @@ def doubt_identifiers(rows: Rows, chosen: Sequence[int], values: NDArray[Any]) -
 
 
 def _find_identifiers(rows: Rows, columns: Mapping[int, NDArray[Any]], padded: Iterable[int]) -> list[int]:
-    """Return the places of columns that look like identifiers; none in a table without names.
+    """Return the indices of columns that look like identifiers; none in a table without names.
 
-    Such a column is one of `padded`, or its values are whole, all different, and either many, or counting up by
-    1, or called `id` or the like.
+    Such a column is one of `padded` (indices), or its values are whole, all different, and either 20 or more,
+    or counting up by 1, or called `id` or the like.
     """
     names = rows.names
     return [
@@ -337,7 +340,7 @@ def _find_identifiers(rows: Rows, columns: Mapping[int, NDArray[Any]], padded: I
 
 
 def _is_numbering(name: str, values: NDArray[Any]) -> bool:
-    """Whether a column's values are whole and all different, and many, counting up by 1, or called `id`."""
+    """Whether a column's values are whole, all different, and 20 or more, counting up by 1, or called `id`."""
     if len(values) < _LEAST_COUNTED or values.dtype.kind not in "iuf":
         return False
     for part in (values[:64], values):  # most columns show in their first rows that they are none

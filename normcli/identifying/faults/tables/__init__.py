@@ -1,10 +1,10 @@
 """Rows of faults, a table for each part of a norm that may be wrong.
 
-* `around`: what stands before the norm and beside it: residual, gate
-* `counting`: which values statistics are of
-* `dividing`: what divides, how it is computed, and in which dtype mean, variance and reciprocal are kept
-* `summing`: sums that overflow, or that are added in half precision
-* `parameters`: gamma, beta and running statistics
-* `behind`: a function of y: an activation, a factor, a cast
-* `places`: where rows stand; x, 0 or NaN in a part of y
+* `around`: before or beside the norm: casts of x, the residual, the gate
+* `counting`: statistics of other values: padding, wrong counts, slices, shards, other rows or axes
+* `dividing`: mean and divisor: eps, ddof, medians, approximate roots, statistics in half precision
+* `summing`: sums that overflow, underflow, or are added in half precision
+* `parameters`: gamma, beta and running statistics: left out, exchanged, rolled, rounded, updated first
+* `behind`: behind the norm: activations, bounds, dropout, quantization, an added input
+* `places`: slices of y in another order; x, 0, NaN or infinity in a part of y
 """

@@ -36,8 +36,8 @@ def _follow(result: Floats, **values: Any) -> Variant:
 def _screen(make: Callable[[Case], Iterable[Variant]]) -> Callable[[Case], Iterator[Variant]]:
     """Return a function that yields all variants of a case if one explains 15 % of a sample, else nothing.
 
-    `make` returns the variants. Each value of a variant may depend only on the values of the case at its own
-    place, as `make` is called with a sample first.
+    `make` takes a case and returns its variants. It is called with a sample of the case first, so each value of
+    a variant may depend only on the values of the case at the same index.
     """
 
     def vary(case: Case) -> Iterator[Variant]:

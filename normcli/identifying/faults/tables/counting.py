@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.fault import Fault, Row
+from normcli.checking.fault import Fault, Row, list_padded_counts
 from normcli.identifying.faults.tables.dividing import replace_mean, replace_statistics
 from normcli.identifying.faults.variant import NEAR, Variant, is_near, label, list_shifts
 from normcli.norms.options import find_option
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
-
-_BLOCKS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Block lengths, in values, to which kernels pad a group."""
 
 _MOST_PARTS = 64
 """The most equal parts into which an axis is split, and the most indices that are tried one by one."""
@@ -33,12 +30,10 @@ _MOST_NAMED = 8
 def _list_paddings(case: Case) -> list[int]:
     """Return the counts of padding zeros to try for each group, in increasing order.
 
-    They fill a group up to a power of two or to whole blocks, at most to four times its size. For a norm with
-    a mean, there is also the count that the divisors that fit y show.
+    For a norm with a mean, there is also the count that the divisors that fit y show.
     """
     n = case.count
-    ends = {1 << max(0, n - 1).bit_length(), *(-n % block + n for block in _BLOCKS)}
-    found = {end - n for end in ends if n < end <= 4 * n}
+    found = {end - n for end in list_padded_counts(n)}
     if case.centres:  # each adds the square of the mean
         excess = (case.unroot(case.used.divisor, case.square) - case.eps) * case.freedom / case.own_mean**2
         solved = float(np.median(excess))

@@ -110,7 +110,7 @@ def _name_order(name: str, order: NDArray[np.intp]) -> Iterator[tuple[str, int, 
     name : str
         The name of the axis.
     order : ndarray of int
-        The index of the right slice at each place of y.
+        order[i] is the index, in the right result, of the slice that is at index i of y.
     """
     moved, shift = np.flatnonzero(order != np.arange(len(order))), find_shift(order)
     is_exchanged, is_reversed = len(moved) == 2, is_reverse(order)
@@ -125,9 +125,10 @@ def _name_order(name: str, order: NDArray[np.intp]) -> Iterator[tuple[str, int, 
 
 
 def find_shift(order: NDArray[np.intp]) -> int:
-    """Return the number of places by which slices are rolled, negative for backwards; 0 if they are not.
+    """Return the shift by which slices are rolled, negative for backwards; 0 if they are not.
 
-    `order` has the index of the right slice at each place. It is 0 for one or two slices too.
+    `order[i]` is the index, in the right result, of the slice that is at index i of y. The shift is 0 for one
+    or two slices, too.
     """
     count = len(order)
     shifts = (np.arange(count) - order) % count
