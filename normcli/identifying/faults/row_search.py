@@ -80,8 +80,8 @@ def try_all(
 ) -> Iterator[Found]:
     """Yield a finding for each variant (a kernel's numbers) that rows of fault tables make of a case.
 
-    A variant that explains less than 15 % of a sample is left out. One with another variance is tried with
-    another usual eps too, if the divisors that fit y show one.
+    A variant that explains less than 15 % of a sample is left out. Without `may_explain`, one with another
+    variance is tried with another usual eps too, if the divisors that fit y show one.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def try_all(
         for variant in row.vary(case):
             if may_explain is None or may_explain(case, variant):
                 yield from _try(case, (fault,), (variant,))
-            if may_explain is _varies_in_groups or variant.square is None:
-                continue  # where y is no line in a group, it shows no eps
+            if may_explain is not None or variant.square is None:
+                continue  # two faults are enough, and a y that is no line in a group shows no eps
             if (eps := _find_eps(case, variant.square)) is not None:
                 moved = variant._replace(square=None, divisor=case.root(variant.square, eps))
                 of_eps = Variant(values={"eps": f"{eps:g}", "asked": f"{case.eps:g}"}, numbers=1)
@@ -191,8 +191,9 @@ def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
     """Yield each fault of gamma and beta, its variant, and the case with the variant's gamma and beta.
 
     Left out are cases in which y before gamma and beta is not a line a · x + b in every group, within rounding.
+    Nothing for groups of at most two values, which lie on a line whatever y is.
     """
-    for row in _choose(case, PARAMETERS):
+    for row in _choose(case, PARAMETERS) if case.count > _ON_ANY_LINE else ():
         for variant in row.vary(case):
             gamma = case.gamma if variant.gamma is None else variant.gamma
             beta = case.beta if variant.beta is None else variant.beta
@@ -200,6 +201,9 @@ def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
             if _may_have_lines(case, gamma, beta) and _has_lines(moved):
                 yield row.fault, variant, moved
 
+
+_ON_ANY_LINE = 2
+"""The most values through which some line a · x + b leads exactly."""
 
 _UNLIKE_LINES = 0.05
 """Values of a group do not lie near a line that leaves more than this part of their variance unexplained."""

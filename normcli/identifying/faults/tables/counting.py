@@ -17,6 +17,8 @@ from normcli.norms.options import find_option
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
@@ -250,36 +252,33 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
     """Yield variants in which groups use the statistics of another index of a kept axis.
 
     It is the index up to 64 places before or after, or one of the first 64 indices for all groups.
-    """
-    for axis in case.kept:
-        length, name = case.x.shape[axis], case.name_axis(axis)
-        for shift in list_shifts(length):
-            which = f"index {name} − {shift}" if shift > 0 else f"index {name} + {-shift}"
-            yield from _take_rows(case, which, functools.partial(np.roll, shift=shift, axis=axis))
-        for index in range(min(length, _MOST_PARTS)):
-            which = f"{name}={index} in every group"
-            yield from _take_rows(case, which, functools.partial(np.take, indices=[index], axis=axis))
-
-
-def _take_rows(case: Case, which: str, choose: Callable[[Floats], Floats]) -> Iterator[Variant]:
-    """Yield variants with the statistics that `choose` takes from other groups, if y shows them.
 
     A variant with another variance needs divisors within 2 % of those that fit y, in at least half of the
     groups; one with another mean alone needs such means.
-
-    Parameters
-    ----------
-    which : str
-        Words for the other groups, such as "index n − 1".
-    choose : callable
-        Returns the statistics of the other groups, given those of all; broadcastable to their shape.
     """
-    mean, square = choose(case.centre), choose(case.square)
-    shows_square, shows_mean = is_near(case.used.divisor, case.root(square)), is_near(case.used.mean, mean)
     names = "statistics are those", "the mean is that", f"the {case.square_name} is that"
-    every = replace_statistics(case, mean, square, names)
-    shown = (one for one in every if (shows_mean if one.square is None else shows_square))
-    return label(shown, 1, which=which)
+    shape = np.broadcast_shapes(case.centre.shape, case.square.shape)
+    centre, squares = (np.broadcast_to(values, shape) for values in (case.centre, case.square))
+    root = np.broadcast_to(case.root(squares), shape)
+    for axis in case.kept:
+        length, name = shape[axis], case.name_axis(axis)
+        for which, places in _list_places(name, length):
+            shows_square = is_near(case.used.divisor, root.take(places, axis))
+            shows_mean = case.centres and is_near(case.used.mean, centre.take(places, axis))
+            if shows_square or shows_mean:
+                mean, square = (values.take(places, axis) for values in (centre, squares))
+                every = replace_statistics(case, mean, square, names)
+                shown = (one for one in every if (shows_mean if one.square is None else shows_square))
+                yield from label(shown, 1, which=which)
+
+
+def _list_places(name: str, length: int) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """Yield other indices for each index of an axis, with words for them, given its name and its length."""
+    own = np.arange(length)
+    for shift in list_shifts(length):
+        yield f"index {name} − {shift}" if shift > 0 else f"index {name} + {-shift}", (own - shift) % length
+    for index in own[:_MOST_PARTS]:
+        yield f"{name}={index} in every group", own[[index]]
 
 
 def _take_other_axes(case: Case) -> Iterator[Variant]:
