@@ -7,7 +7,7 @@ import pytest
 
 import normcli
 from normcli.dtypes import find_type
-from normcli.identifying.faults.shown_statistics import measure_distance, weigh_statistics
+from normcli.identifying.faults.shown_statistics import measure_distance, measure_doubt, weigh_statistics
 from normcli.identifying.faults.variant import Variant
 from normcli.numerics.statistics.solution import Given
 from tests.identifying.faulty import name, open_
@@ -99,10 +99,10 @@ def test_the_statistics_that_y_shows_are_nearer_to_those_that_made_it():
 def test_equal_values_show_a_divisor_no_more_closely_than_one_of_them():
     x = np.repeat(np.arange(4.0), 16)[np.newaxis]
     y = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
-    doubts = [
-        open_("ln", one.astype("f2"), other.astype("f2")).doubt
-        for one, other in ((x, y), (x[:, ::16], y[:, ::16]))
+    cases = [
+        open_("ln", one.astype("f2"), other.astype("f2")) for one, other in ((x, y), (x[:, ::16], y[:, ::16]))
     ]
+    doubts = [measure_doubt(case) for case in cases]
     assert np.allclose(doubts[0].divisor, doubts[1].divisor, rtol=0.01)
 
 

@@ -240,7 +240,7 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     if not certain:
         return ()
     of_all = [claim for claim in certain if claim.region is None]
-    certain += [claim for claim in every if claim not in certain and any(map(claim.fits_as_well_as, of_all))]
+    certain += [claim for claim in every if claim.bits < CERTAIN and any(map(claim.fits_as_well_as, of_all))]
     least = min(claim.rank for claim in certain)
     first = [claim for claim in certain if claim.rank == least]
     best, shown = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -22,51 +23,15 @@ _MOST_BITS = 24.0
 
 
 @np.errstate(all="ignore")
-def fit_statistics(case: Case) -> Used:
-    """Return the mean and the divisor of each group that fit y by least squares, given gamma and beta.
-
-    With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a. For a norm
-    without mean, the means are 0, unless fitted means bring more values of y within rounding.
-    """
-    weight, y = _solve_for_standardized(case)
-    moved = case.x - case.own_mean
-    centre_x, centre_y = (case.average(weight * values) for values in (moved, y))
-    moved = moved - centre_x
-    a = case.average(weight * moved * (y - centre_y)) / case.average(weight * moved**2)
-    moved = np.where(a == 0.0, 0.0, centre_x - centre_y / a)
-    line = Used(case.own_mean + moved, 1.0 / a)
-    if case.centres:
-        return line
-    through_zero = case.average(weight * case.x**2) / case.average(weight * case.x * y)
-    used = Used(np.zeros_like(line.mean), through_zero)
-    fits = [case.explains(case.predict(Variant(*one))).mean() for one in (used, line)]
-    return used if fits[0] >= fits[1] else line
-
-
-@np.errstate(all="ignore")
 def fit_apart(case: Case) -> Used:
     """Return the means that fit y with the norm's divisors, and the divisors that fit it with its means."""
-    weight, y = _solve_for_standardized(case)
+    weight, y = case.weigh_standardized()
     moved = case.x - case.mean
     mean = case.mean + case.average(weight * (moved - case.divisor * y))
     return Used(mean, case.average(weight * moved**2) / case.average(weight * moved * y))
 
 
-def _solve_for_standardized(case: Case) -> tuple[Floats, Floats]:
-    """Return the weight of each value, 1 on average in each group, and y before the gate, beta and gamma.
-
-    A weight is the inverse square of the value's rounding bound: that of y, as the right result may be of
-    another size. It is 0 where y is not finite or gamma is 0.
-    """
-    units = (measure_unit(np.nan_to_num(values), case.dtype) for values in (case.y, case.right.values))
-    allowed = case.right.allowed + np.subtract(*units)
-    gamma, beta = case.gamma * case.factor, case.beta * case.factor
-    weight = np.where(np.isfinite(case.y), np.square(gamma / allowed), 0.0)
-    weight = weight / case.average(weight)
-    y = np.where(np.isfinite(case.y), (case.y - beta) / gamma, 0.0)
-    return np.where(gamma == 0.0, 0.0, weight), np.where(gamma == 0.0, 0.0, y)
-
-
+@functools.lru_cache(maxsize=8)  # of one case, each variant asks
 @np.errstate(all="ignore")
 def measure_doubt(case: Case) -> Used:
     """Return the standard errors of the means and divisors that y shows, in divisors of the group.
@@ -76,7 +41,7 @@ def measure_doubt(case: Case) -> Used:
     alike.
     """
     used = case.used
-    weight, y = _solve_for_standardized(case)
+    weight, y = case.weigh_standardized()
     moved = (case.x - used.mean) / used.divisor
     centre = case.average(weight * moved) if case.centres else 0.0
     size = case.gamma * case.factor
@@ -119,9 +84,9 @@ def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
         return None
     off = np.where(case.used.divisor == divisor, 0.0, case.used.divisor / divisor - 1.0)  # or both are infinite
     off = off - np.clip(np.median(off), -case.arithmetic, case.arithmetic)
-    every = [np.abs(off) / case.doubt.divisor]
+    every = [np.abs(off) / measure_doubt(case).divisor]
     if case.centres:
-        every.append(np.abs(case.used.mean - mean) / (np.abs(divisor) * case.doubt.mean))
+        every.append(np.abs(case.used.mean - mean) / (np.abs(divisor) * measure_doubt(case).mean))
     counted = case.shows_norm.any(case.axes, keepdims=True)
     return tuple(np.nan_to_num(one, nan=np.inf)[counted] for one in every)
 
