@@ -132,7 +132,7 @@ class Rounded(NamedTuple):
 
 
 def round_stats(stats: Stats) -> Rounded:
-    """Return the statistics of exact sums, each rounded once."""
+    """Return the statistics that follow from exact sums or quantiles, by name, each rounded once."""
     plan = stats.subject.plan(stats.samples)
     images = has_images(plan)
     with np.errstate(all="ignore"):
