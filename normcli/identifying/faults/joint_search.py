@@ -24,7 +24,7 @@ from normcli.identifying.faults.claim import (
     rank_claims,
 )
 from normcli.identifying.faults.row_search import (
-    keep_shortest,
+    keep_likeliest,
     list_others,
     try_all,
     try_pairs,
@@ -175,7 +175,7 @@ def recover(case: Case) -> tuple[Claim, ...]:
     """
     with np.errstate(all="ignore"):
         found = (one for one in try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
-        named = rank_claims([make_claim(case, one) for one in keep_shortest(found)])
+        named = rank_claims([make_claim(case, one) for one in keep_likeliest(case, found)])
         if named:
             return named
         claims = [one for one in (make_claim(case, one) for one in find_unknown(case)) if one.bits >= CERTAIN]
