@@ -129,9 +129,9 @@ class GradientScales(NamedTuple):
         return float(np.linalg.norm(weighed if self.known is None else weighed[self.known]))
 
     def find_level(self, error: Floats) -> int:
-        """Return the place of the first of `roundings` within which an error is, in root mean square.
+        """Return the index of the first of `roundings` within which an error is, in root mean square.
 
-        It is the number of roundings if the error is within none.
+        It is the length of `roundings` if the error is within none.
         """
         size = self.measure(error)
         within = (i for i, one in enumerate(self.roundings) if size <= self.measure(one.bound))

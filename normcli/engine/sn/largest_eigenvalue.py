@@ -153,7 +153,7 @@ def _enclose_near_identity(matrix: ScaledIntegers, tolerance: int) -> Enclosure:
 
 
 def _subtract_identity(matrix: ScaledIntegers) -> tuple[ScaledIntegers, Fraction]:
-    """Return a matrix less c · identity, and c: about the mean of its diagonal."""
+    """Return a matrix minus c · identity, and c, which is about the mean of its diagonal."""
     size = len(matrix.values)
     middle = sum(np.diagonal(matrix.values).tolist()) // size
     rest = ScaledIntegers(matrix.values - middle * np.eye(size, dtype=object), matrix.exponent)
@@ -181,7 +181,7 @@ class _First(NamedTuple):
 def _isolate_first(operator: SymmetricOperator, bits: int) -> _First | None:
     """Return the first eigenvector of a matrix of several columns, each number to 2^−bits; or None.
 
-    None where the largest eigenvalues are equal, or nearer to each other than a half of `_GAP_BITS` tells.
+    None where the largest eigenvalues are equal, or differ by less than about 2^−640 of the largest.
     """
     basis = _Basis(operator)
     if basis.isolates_first():
@@ -314,7 +314,7 @@ class _Basis:
         return int(gaps[0]) + 1 if gaps.size else len(values)
 
     def isolates_first(self) -> bool:
-        """Take the first eigenvector alone if doubles tell its eigenvalue apart; return whether they do."""
+        """Keep the first eigenvector alone, if doubles show no other as large; return whether they do."""
         least = max(_LEAST_GAP * self._largest, 64.0 * (self._error + self._skew * self._largest))
         if self._values[0] - self._values[1] >= least:
             self.count = 1

@@ -340,7 +340,7 @@ class Case:
 
     @np.errstate(all="ignore")
     def _fit(self) -> Used:
-        """Return the numbers of `used`.
+        """Return the mean and the divisor of each group that fit y best, by least squares.
 
         With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a. For a norm
         without mean, the means are 0, unless fitted means bring more values of y within rounding.

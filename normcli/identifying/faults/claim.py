@@ -149,7 +149,7 @@ class Claim(NamedTuple):
         return self.misfit <= _ALIKE * best + _CLOSE
 
     def fits_as_well_as(self, other: Claim) -> bool:
-        """Whether the claim explains all of y as well as another one does, with fewer fitted numbers."""
+        """Whether this claim explains all of y with fewer fitted numbers than another, and about as closely."""
         return self.region is None and self.numbers < other.numbers and self.is_near(other.misfit)
 
     def leave_out(self, ids: frozenset[str]) -> Claim:

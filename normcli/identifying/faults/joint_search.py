@@ -161,7 +161,11 @@ def _find_all(case: Case, stage: Callable[[Case], Iterable[Found]]) -> tuple[Fou
 
 
 def _find_most_likely(case: Case, stage: Callable[[Case], Iterable[Found]]) -> tuple[Found, ...]:
-    """Return the findings of a stage; none for arithmetic in float64 if float32 has none, which allows more."""
+    """Return the findings of a stage.
+
+    If a case has arithmetic in float64, float32, which allows larger errors, is tried first: none if that has
+    none.
+    """
     if case.arithmetic < _SHORTER and not _find_all(_calculate_shorter(case), stage):
         return ()
     return _find_all(case, stage)

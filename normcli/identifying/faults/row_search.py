@@ -48,10 +48,10 @@ def try_rows(case: Case) -> Iterable[Found]:
 
 
 def keep_likeliest(case: Case, every: Iterable[Found]) -> list[Found]:
-    """Return the findings, but of findings with equal faults only those with as much evidence as the best.
+    """Return the findings; of findings with equal faults, those within 8 bits of the best evidence alone.
 
-    As much is at most 8 bits less. Each fitted number costs 12 bits. Without statistics to compare, the fewest
-    numbers are best.
+    The evidence is that of the statistics that y shows, minus 12 bits for each fitted number. Without
+    statistics to compare, the fewest numbers are best.
     """
     found = [*every]
     bits = [(weigh_statistics(case, one.variants[0]) or 0.0) - OF_A_NUMBER * one.numbers for one in found]

@@ -97,7 +97,7 @@ class GradientRows(NamedTuple):
 
     @property
     def beyond(self) -> Any:
-        """True where dy is not known here, as its product with a gate is beyond the range of doubles."""
+        """True where dy times a gate is beyond the range of doubles; `dy` is then 0, and not that product."""
         return False if self.upstream is None else self.upstream.beyond
 
     @property

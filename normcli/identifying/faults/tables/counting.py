@@ -273,7 +273,10 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
 
 
 def _list_places(name: str, length: int) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Yield other indices for each index of an axis, with words for them, given its name and its length."""
+    """Yield words and an array: for each index of an axis, the one whose statistics a kernel uses instead.
+
+    Each is shifted by up to 64, or all are one of the first indices. `name` and `length` are those of the axis.
+    """
     own = np.arange(length)
     for shift in list_shifts(length):
         yield f"index {name} − {shift}" if shift > 0 else f"index {name} + {-shift}", (own - shift) % length

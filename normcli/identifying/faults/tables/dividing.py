@@ -144,7 +144,7 @@ def _round(make: Callable[[Case, _Cast], list[Variant]]) -> Callable[[Case], Ite
 
 
 def _round_both(case: Case, cast: _Cast) -> list[Variant]:
-    """Return variants with a rounded mean, and a rounded divisor or variance."""
+    """Return two variants: with mean and 1 / divisor rounded by `cast`, and with mean and variance rounded."""
     mean = cast(case.mean)
     return [
         Variant(mean, 1.0 / cast(1.0 / case.divisor), values={"what": "mean and divisor"}),
