@@ -144,7 +144,10 @@ class GradientScales(NamedTuple):
 
 
 def _bound_gate(exact: Gradients, terms: GradientTerms, lost: Floats) -> _Bounds:
-    """Return bounds on the errors of dgate, as `_bound` does for other gradients."""
+    """Return bounds on the errors of dgate: by roundings of its terms, of the mean, and of squares.
+
+    The first and the last are in roundings. The last is that of a variance as mean(x²) − mean².
+    """
     behind, before = exact.inputs.gate, exact.inputs.gated_input
     gate = before if behind is None else behind
     assert gate is not None  # where there is a dgate

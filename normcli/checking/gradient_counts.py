@@ -82,7 +82,10 @@ def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
 
 
 def sum_part(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield, for each axis, the sums nearest to the gradient: over its first indices, and over its last."""
+    """Yield, for each summed axis, dgamma or dbeta over only its first k indices, and over only its last k.
+
+    Each k is the one with which the sum is nearest to the given gradient.
+    """
     grid, actual = c.plan.grid, c.actual.reshape(-1)
     for axis in c.along:
         word = grid.layout.name(axis) if grid.split is None else f"axis {axis}"

@@ -41,7 +41,7 @@ class Upstream(NamedTuple):
 def multiply_gradient(gate: Gated) -> tuple[Floats, Upstream]:
     """Return dy · act(z), or dy · act′(z) if the gate `is_slope`, rounded to doubles, and the rounding error.
 
-    dy is the gate's `times`. The second number is an `Upstream`, which `GradientRows` keep beside the first.
+    dy is the gate's `times`. The second number is an `Upstream`, which `GradientRows` keep with the first.
     """
     known = gate.evaluate(PRECISIONS["float64"].bits)
     value, error = known.bound()
