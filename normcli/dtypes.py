@@ -94,21 +94,21 @@ def get_eps(dtype: np.dtype[Any]) -> float:
 
 
 def get_largest(name: str) -> float:
-    """Return the largest finite number of an output's dtype, by its name."""
+    """Return the largest finite number of an output's dtype, given its name; `KeyError` for other names."""
     return _LARGEST[name]
 
 
 def get_smallest(name: str) -> float:
-    """Return the smallest number above 0 of an output's dtype, by its name."""
+    """Return the smallest number above 0 of an output's dtype, given its name; `KeyError` for other names."""
     return _SMALLEST[name]
 
 
 def choose_arithmetic(dtype: np.dtype[Any]) -> Any:
-    """Return the dtype, as NumPy takes it, in which values of a dtype are read, in native byte order.
+    """Return the dtype in which values of a dtype are read for arithmetic, as NumPy takes it.
 
     It is float32 for short floats, float64 for other floats and for short integers, and for long integers their
-    own dtype. Only long doubles are rounded by it. float16 becomes float32 as NumPy compares halves one by one,
-    which is slow.
+    own dtype in native byte order. Only long doubles are rounded by it. float16 becomes float32 as NumPy
+    compares halves one by one, which is slow.
     """
     if is_long_integer(dtype):
         return dtype.newbyteorder("=")
@@ -116,7 +116,7 @@ def choose_arithmetic(dtype: np.dtype[Any]) -> Any:
 
 
 def find_type(name: str) -> Any:
-    """Return the dtype of a name as NumPy takes it: the name itself, or a type of `ml_dtypes`.
+    """Return the dtype called `name`, as NumPy takes it: the name itself, or a type of `ml_dtypes`.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def require_few_axes(count: int, name: str) -> None:
 
 
 def require_real(dtype: np.dtype[Any], name: str) -> None:
-    """Raise `DataError` unless a dtype, of the values called `name`, is one of real numbers."""
+    """Raise `DataError` if a dtype is none of real numbers; `name` is what has it, for the message."""
     if not is_real(dtype):
         if dtype.kind == "V" and dtype.itemsize <= 2 and dtype.names is None:
             raise DataError(

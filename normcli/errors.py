@@ -64,7 +64,7 @@ class NormError(Exception):
     @classmethod
     @contextlib.contextmanager
     def name_options(cls) -> Iterator[None]:
-        """Return a context manager in whose block messages have the options of the command line."""
+        """Show messages of errors with the options of the command line within a block; a context manager."""
         before, NormError._names_options = NormError._names_options, True
         try:
             yield
@@ -74,7 +74,7 @@ class NormError(Exception):
 
 @contextlib.contextmanager
 def name_subject(subject: str) -> Iterator[None]:
-    """Return a context manager that puts a subject before the message of a `NormError` of its block.
+    """Put a subject before the message of a `NormError` that the block raises; a context manager.
 
     The error keeps its class. A message that begins with the subject already is unchanged.
     """

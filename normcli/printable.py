@@ -39,7 +39,9 @@ def make_printable(text: str) -> str:
 
 
 class TerminalBytes(io.RawIOBase):
-    """A binary stream that writes UTF-8 to a terminal, as `make_printable` does; tabs and line ends stay.
+    """A binary stream that writes UTF-8 to a terminal, with escape sequences for control characters.
+
+    Tabs and line ends are written as they are.
 
     Parameters
     ----------
@@ -70,7 +72,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def shorten(text: str, most: int = 24) -> str:
-    """Return a text cut to `most` characters, with an ellipsis behind them if it was longer."""
+    """Return a text cut to `most` characters, followed by an ellipsis if it was longer."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
@@ -152,7 +154,7 @@ _OPENING = "（【《「『“‘"
 def _find_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return two patterns: of a unit within which a text is not broken, and of one wide character.
 
-    A unit is a wide character, or a narrow word behind an opening mark, with the marks around it.
+    A unit is a wide character with the marks around it, or a narrow word after an opening mark.
     """
     wide = f"[{_OPENING}]*(?![{_OPENING}])[{_WIDE}][{_CLOSING}]*(?![{_CLOSING}])"
     narrow = f"[{_OPENING}]+(?:(?![{_WIDE}])\\S)*[{_CLOSING}]*"
@@ -160,7 +162,7 @@ def _find_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def spread_wide(text: str) -> str:
-    r"""Return a text with a filler behind each wide character, so that its length is its width in columns.
+    r"""Return a text with a filler after each wide character, so that its length is its width in columns.
 
     The text may be broken at a filler. `gather_wide` takes fillers away, and so does rich.
 
@@ -181,7 +183,10 @@ def gather_wide(text: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """Return the pieces of a text between which a line may be broken, each with the space before it."""
+    """Return the pieces of a text between which a line may be broken, each with the space before it.
+
+    Joined, they are the text again.
+    """
     pieces = re.split(f"{_FILLER}+|(?= )", spread_wide(text))
     return [piece for piece in pieces if piece]
 

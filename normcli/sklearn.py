@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def _adds_up(scaler: Scaler) -> bool:
-    """Whether more samples can be added to fitted statistics: not to quantiles."""
+    """Whether samples can be added to fitted statistics (`partial_fit`): not for a scaler of quantiles."""
     return find_norm(scaler.norm)[0].divisor.measurement is not Measurement.QUANTILES
 
 
@@ -102,8 +102,10 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     Raises
     ------
-    UsageError, DataError
-        As `normcli.fit`.
+    UsageError
+        By `fit`, if samples have statistics of their own, or an option makes no sense for the norm.
+    DataError
+        By `fit`, if X has NaN under `nan="raise"`.
 
     Examples
     --------
@@ -169,11 +171,11 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
             self.statistics_ = fit(values, **options)
 
     def transform(self, X: ArrayLike) -> Any:  # noqa: N803
-        """Return the normalized columns of X, shape (samples, features)."""
+        """Return the normalized columns of X, shape (samples, features); `NotFittedError` before `fit`."""
         return self._use(X).apply(self._read(X, reset=False))
 
     def inverse_transform(self, X: ArrayLike) -> Any:  # noqa: N803
-        """Return the X whose `transform` is given, each value rounded once."""
+        """Return the values that `transform` makes into X, each rounded once; `NotFittedError` before `fit`."""
         return self._use(X).invert(self._read(X, reset=False))
 
     def _use(self, x: ArrayLike) -> Statistics:
@@ -182,9 +184,9 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         return self.statistics_
 
     def _read(self, x: ArrayLike, *, reset: bool) -> Any:
-        """Return X as floats; raise `ValueError` for an infinity, or other names of features than fitted.
+        """Return X as floats; raise `ValueError` for an infinity, or other features than those fitted.
 
-        With `reset`, the number and the names of the features are those of X from now on.
+        With `reset`, the number and the names of the features become those of X.
         """
         return validate_data(self, x, dtype=FLOAT_DTYPES, reset=reset, ensure_all_finite="allow-nan")
 
@@ -192,7 +194,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     @_of("std", "range", "half_range", "norm", "iqr", "q_range")
     def n_samples_seen_(self) -> int | NDArray[np.int64]:
-        """Return the number of samples seen; for variances, of values that counted.
+        """Return the number of samples seen; for norms by a variance, the number of values that counted.
 
         It is an array with one number for each feature if these differ.
         """
@@ -203,7 +205,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     @_of("std")
     def mean_(self) -> NDArray[np.float64] | None:
-        """Return the means; None if neither a mean is subtracted nor a deviation divides."""
+        """Return the means, one for each feature; None if `no_mean` and `no_scale` are set."""
         is_unused = (
             self.statistics_.plan.norm.centre is Centre.NOTHING
             and not self.statistics_.plan.norm.divisor.divides

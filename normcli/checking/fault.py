@@ -62,7 +62,7 @@ class Row(NamedTuple):
         Takes a case, and returns the numbers that a kernel with the fault uses or makes: one variant, an
         iterable of variants if a number has to be found, or None if the case cannot have the fault.
     needs : str
-        Names of `parts` that a case must have for the fault to be possible, such as `gamma beta`.
+        Names that must be in the `parts` of a case for the fault to be possible, such as `gamma beta`.
     """
 
     fault: Fault
@@ -78,3 +78,21 @@ class Row(NamedTuple):
         if isinstance(made, list | Iterator):
             return made
         return () if made is None else (made,)
+
+
+_BLOCKS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+"""Block lengths, in values, to which kernels pad a group."""
+
+
+def list_padded_counts(count: int) -> list[int]:
+    """Return the lengths to which kernels pad a group of `count` values, in increasing order.
+
+    They are the next power of two and whole blocks, at most four times the group's size.
+
+    Examples
+    --------
+    >>> list_padded_counts(100)
+    [104, 112, 128, 256]
+    """
+    ends = {1 << max(0, count - 1).bit_length(), *(-count % block + count for block in _BLOCKS)}
+    return sorted(end for end in ends if count < end <= 4 * count)

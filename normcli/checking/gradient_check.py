@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.gradient_faults import FACTOR, ROWS, ZERO
+from normcli.checking.fault import Fault
+from normcli.checking.gradient_bounds import CLEARLY, GradientScales
+from normcli.checking.gradient_faults import FACTOR, ROWS, VALUES, ZERO
 from normcli.checking.gradient_forms import WrongGradient
-from normcli.checking.gradient_terms import make_terms
+from normcli.checking.gradient_terms import GradientTerms, add_up, make_terms
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
-from normcli.dtypes import get_eps, get_smallest, is_float, is_short_float
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.numerics.rounding import widen
+from normcli.printable import format_count
 from normcli.results.backward import calculate_backward
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.checking.fault import Fault
-    from normcli.checking.gradient_terms import GradientTerms
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats
     from normcli.engine.walk import Effort
@@ -36,45 +35,54 @@ if TYPE_CHECKING:
 _MOST_VALUES = 1 << 22
 """No fault is looked for in larger tensors: it takes about a dozen float64 arrays of their size."""
 
-_CLEARLY = 8.0
-"""A gradient has a fault if it is this many times nearer to that with the fault than to the exact one."""
-
-_FEW, _MORE_CLEARLY = 16, 32.0
-"""With fewer than 16 values or 4 groups, the gradient has to be 32 times nearer: 8 times may be by chance."""
-
 _SAME = 1e-9
 """Gradients with two faults count as equal if they differ by less than this part of the exact gradient."""
-
-_LEAST_ROUNDINGS = 4.0
-"""The error of a right gradient, in roundings of its terms; for n terms, √n if this is more."""
 
 _MOST_SAID = 3
 """The most numbers that are named if several fit a gradient equally well, as in `eps is 1e-08 or 0`."""
 
-_Wrong = tuple["Fault", tuple[str, ...], Any]
+_Wrong = tuple[Fault, tuple[str, ...], Any]
 """A fault, the values for its words, and the gradient of a kernel with the fault."""
+
+_ROUNDED = {
+    "terms": Fault("", "rounding of its terms in {0} explains the difference", "tolerate it: they cancel", ""),
+    "mean": Fault("", "rounding of the mean in {0} may explain the difference",
+                  "subtract a number near the mean first", ""),
+    "variance": Fault("", "a variance as mean(x²) − mean² in {0} may explain the difference",
+                      "take the mean of (x − mean)²", ""),
+}  # fmt: skip
+"""What rounding may explain, by `Rounding.source`."""
+
+_FEW_WRONG = 0.05
+"""The largest part of all values that may be wrong where rounding explains the others."""
+
+_UNKNOWN = Fault("", "nothing known explains it", "", "")
 
 
 class GradientFinding(NamedTuple):
-    """A fault that was found in a given gradient.
+    """The cause of a given gradient's difference: a fault, or rounding.
 
     Parameters
     ----------
     name : str
         The gradient: `dx`, `dgamma`, `dbeta` or `dgate`.
     fault : Fault
-        The fault whose gradient is nearest, with values in its words.
+        The fault whose gradient is nearest, with values in its words. Its id is empty if rounding explains the
+        difference, or nothing does.
     alternatives : tuple of Fault
         Other faults whose gradients are about as near on these data.
-    evidence : str
-        A clause that compares the errors from the gradient with the fault and from the exact one; empty for a
+    evidence : tuple of str
+        Clauses that compare errors, with the gradient with the fault or with bounds of rounding; none for a
         gradient of zeros.
+    is_rounding : bool
+        Whether rounding explains the difference.
     """
 
     name: str
     fault: Fault
     alternatives: tuple[Fault, ...] = ()
-    evidence: str = ""
+    evidence: tuple[str, ...] = ()
+    is_rounding: bool = False
 
     @property
     def sentence(self) -> str:
@@ -92,13 +100,18 @@ class CheckedGradients(NamedTuple):
         The exact gradients, rounded to float64.
     comparisons : mapping of str to Comparison
         The comparison of each gradient, by its name: `dx`, `dgamma`, `dbeta` or `dgate`.
-    faults : mapping of str to GradientFinding
-        The fault of each gradient that differs, by its name; gradients without a known fault are left out.
+    causes : mapping of str to GradientFinding
+        The cause of each gradient that differs, by its name; gradients of large tensors are left out.
     """
 
     gradients: Gradients
     comparisons: Mapping[str, Comparison]
-    faults: Mapping[str, GradientFinding]
+    causes: Mapping[str, GradientFinding]
+
+    @property
+    def faults(self) -> Mapping[str, GradientFinding]:
+        """The causes that are faults of a kernel: neither rounding, nor unknown."""
+        return {name: found for name, found in self.causes.items() if found.fault.id}
 
     @property
     def ok(self) -> bool:
@@ -145,7 +158,7 @@ def check_gradients(
     inputs = inputs._replace(gamma=gamma, beta=beta, gate=gate, gated_input=before)
     wide = problem._replace(plan=plan.change_spec(dtype="float64"), inputs=inputs)
     exact = calculate_backward(wide, effort=effort)
-    comparisons, faults = {}, {}
+    comparisons, causes = {}, {}
     for name, array in actual.items():
         expected = exact.field(name)
         if expected is None:
@@ -155,10 +168,10 @@ def check_gradients(
         found = Comparison(tolerate(choose_counting_dtype(array.dtype), scale=_find_scale(expected)))
         found.compare_all(array, expected, allowed.get(name))
         comparisons[name] = found
-        fault = None if found.ok else find_fault(exact, name, array)
-        if fault is not None:
-            faults[name] = fault
-    return CheckedGradients(exact, comparisons, faults)
+        cause = None if found.ok else find_cause(exact, name, array)
+        if cause is not None:
+            causes[name] = cause
+    return CheckedGradients(exact, comparisons, causes)
 
 
 def _find_scale(expected: NDArray[Any]) -> float:
@@ -180,8 +193,8 @@ def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]
 # -- how a gradient is wrong
 
 
-def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFinding | None:
-    """Return the fault of a given gradient; None if it has no known fault, or if x has more than 2²² values.
+def find_cause(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFinding | None:
+    """Return the cause of a given gradient's difference; None if x has more than 2²² values.
 
     Parameters
     ----------
@@ -197,114 +210,53 @@ def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
     if not actual.any():
         return GradientFinding(name, ZERO._replace(id=f"{name}-{ZERO.id}"))
     with np.errstate(all="ignore"):
-        wide, terms = actual.astype(np.float64), _make_terms(exact, name)
-        scales, all_count = _Scales.of(exact, name, actual, right, terms), exact.inputs.selection is None
-        faults = _list_wrong(exact, name, wide, right) if all_count else ()
-        found = _choose(name, wide, right, faults, scales)
-        return found or _choose(name, wide, right, _scale(wide, right, scales), scales)
+        wide, terms = actual.astype(np.float64), make_terms(exact)
+        scales, all_count = GradientScales.of(exact, name, actual, right, terms), exact.inputs.selection is None
+        faults = _list_wrong(exact, name, wide, right, terms) if all_count else ()
+        found = _choose(name, wide, right, (*faults, *_scale(wide, right, scales)), scales)
+        if isinstance(found, GradientFinding):
+            return found
+        known = terms is not None and all_count  # else bounds are of the exact gradient alone
+        return _tell_rounding(name, wide, right, scales, found) if known else None
 
 
-def is_off_by_rounding(exact: Gradients, name: str, actual: NDArray[Any]) -> bool:
-    """Whether a gradient's error is within the rounding errors of its terms, which may be far larger than it.
+def _tell_rounding(
+    name: str, actual: Floats, right: Floats, scales: GradientScales, nearest: str | None
+) -> GradientFinding:
+    """Return the finding that rounding explains a gradient's difference, does so but for a few values, or not.
 
-    False if x has more than 2²² values.
-
-    Parameters
-    ----------
-    exact : Gradients
-        All exact gradients, in float64.
-    name : {"dx", "dgamma", "dbeta", "dgate"}
-    actual : ndarray
-        The given gradient, of the size of the exact one.
+    `nearest` has the words of the fault that is nearest, though it leaves more than rounding explains.
     """
-    right = exact.field(name)
-    if right is None or exact.input.size > _MOST_VALUES:
-        return False
-    with np.errstate(all="ignore"):
-        wide = actual.astype(np.float64).reshape(right.shape)
-        scales = _Scales.of(exact, name, actual, right, _make_terms(exact, name))
-        return scales.measure(wide - right) <= scales.measure(scales.noise)
-
-
-def _make_terms(exact: Gradients, name: str) -> GradientTerms | None:
-    """Return the terms of a gradient; None for dgate, dx of a gated input, and norms without terms."""
-    gated_last = name == "dgate" or (name == "dx" and exact.inputs.gated_input is not None)
-    return None if gated_last else make_terms(exact)
-
-
-class _Scales(NamedTuple):
-    """The weight of each value of a gradient in comparisons, and the bound on its rounding error.
-
-    Parameters
-    ----------
-    weight : ndarray
-        The weight of each value, with which every group counts alike: groups of large x have small gradients.
-    noise : ndarray
-        The bound on the rounding error of each value.
-    known : ndarray of bool or None
-        True where the bound is finite; None if it is finite everywhere.
-    clearly : float
-        The factor by which a fault's gradient has to be nearer than the exact one.
-    """
-
-    weight: Any
-    noise: Any
-    known: Any
-    clearly: float
-
-    @classmethod
-    def of(
-        cls, exact: Gradients, name: str, actual: NDArray[Any], right: Floats, terms: GradientTerms | None
-    ) -> _Scales:
-        """Return the weights and bounds for a gradient.
-
-        Parameters
-        ----------
-        exact : Gradients
-        name : {"dx", "dgamma", "dbeta", "dgate"}
-        actual, right : ndarray
-            The given gradient, whose dtype counts, and the exact one.
-        terms : GradientTerms or None
-            If None, bounds are taken from the exact gradient alone, and all weights are 1.
-        """
-        short = is_short_float(actual.dtype) or is_short_float(exact.input.dtype)
-        stored, least = 0.0, 0.0
-        if is_float(actual.dtype):
-            stored, least = get_eps(actual.dtype) / 2, get_smallest(actual.dtype.name)
-        rounding, size, weight = 2.0**-24 if short else 2.0**-53, np.abs(right), np.ones(right.shape)
-        count = exact.input.size // max(1, right.size)
-        if terms is not None and name == "dx":
-            count, size = terms.size, terms.measure()
-            weight = np.broadcast_to(terms.divisor, size.shape) / _find_length(terms.dy, terms.axes)
-        elif terms is not None:
-            along = tuple(axis for axis, n in enumerate(exact.plan.parameters.view_shape) if n == 1)
-            shares = terms.measure_shares() if name == "dgamma" else np.abs(terms.dy)
-            size, weight = shares.sum(along), 1.0 / _find_length(terms.dy, along)
-        roundings = max(_LEAST_ROUNDINGS, math.sqrt(count)) * rounding
-        weight = np.where(np.isfinite(weight), weight, 0.0).reshape(right.shape)
-        noise = np.abs(right) * stored + least / 2 + size.reshape(right.shape) * roundings
-        known = np.isfinite(noise)
-        is_few = right.size < _FEW or exact.plan.grid.group_count < _FEW // 4
-        return cls(weight, noise, None if known.all() else known, _MORE_CLEARLY if is_few else _CLEARLY)
-
-    def measure(self, values: Floats) -> float:
-        """Return the root of the sum of (weight · value)², without values whose bound is not finite."""
-        weighed = values * self.weight
-        return float(np.linalg.norm(weighed if self.known is None else weighed[self.known]))
-
-
-def _find_length(values: Floats, axes: tuple[int, ...]) -> Floats:
-    lengths: Floats = np.sqrt((values * values).sum(axes, keepdims=True))
-    return lengths
+    error, size = actual - right, scales.measure(right) or 1.0
+    beyond = [int(scales.exceeds(error, level).sum()) for level in range(len(scales.roundings))]
+    clauses: tuple[str, ...] = (f"it is off by {scales.measure(error) / size:.2g} of its size",)
+    wrong, largest = beyond[-1], scales.roundings[-1].bound
+    if not wrong:
+        found = scales.roundings[beyond.index(0)]
+        if found.source != "terms":
+            clauses = f"|mean| is up to {scales.skew:.3g} divisors: x̂ may be off by {scales.lost:.2g}", *clauses
+        cause = _ROUNDED[found.source]
+        words = cause.words.format(found.precision)
+        return GradientFinding(name, cause._replace(words=words), (), clauses, is_rounding=True)
+    far = int(scales.exceeds(error, -1, CLEARLY).sum())
+    if wrong <= max(1.0, _FEW_WRONG * error.size) and 2 * far >= wrong:
+        fault = _say(name, VALUES, [(format_count(wrong, "value"),)])
+        return GradientFinding(name, fault, (), ("rounding explains every other value",))
+    clauses = *clauses, f"rounding comes to {scales.measure(largest) / size:.2g} at most"
+    return GradientFinding(
+        name, _UNKNOWN, (), clauses if nearest is None else (*clauses, f"nearest: {nearest}")
+    )
 
 
 def _choose(
-    name: str, actual: Floats, right: Floats, candidates: Iterable[_Wrong], scales: _Scales
-) -> GradientFinding | None:
+    name: str, actual: Floats, right: Floats, candidates: Iterable[_Wrong], scales: GradientScales
+) -> GradientFinding | str | None:
     """Return the finding of the fault nearest to a given gradient, with the faults about as near.
 
-    None if no fault's gradient is much nearer than the exact one (see `_Scales.clearly`), or if the difference
-    from the exact one is within rounding.
+    A fault has to be nearer than the exact gradient by the factor `scales.clearly`, and to leave only what
+    rounding explains; where rounding of the mean, or of a variance as mean(x²) − mean², would explain the whole
+    difference, less than that, in at least 4 groups. If the nearest fault leaves more, its words are returned.
+    None if no fault is much nearer, or if roundings of terms explain the difference.
 
     Parameters
     ----------
@@ -313,29 +265,34 @@ def _choose(
         The given gradient and the exact one.
     candidates : iterable of (Fault, tuple of str, ndarray)
         The faults to choose from, each with the values for its words and its gradient.
-    scales : _Scales
+    scales : GradientScales
     """
-    off, noise = scales.measure(actual - right), scales.measure(scales.noise)
-    if off <= noise:
+    off, level = scales.measure(actual - right), scales.find_level(actual - right)
+    if level == 0 or (level < len(scales.roundings) and scales.clearly > CLEARLY):
         return None
+    noise, size = scales.measure(scales.roundings[level - 1].bound), scales.measure(right) or off
     near = []
     for fault, details, wrong in candidates:
-        distance = scales.measure(actual - wrong)
-        if distance * scales.clearly < min(off, scales.measure(wrong)):
-            near.append((distance, fault, details))
+        distance, length = scales.measure(actual - wrong), scales.measure(wrong)
+        if distance * scales.clearly < min(off, length):
+            near.append((distance, max(1.0, length / size), fault, details))
     if not near:
         return None
-    best, size = min(distance for distance, *_ in near), scales.measure(right) or off
+    near.sort(key=lambda one: max(one[0], _SAME * size))
+    best = near[0][0]
+    if best > noise * near[0][1]:
+        return _say(name, *near[0][2:3], [near[0][3]]).words if level == len(scales.roundings) else None
     near.sort(key=lambda one: max(one[0], 2.0 * best, _SAME * size))  # else as in the table
     alike: dict[str, tuple[Fault, list[tuple[str, ...]]]] = {}
-    for distance, fault, details in near:
-        if distance <= max(_CLEARLY * best, _SAME * size, noise):
+    for distance, _, fault, details in near:
+        if distance <= max(CLEARLY * best, _SAME * size, noise):
             alike.setdefault(fault.id, (fault, []))[1].append(details)
+    if len(alike) > 1:  # every fault of one group is about a factor
+        alike.pop(FACTOR.id, None)
     first, *others = [_say(name, *one) for one in alike.values()]
     so, else_ = best / size, off / size
-    return GradientFinding(
-        name, first, tuple(others), f"so calculated, it is off by {so:.1g} of its size, not by {else_:.2g}"
-    )
+    shown = f"so calculated, it is off by {so:.1g} of its size, not by {else_:.2g}"
+    return GradientFinding(name, first, tuple(others), (shown,))
 
 
 def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
@@ -348,39 +305,36 @@ def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
     return fault._replace(id=f"{name}-{fault.id}", words=words, remedy=remedy)
 
 
-def _scale(actual: Floats, right: Floats, scales: _Scales) -> Iterator[_Wrong]:
+def _scale(actual: Floats, right: Floats, scales: GradientScales) -> Iterator[_Wrong]:
     """Yield the fault of a factor, with the nearest multiple of the exact gradient.
 
-    The factor is that of least squares; nothing is yielded if it is 1, rounded to 3 digits.
+    The factor is that of least squares; nothing is yielded if it is 1, rounded to 3 digits, or if it leaves an
+    error above the bound of rounding in any value.
     """
     usable = np.isfinite(actual) & np.isfinite(right)
     known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
     factor = float(np.vdot(wide, known) / np.vdot(known, known))
-    if f"{factor:.3g}" != "1":
-        yield FACTOR, (f"{factor:.3g}",), np.where(usable, factor * right, actual)
+    wrong = np.where(usable, factor * right, actual)
+    if f"{factor:.3g}" != "1" and not scales.exceeds(actual - wrong, -2, max(1.0, abs(factor))).any():
+        yield FACTOR, (f"{factor:.3g}",), wrong
 
 
-def _list_wrong(exact: Gradients, name: str, actual: Floats, right: Floats) -> Iterator[_Wrong]:
+def _list_wrong(
+    exact: Gradients, name: str, actual: Floats, right: Floats, terms: GradientTerms | None
+) -> Iterator[_Wrong]:
     """Yield each possible fault, the values for its words, and the gradient of a kernel with the fault.
 
-    If `make_terms` returns None for the norm, only the turned sign is yielded. `actual` and `right` are the
-    given and the exact gradient of this name, of one shape.
+    Without terms, only the turned sign is yielded. `actual` and `right` are the given and the exact gradient of
+    this name, of one shape.
     """
-    terms = make_terms(exact)
     if terms is None:
         yield ROWS[0].fault, (), -right
         return
     case = WrongGradient(exact, name, actual, right, terms)
     for row in ROWS:
         for made in row.vary(case):
-            details, wrong = made if isinstance(made, tuple) else ((), made)
+            details, wrong = made if type(made) is tuple else ((), made)
+            if isinstance(wrong, GradientTerms):
+                wrong = case.take(wrong)
             if wrong is not None:
-                yield row.fault, details, _add_up(wrong, exact.input.shape, right.shape)
-
-
-def _add_up(wrong: Floats, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Floats:
-    """Return a gradient in the shape `wanted`; of a gate that broadcast to `shape`, repetitions are added."""
-    if wrong.size != math.prod(wanted):
-        lengths = (1,) * (len(shape) - len(wanted)) + wanted
-        wrong = wrong.reshape(shape).sum(tuple(axis for axis, n in enumerate(lengths) if n == 1))
-    return wrong.reshape(wanted)
+                yield row.fault, details, add_up(wrong, exact.input.shape, right.shape)

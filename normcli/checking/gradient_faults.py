@@ -5,18 +5,20 @@ A fault leaves out a term, takes it twice, sums over other values, or takes the 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from normcli.checking.fault import Fault, Row
+from normcli.checking.gradient_counts import change_ddof, count_means, pad, shard, sum_part
 from normcli.checking.gradient_forms import (
     GRADIENTS,
     LAYER_PARTS,
+    centre,
     change_activation,
     change_axes,
-    change_ddof,
     change_eps,
     change_groups,
     change_means,
@@ -27,8 +29,6 @@ from normcli.checking.gradient_forms import (
     permute,
     reorder,
     round_sums,
-    shard,
-    sum_part,
     widen_sums,
 )
 
@@ -57,6 +57,10 @@ ROWS: tuple[Row, ...] = (
     Row(Fault("means-freedom", "both means are divided by n − 1, not n", "divide both by n",
               "dx = (g - (mean(g) + xhat * mean(g * xhat)) * n / (n - 1)) / std"),
         lambda c: c.t.differentiate(a=c.t.excess, b=c.t.excess), "dx mean"),
+    Row(Fault("means-count", "its means are divided by {0}, not {1}",
+              "divide by the number of values in a group",
+              "dx = (g - (mean(g) + xhat * mean(g * xhat)) * n / (n + 8)) / std",
+              ("M", "N")), count_means, "dx"),
     Row(Fault("means-summed", "both means are sums: they are not divided by n", "divide both by n",
               "dx = (g - n * mean(g) - n * xhat * mean(g * xhat)) / std"),
         lambda c: c.t.differentiate(a=c.t.size, b=c.t.size), "dx mean"),
@@ -167,10 +171,23 @@ ROWS: tuple[Row, ...] = (
     Row(Fault("ddof", "its variance is divided by {0}, not {1}",
               "give the backward pass the ddof of the forward pass", "var = x.var(axes, ddof=1)",
               ("n − 1", "n")), change_ddof, "statistics"),
+    Row(Fault("count", "the sum of the squares is divided by {0}, not {1}",
+              "divide by the number of values in a group", "var = ((x - mean(x)) ** 2).sum(axes) / 128",
+              ("M", "N")), lambda c: pad(c, "count"), "statistics"),
+    Row(Fault("padded-variance", "the variance counts {0} zeros of padding",
+              "mask the padded lanes before squaring", "var = (np.where(lane < n, x, 0) - mean(x)) ** 2",
+              ("N",)), lambda c: pad(c, "variance"), "statistics mean"),
+    Row(Fault("padded-mean", "the mean counts {0} zeros of padding",
+              "divide the sum by the values without padding", "mean = x.sum(axes) / 128", ("N",)),
+        lambda c: pad(c, "mean"), "statistics mean"),
+    Row(Fault("padded", "mean and variance count {0} zeros of padding", "leave the padded lanes out of both",
+              "var = np.pad(x, pad).var(axes)", ("N",)), lambda c: pad(c, "both"), "statistics mean"),
     Row(Fault("centred", "a mean is subtracted, as in layer norm", "take x / divisor for x̂",
-              "xhat = (x - mean(x)) / np.sqrt(var + eps)"), lambda c: c.vary(centres=True), "statistics"),
+              "xhat = (x - mean(x)) / np.sqrt(var + eps)"), functools.partial(centre, centres=True),
+        "statistics"),
     Row(Fault("uncentred", "no mean is subtracted, as in RMS norm", "take (x − mean) / divisor for x̂",
-              "xhat = x / np.sqrt(mean(x * x) + eps)"), lambda c: c.vary(centres=False), "statistics"),
+              "xhat = x / np.sqrt(mean(x * x) + eps)"), functools.partial(centre, centres=False),
+        "statistics"),
     # -- dgamma and dbeta
     Row(Fault("exchanged", "it and {0} are exchanged", "return them in the other order",
               "dgamma, dbeta = dy.sum(axes), (dy * xhat).sum(axes)", ("the other parameter's",)),
@@ -182,9 +199,10 @@ ROWS: tuple[Row, ...] = (
     Row(Fault("y", "it is summed with y, not x̂", "take x̂", "dgamma = (dy * y).sum(axes)"),
         lambda c: c.add(c.t.dy * c.y), "dgamma"),
     Row(Fault("x", "it is summed with x, not x̂", "take x̂", "dgamma = (dy * x).sum(axes)"),
-        lambda c: c.add(c.exact.dy * np.asarray(c.exact.input, np.float64)), "dgamma"),
+        lambda c: [((), c.add(c.t.dy * x.reshape(c.t.dy.shape))) for x in (np.asarray(c.exact.input), c.x)],
+        "dgamma"),
     Row(Fault("undivided", "it is summed with x − mean, not divided", "divide by the divisor",
-              "dgamma = (dy * (x - mean(x))).sum(axes)"), lambda c: c.add(c.t.dy * c.t.w), "dgamma"),
+              "dgamma = (dy * (x - mean(x))).sum(axes)"), lambda c: c.add(c.t.dy * c.t.w), "dgamma mean"),
     Row(Fault("part", "it is summed over {0} alone", "add up the sums of all blocks and processes",
               "dgamma = (dy * xhat)[:half].sum(axes)", ("a part of AXIS",)), sum_part, "parameter"),
     Row(Fault("rolled", "its values are rolled by {0} along {1}", "index it from 0",
@@ -197,17 +215,19 @@ ROWS: tuple[Row, ...] = (
               "for row in dy * xhat: dgamma = (dgamma + row).astype('bfloat16')", ("bfloat16", "row by row")),
         round_sums, "parameter"),
 )  # fmt: skip
-"""Every fault of gradients except `ZERO` and `FACTOR`, in the order in which they are tried."""
+"""Every fault of gradients except `ZERO`, `FACTOR` and `VALUES`, in the order in which they are tried."""
 
 ZERO = Fault("zero", "every value is 0: it is not calculated, or not written", "calculate it, and write it",
              "dx = np.zeros_like(x)")  # fmt: skip
+VALUES = Fault("values", "it is right, except for {0}", "look at what these values have in common",
+               "dx[3] = 0.0", ("a few values",))  # fmt: skip
 FACTOR = Fault("factor", "every value is {0} times what it should be", "leave the factor out", "dx = 2 * right",
                ("C",))  # fmt: skip
 
 
 def list_faults() -> Iterator[Fault]:
     """Yield every fault, once for each gradient that may have it, with the gradient's name in its id."""
-    for row in (*ROWS, Row(ZERO), Row(FACTOR)):
+    for row in (*ROWS, Row(ZERO), Row(FACTOR), Row(VALUES)):
         of_norm = {*row.needs.split()} - LAYER_PARTS
         names = (name for name, parts in GRADIENTS.items() if of_norm <= parts)
         yield from (row.fault._replace(id=f"{name}-{row.fault.id}") for name in names)

@@ -12,8 +12,7 @@ import numpy as np
 
 from normcli.checking.gradient_terms import MOVED_EPS, make_terms, spread_parameter
 from normcli.checking.half_precision import sum_in_half
-from normcli.norms.grid import Split
-from normcli.norms.rules import GroupOrder, ParameterRule
+from normcli.norms.rules import ParameterRule
 from normcli.numerics.elements.activation import Activation
 from normcli.tuples import NamedTuple
 
@@ -32,13 +31,11 @@ _CLEARLY = 8.0
 _EPS = (0.0, 1e-12, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 2.0**-10, 1e-3, 2.0**-7, 1e-2)
 """The eps that kernels use, in other frameworks or by mistake."""
 
-_MOST_VARIED = 1 << 20
+MOST_VARIED = 1 << 20
 """With more values than this, the gradients of other norms (up to a hundred) are not tried."""
 
 _MOST_ROUNDED = 0.5
 """The largest relative error of a gradient for which sums in half precision are tried."""
-
-_SHARDS = (2, 3, 4, 8)
 
 GRADIENTS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -53,8 +50,8 @@ GRADIENTS: Mapping[str, frozenset[str]] = MappingProxyType(
 LAYER_PARTS = frozenset(("mean", "gamma", "gate", "behind", "before"))
 """The parts of a norm that rows may need: a mean, a gamma, a gate, or a gate behind or before the norm."""
 
-_Detailed = tuple[tuple[str, ...], Any]
-"""The values for the braces in a fault's words, and the gradient of a kernel with the fault."""
+Detailed = tuple[tuple[str, ...], Any]
+"""The values for the braces in a fault's words, and the gradient, or the terms, of a kernel with the fault."""
 
 
 class WrongGradient(NamedTuple):
@@ -141,7 +138,7 @@ class WrongGradient(NamedTuple):
         slope : ndarray or None
             The last factor of dgate; None for the derivative of the gate's activation.
         is_first : bool or None
-            Whether the gate multiplies before the norm; None for the place of the norm's own gate.
+            Whether the gate multiplies before the norm; None to leave it where the norm's own gate is.
         """
         is_first = self.exact.inputs.gated_input is not None if is_first is None else is_first
         gate = None if gate is None else gate._replace(times=None)
@@ -164,22 +161,23 @@ class WrongGradient(NamedTuple):
         total: Floats = shares.reshape(self.plan.grid.view_shape).sum(self.along)
         return total.reshape(self.right.shape)
 
-    def vary(self, plan: Plan | None = None, **how: bool) -> Floats | None:
-        """Return this gradient (dx or dgamma) for another plan, or with other arguments `how` of `make_terms`.
+    def take(self, terms: GradientTerms) -> Floats:
+        """Return this gradient (dx or dgamma) of other terms."""
+        return terms.differentiate() if self.name == "dx" else self.add(terms.dy * terms.xhat)
+
+    def vary(self, plan: Plan | None = None, **how: Any) -> GradientTerms | None:
+        """Return the terms for another plan, or with other arguments `how` of `make_terms`.
 
         None for tensors above 2²⁰ values, and if `make_terms` returns None.
         """
-        terms = make_terms(self.exact, plan, **how) if self.exact.input.size <= _MOST_VARIED else None
-        if terms is None:
-            return None
-        return terms.differentiate() if self.name == "dx" else self.add(terms.dy * terms.xhat)
+        return make_terms(self.exact, plan, **how) if self.exact.input.size <= MOST_VARIED else None
 
-    def change(self, **numbers: Any) -> Floats | None:
-        """Return this gradient for the norm with other options, such as eps; None if `vary` returns None."""
+    def change(self, **numbers: Any) -> GradientTerms | None:
+        """Return the terms for the norm with other options, such as eps; None if `vary` returns None."""
         return self.vary(self.plan.change_spec(**numbers))
 
-    def regroup(self, **grid: Any) -> Floats | None:
-        """Return this gradient for other `axes` or another `split` of the grid; None if `vary` returns None."""
+    def regroup(self, **grid: Any) -> GradientTerms | None:
+        """Return the terms for other `axes` or another `split` of the grid; None if `vary` returns None."""
         return self.vary(replace(self.plan, grid=replace(self.plan.grid, **grid)))
 
     def name_axes(self, axes: Iterable[int]) -> str:
@@ -196,14 +194,14 @@ class WrongGradient(NamedTuple):
 # -- faults that have several forms
 
 
-def leave_gate(c: WrongGradient) -> Iterator[_Detailed]:
+def leave_gate(c: WrongGradient) -> Iterator[Detailed]:
     """Yield the gradient without the gate, and for a gate before the norm also dx without the gate's factor."""
     yield (), c.pass_gate(None)
     if c.name == "dx" and c.exact.inputs.gated_input is not None:
         yield (), c.t._replace(behind=1.0).differentiate()
 
 
-def change_activation(c: WrongGradient) -> Iterator[_Detailed]:
+def change_activation(c: WrongGradient) -> Iterator[Detailed]:
     """Yield the gradient with each other activation; dgate before the norm also with only its slope changed."""
     own = c.gate
     assert own is not None
@@ -226,13 +224,13 @@ def slope_of(gate: Gated | None) -> Floats:
     return gate._replace(times=None, is_slope=True).activate()
 
 
-def change_means(c: WrongGradient) -> Iterator[_Detailed]:
+def change_means(c: WrongGradient) -> Iterator[Detailed]:
     """Yield dx with the means of the backward pass over each other set of axes, and the right statistics."""
     own = c.name_axes(c.plan.grid.axes)
     yield from (((c.name_axes(axes), own), c.t.differentiate(axes=axes)) for axes in c.list_axes())
 
 
-def widen_sums(c: WrongGradient) -> Iterator[_Detailed]:
+def widen_sums(c: WrongGradient) -> Iterator[Detailed]:
     """Yield dx with its sums over more axes than the norm's, still divided by the size of a group."""
     for axes in c.list_axes():
         if set(axes) > set(c.t.axes):
@@ -240,14 +238,14 @@ def widen_sums(c: WrongGradient) -> Iterator[_Detailed]:
             yield (c.name_axes(axes),), c.t.differentiate(a=more, b=more, axes=axes)
 
 
-def change_axes(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient of the norm over each other set of axes."""
+def change_axes(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield the terms of the norm over each other set of axes."""
     own = c.name_axes(c.plan.grid.axes)
     yield from (((c.name_axes(axes), own), c.regroup(axes=axes)) for axes in c.list_axes())
 
 
-def change_groups(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient for each other number of channel groups; nothing without channel groups."""
+def change_groups(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield the terms for each other number of channel groups; nothing without channel groups."""
     split, plan = c.plan.grid.split, c.plan
     if split is None or plan.parameters.rule is ParameterRule.GROUP:
         return
@@ -256,64 +254,36 @@ def change_groups(c: WrongGradient) -> Iterator[_Detailed]:
         yield (str(groups), str(split.groups)), c.regroup(split=split._replace(groups=groups))
 
 
-def shard(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient with a reduced axis in 2, 3, 4 or 8 parts, each normalized by its own statistics.
-
-    Parts are blocks, or interleaved. Nothing with channel groups or running statistics.
-    """
-    grid = c.plan.grid
-    for axis, count in itertools.product(c.t.axes if c.is_trained else (), _SHARDS):
-        if grid.shape[axis] % count == 0 and count < grid.shape[axis]:
-            for order in GroupOrder:
-                yield (str(count), c.name_axes((axis,))), c.regroup(split=Split(axis, count, order))
-
-
-def change_eps(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient with each other usual eps; nothing for a norm without eps."""
+def change_eps(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield the terms with each other usual eps; nothing for a norm without eps."""
     own = c.plan.spec.eps
     if own is not None:
         yield from (((f"{eps:g}", f"{own:g}"), c.change(eps=eps)) for eps in _EPS if eps != own)
 
 
-def move_eps(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient with eps outside the root in place of inside, or inside; nothing if it is a floor."""
+def move_eps(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield the terms with eps outside the root in place of inside, or inside; nothing if it is a floor."""
     own = c.plan.spec.eps_mode
-    if own in MOVED_EPS:
-        yield (str(MOVED_EPS[own]), str(own)), c.change(eps_mode=MOVED_EPS[own])
+    terms = c.change(eps_mode=MOVED_EPS[own]) if own in MOVED_EPS else None
+    if terms is not None:
+        yield from (((str(MOVED_EPS[own]), str(own)), one) for one in (terms, terms.plain))
 
 
-def change_ddof(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield the gradient for the other ddof: 0 or 1."""
-    own = c.plan.spec.ddof
-    words = ("n", "n − 1") if own else ("n − 1", "n")
-    yield words, c.change(ddof=0 if own else 1)
+def centre(c: WrongGradient, *, centres: bool) -> Iterator[Detailed]:
+    """Yield the terms with a mean, or without one; dx with and without the mean of dy · gamma."""
+    terms = c.vary(centres=centres) if centres is not c.t.centres else None
+    if terms is not None:
+        yield from (((), one) for one in (terms, terms._replace(centres=not centres)))
 
 
-def exchange(c: WrongGradient) -> Iterator[_Detailed]:
+def exchange(c: WrongGradient) -> Iterator[Detailed]:
     """Yield the gradient of the other parameter: dbeta for dgamma, or dgamma for dbeta, if there is one."""
     other = "dbeta" if c.name == "dgamma" else "dgamma"
     if c.exact.field(other) is not None:
         yield (other,), c.exact.field(other)
 
 
-def sum_part(c: WrongGradient) -> Iterator[_Detailed]:
-    """Yield, for each axis, the sums nearest to the gradient: over its first indices, and over its last."""
-    grid, actual = c.plan.grid, c.actual.reshape(-1)
-    for axis in c.along:
-        word = grid.layout.name(axis) if grid.split is None else f"axis {axis}"
-        others = tuple(other for other in c.along if other != axis)
-        parts = np.moveaxis(c.shares.sum(others, keepdims=True), axis, 0)
-        sums = np.cumsum(parts.reshape(len(parts), -1), axis=0)
-        last = len(parts) - 1
-        for some, begins in ((sums[:-1], True), (sums[-1] - sums[:-1], False)):
-            if len(some):
-                stop = int(np.nan_to_num(((some - actual) ** 2).sum(1), nan=np.inf).argmin())
-                first, end = (0, stop) if begins else (stop + 1, last)
-                where = f"{word}={first}" if first == end else f"{word}={first} … {word}={end}"
-                yield (where,), some[stop]
-
-
-def reorder(c: WrongGradient, *, flip: bool) -> Iterator[_Detailed]:
+def reorder(c: WrongGradient, *, flip: bool) -> Iterator[Detailed]:
     """Yield the exact gradient with each axis reversed if `flip`, else rolled by the shift that fits best."""
     for axis, length in enumerate(c.right.shape):
         if flip:
@@ -341,7 +311,7 @@ def permute(c: WrongGradient) -> Floats | None:
     return None if any(np.array_equal(wrong, other) for _, other in known) else wrong
 
 
-def round_sums(c: WrongGradient) -> Iterator[_Detailed]:
+def round_sums(c: WrongGradient) -> Iterator[Detailed]:
     """Yield the sums in half precision; nothing if the given gradient is off by half of its size or more."""
     if c.along and np.linalg.norm(c.actual - c.right) < _MOST_ROUNDED * np.linalg.norm(c.right):
         factors = (c.t.dy, c.t.xhat) if c.name == "dgamma" else (c.t.dy,)

@@ -41,14 +41,14 @@ class GradientTerms(NamedTuple):
         1 for norms that multiply by 1 + gamma, else 0; `gamma` includes it.
     g : ndarray
         dy · gamma.
+    mean : ndarray
+        The mean of each group; 0 for a norm without mean.
     w : ndarray
         x − mean.
     divisor : ndarray
         The divisor D of each group.
     slope : ndarray
         w · B / Σ g · w, the factor of the sum Σ g · w in w · B; 0 if the divisor does not depend on x.
-    skew : ndarray or float
-        |mean| / divisor.
     size : int
         The number of values in a group.
     axes : tuple of int
@@ -57,25 +57,38 @@ class GradientTerms(NamedTuple):
         Whether dx has the term A: a mean is subtracted, and it depends on x.
     behind : ndarray or float
         The last factor of dx: the activation of a gate before the norm, or 1.
+    share : float
+        The factor on both means of the backward pass: n / m if they are divided by m, not n.
     """
 
     dy: Floats
     gamma: Floats
     offset: int
     g: Floats
+    mean: Floats
     w: Floats
     divisor: Floats
     slope: Floats
-    skew: Floats | float
     size: int
     axes: tuple[int, ...]
     centres: bool
     behind: Floats | float = 1.0
+    share: float = 1.0
+
+    @property
+    def plain(self) -> GradientTerms:
+        """The terms with w · B as x̂ · mean(g · x̂), as kernels write it whatever eps and ddof are."""
+        return self._replace(slope=np.where(self.slope == 0.0, 0.0, self.w / (self.size * self.divisor**2)))
 
     @property
     def excess(self) -> float:
         """The factor n / (n − 1), by which a sum over n − 1 is larger than the mean."""
         return self.size / max(1, self.size - 1)
+
+    @property
+    def skew(self) -> Floats:
+        """|mean| / divisor."""
+        return np.abs(self.mean) / self.divisor
 
     @property
     def xhat(self) -> Floats:
@@ -101,24 +114,11 @@ class GradientTerms(NamedTuple):
             Other axes of both means; None for the reduced axes.
         """
         g, axes = self.g if g is None else g, self.axes if axes is None else axes
-        share = self.size / math.prod(g.shape[axis] for axis in axes)
-        mean = g.mean(axes, keepdims=True) if self.centres else 0.0
+        share = self.share * self.size / math.prod(g.shape[axis] for axis in axes)
+        mean = self.share * g.mean(axes, keepdims=True) if self.centres else 0.0
         pull = (g * self.xhat).sum(axes, keepdims=True) * share  # other axes have other divisors
         result: Floats = (g - a * mean - b * self.slope * self.divisor * pull) / self.divisor
         return result * self.behind
-
-    def measure(self) -> Floats:
-        """Return the sum of the sizes of dx's terms, times 1 + skew² for the digits that x − mean loses."""
-        size, pulled = np.abs(self.g), np.abs(self.slope * self.divisor)
-        mean = size.mean(self.axes, keepdims=True) if self.centres else 0.0
-        pull = (size * np.abs(self.xhat)).sum(self.axes, keepdims=True)
-        result: Floats = (size + mean + pulled * pull) * (1.0 + self.skew * self.skew) / self.divisor
-        return result
-
-    def measure_shares(self) -> Floats:
-        """Return the size of each value's term in dgamma, |dy · x̂|, increased by errors of x − mean."""
-        xhat = np.abs(self.xhat) * (1.0 + self.skew * self.skew) + self.skew
-        return np.abs(self.dy) * xhat
 
 
 def make_terms(
@@ -128,6 +128,7 @@ def make_terms(
     centres: bool | None = None,
     trained: bool = False,
     constant: bool = True,
+    moments: tuple[Floats | float, Floats] | None = None,
 ) -> GradientTerms | None:
     """Return the terms of a norm's gradients; None for norms with windows, and unless squares are summed.
 
@@ -143,6 +144,8 @@ def make_terms(
         Whether statistics are computed from x, as in training, even if running statistics were given.
     constant : bool
         Whether running statistics, if given, are taken as constants in the derivative.
+    moments : pair of (ndarray or float, ndarray) or None
+        Another mean and another variance than those of x, broadcastable to its view; None for those of x.
     """
     plan = exact.plan if plan is None else plan
     if plan.groups_overlap or find_p(plan) != 2.0:
@@ -163,8 +166,10 @@ def make_terms(
     if given is not None:
         lengths = [1 if axis in axes else n for axis, n in enumerate(grid.view_shape)]
         mean, var = (grid.spread_running(known).reshape(lengths) for known in given)
+    if moments is not None:
+        mean, var = np.broadcast_to(moments[0], mean.shape), moments[1]
     w = x - mean
-    if given is None:
+    if given is None and moments is None:
         var = (w * w).sum(axes, keepdims=True) / freedom
     root, mode = np.sqrt(var), plan.spec.eps_mode
     divisor = add_eps(var, plan.spec.eps or 0.0, mode)
@@ -173,18 +178,18 @@ def make_terms(
     is_constant = given is not None and constant
     slope = np.where(follows & (not is_constant), w / (freedom * divisor * beside), 0.0)
     return GradientTerms(
-        dy, gamma, offset, dy * gamma, w, divisor, slope, np.abs(mean) / divisor, count, axes,
+        dy, gamma, offset, dy * gamma, mean, w, divisor, slope, count, axes,
         centres and not is_constant, behind,
     )  # fmt: skip
 
 
 MOVED_EPS: Mapping[EpsMode | None, EpsMode] = {EpsMode.INSIDE: EpsMode.OUTSIDE, EpsMode.OUTSIDE: EpsMode.INSIDE}
-"""The place of eps that a kernel may use by mistake, by the right place."""
+"""The eps mode that a kernel may use by mistake, by the right one."""
 
 
 @np.errstate(all="ignore")
 def add_eps(square: Floats, eps: float | Floats, mode: EpsMode | None) -> Floats:
-    """Return the divisor for a variance or mean square and an eps, whose place in the divisor is `mode`.
+    """Return the divisor for a variance or mean square and an eps, which the eps mode `mode` adds.
 
     It is √(square + eps), √square + eps or √max(square, eps); for any other mode, and None, max(√square, eps).
     """
@@ -207,3 +212,11 @@ def spread_parameter(plan: Plan, parameter: NDArray[Any] | None, otherwise: floa
     shapes = plan.parameters
     shape = plan.grid.split_shape(shapes.full_shape) if plan.spreads_parameters else shapes.view_shape
     return np.asarray(parameter, dtype=np.float64).reshape(shape)
+
+
+def add_up(wrong: Floats, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Floats:
+    """Return a gradient in the shape `wanted`; of a gate that broadcast to `shape`, repetitions are added."""
+    if wrong.size != math.prod(wanted):
+        lengths = (1,) * (len(shape) - len(wanted)) + wanted
+        wrong = wrong.reshape(shape).sum(tuple(axis for axis, n in enumerate(lengths) if n == 1))
+    return wrong.reshape(wanted)

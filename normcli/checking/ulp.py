@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import get_eps, get_smallest, is_float
+from normcli.dtypes import find_type, get_eps, get_smallest, is_float
 from normcli.errors import UsageError
 from normcli.numerics.rounding import store
 from normcli.tuples import NamedTuple
@@ -185,3 +185,24 @@ def _agree(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> NDArray[np
     store(rounded, expected)
     agree: NDArray[np.bool_] = (actual == rounded.astype(np.float64)) | (np.isnan(actual) & np.isnan(expected))
     return agree
+
+
+MOST_ROUNDINGS = 32.0
+"""The errors of careless but right kernels, in machine epsilons, as a part of the sum of the terms' sizes."""
+
+
+def bound_lost(offset: Floats | float, count: int, precision: str, roundings: float = MOST_ROUNDINGS) -> Floats:
+    """Return the bound on the rounding error of a group's mean, as a part of the group's deviation.
+
+    Parameters
+    ----------
+    offset : ndarray or float
+        |mean| / deviation.
+    count : int
+        The number of values in the group. More roundings than this are not assumed.
+    precision : str
+        The dtype of the calculation.
+    roundings : float
+        The roundings of the mean, in machine epsilons of `precision`.
+    """
+    return np.asarray(min(roundings, float(count)) * get_eps(np.dtype(find_type(precision))) * offset)

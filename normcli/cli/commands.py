@@ -76,7 +76,7 @@ def complete_names(
 
 
 class CommandGroup(click.Group):
-    """Commands by name, with an error for unknown names that suggests similar ones."""
+    """A click group of commands by name; the error for an unknown name suggests similar ones."""
 
     context_class = TranslatedContext
     subject = "norm or command"
@@ -97,7 +97,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve a command as click does; the error for an unknown name suggests similar ones."""
+        """Resolve a command as click does; click's `UsageError` for an unknown name suggests similar ones."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             from difflib import get_close_matches
@@ -119,9 +119,10 @@ class CommandGroup(click.Group):
 
 
 def name_verbs(ctx: click.Context, option: str) -> None:
-    """Raise `NoSuchOption` for an unknown option, with its name here or with the norms or verbs that have it.
+    """Raise click's `NoSuchOption` for an option that this command does not have, with a hint.
 
-    Return if no norm and no verb has such an option.
+    The hint is the option's name in normcli (`--dim` is `--axes`), or the norms or verbs that have the option.
+    If none has it, nothing is raised.
     """
     from normcli.norms.options import OPTIONS
 

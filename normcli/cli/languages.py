@@ -36,7 +36,7 @@ _COLUMNS = re.compile(r"(.*normcli .* {2,})(\S.*)")
 
 
 def find_language(arguments: Sequence[str]) -> str | None:
-    """Return the language that `--lang` chooses anywhere on a command line; None without it or if unknown.
+    """Return the language that `--lang` chooses anywhere on a command line; None without a known one.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class TranslatedFormatter(click.HelpFormatter):
         return self.write(f"{' ' * self.current_indent}{translate(heading)}：\n")
 
     def write_text(self, text: str) -> None:
-        """Write paragraphs."""
+        """Write paragraphs in the chosen language, wrapped to the formatter's width."""
         if is_translating():
             paragraphs = inspect.cleandoc(text).split("\n\n")
             width = self.width - self.current_indent
@@ -74,7 +74,7 @@ class TranslatedFormatter(click.HelpFormatter):
         super().write_text(text)
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Write terms and what they mean."""
+        """Write rows of two columns in the chosen language: terms, and what they mean."""
         rows = list(rows)
         if is_translating():
             rows = [(spread_wide(term), text) for term, text in rows]
@@ -95,7 +95,10 @@ class TranslatedContext(click.Context):
 
 
 def _wrap_paragraph(paragraph: str, width: int) -> str:
-    """Return a paragraph in the chosen language, broken into lines that click does not rewrap."""
+    """Return a paragraph in the chosen language, in lines of at most `width` that click does not rewrap.
+
+    It is "" for an empty paragraph.
+    """
     if paragraph.startswith("\b"):
         lines = [_translate_example(line) for line in paragraph.split("\n")[1:]]
     else:

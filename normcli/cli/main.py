@@ -39,7 +39,7 @@ class _Commands(CommandGroup):
 
 
 def import_verb(name: str) -> Verb:
-    """Import the module of a verb and return the verb's record; raise `ValueError` for an unknown verb."""
+    """Import a verb's module and return its record, such as `CHECK`; `ValueError` for an unknown verb."""
     match name:
         case "explain":
             from normcli.cli.verbs.teaching.explain import EXPLAIN as VERB

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 def load_problem(settings: Settings) -> Problem:
     """Load the tensor and everything else that the options name, and plan the norm for the tensor.
 
+    The values of the problem are clipped, and multiplied by the gate, where the options ask for that first.
+
     Raises
     ------
     UsageError
@@ -53,7 +55,11 @@ def load_problem(settings: Settings) -> Problem:
 
 
 def load_surroundings(settings: Settings, tensor: Tensor) -> Surroundings:
-    """Load the gate and the bounds that the options name."""
+    """Load the gate, and read the bounds before and after the norm (`--clip`, `--clip-output`).
+
+    Each is None if its option is not given. Raises `UsageError` for bounds that are none, and `DataError` for a
+    gate that cannot be read.
+    """
     from normcli.results.surroundings import Surroundings, read_bounds
 
     given = settings.around
@@ -74,9 +80,9 @@ def plan_tensor(
     settings : Settings
     tensor : Tensor
     running : Running or None
-        The running statistics, if they are loaded already; None: they are loaded if the options name them.
+        The running statistics, if they are loaded already. None: they are loaded here if the options name them.
     around : Surroundings or None
-        The bounds and the gate around the norm; None without any.
+        The gate and the bounds before and after the norm; None without any.
 
     Raises
     ------
@@ -109,9 +115,10 @@ def plan_tensor(
 
 
 def load_training(settings: Settings) -> tuple[Problem, Given | None]:
-    """Load a batch of training, as `load_problem` does, and the running statistics before it.
+    """Load a batch as `load_problem` does, and the running statistics before it, in the plan's shape.
 
-    They are in the plan's shape; None if the options name none. A state file is not read here.
+    The running statistics are None if neither `--running-mean` nor `--running-var` is given. A state file
+    (`--state`) is not read here. Raises `UsageError` and `DataError`.
     """
     problem = load_problem(settings._replace(running=type(settings.running)()))
     running = load_running(settings.running, problem.plan.norm.name, problem.tensor.columns)
@@ -128,7 +135,7 @@ class Running(NamedTuple):
     names : tuple of str
         The names of mean and variance in messages.
     state : State or None
-        The state file's content; None if the statistics are from options.
+        The content of the state file that the statistics are from; None if they are from options.
     """
 
     statistics: Given
@@ -136,7 +143,7 @@ class Running(NamedTuple):
     state: State | None = None
 
     def fit(self, plan: Plan) -> Given:
-        """Return the statistics in the plan's shape; raise `NormError` if they do not fit it."""
+        """Return these running statistics in the plan's shape; raise `NormError` if they do not fit it."""
         from normcli.results.given_inputs import fit_given
 
         if self.state is not None:
@@ -146,9 +153,9 @@ class Running(NamedTuple):
 
 
 def adopt_eps(request: Request, state: State | None) -> Request:
-    """Return a request with the state's eps and eps mode, each where the request has none of its own.
+    """Return a request in which eps and its mode, where they are not set, are those of a state file.
 
-    The request is returned unchanged if `state` is None or the request names a framework (`like`).
+    The request is returned unchanged if `state` is None, or the request names a framework (`like`).
     """
     if state is None or request.like is not None:
         return request
@@ -157,15 +164,15 @@ def adopt_eps(request: Request, state: State | None) -> Request:
 
 
 def load_running(given: RunningOptions, norm: str, columns: tuple[str, ...] | None = None) -> Running | None:
-    """Return the running statistics of the state file under `--eval`, else those of the options.
+    """Return the running statistics of the state file if `--eval` is given, else those of the options.
 
-    None if neither is given. Without `--eval`, `--state` is ignored here: `normcli.cli.verbs.batches.track`
-    reads and replaces the file.
+    Return None if neither is given. Without `--eval` the state file is not read: that is done by
+    `normcli.cli.verbs.batches.track`, which also replaces it.
 
     Raises
     ------
     UsageError
-        If only one of mean and variance is given, or one stands beside a state file under `--eval`.
+        If only one of mean and variance is given, or one is given together with a state file under `--eval`.
     DataError
         If the state file does not exist, or is no state file of this norm.
     """
@@ -192,12 +199,12 @@ def load_running(given: RunningOptions, norm: str, columns: tuple[str, ...] | No
 
 
 def warn_of_input(run: RunOptions, problem: Problem, measured: Result) -> None:
-    """Write warnings of degenerate groups that input and statistics show.
+    """Write warnings of degenerate groups to standard error, judged by the input and its statistics alone.
 
     Raises
     ------
     DegenerateError
-        If a group is degenerate, under `--strict`.
+        If a group is degenerate, and `--strict` is given.
     """
     from normcli.results.framework_departures import find_all_degeneracies
 
@@ -207,9 +214,9 @@ def warn_of_input(run: RunOptions, problem: Problem, measured: Result) -> None:
 
 
 def advise(found: Sequence[Degeneracy | str], inputs: Inputs) -> list[str]:
-    """Return the warnings of degenerate groups; one of NaN adds advice to use `--nan omit`.
+    """Return the texts of warnings; one of groups with NaN ends with the advice to use `--nan omit`.
 
-    The advice is left out if statistics are given, as in evaluation.
+    The advice is left out if running statistics are given.
     """
     spreads = "" if inputs.given is not None else "; --nan omit leaves such values out"
     return [f"{kind}{spreads}" if getattr(kind, "kind", "") == "nan" else str(kind) for kind in found]

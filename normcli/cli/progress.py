@@ -37,7 +37,9 @@ def watch_progress(say: Callable[[str], None]) -> Watcher:
 
 
 class Watcher:
-    """A count of the bytes to process and of the bytes processed; subclasses show it.
+    """A context manager that counts bytes to process and bytes processed; subclasses show them.
+
+    Nothing is shown after the `with` block.
 
     Parameters
     ----------
@@ -61,12 +63,12 @@ class Watcher:
             self._close()
 
     def expect(self, byte_count: int) -> None:
-        """Add to the bytes to process. Called once for each pass over a file, from any thread."""
+        """Add to the bytes that are to be processed; called before each pass over a file, from any thread."""
         with self._lock:
             self._expected += byte_count
 
     def advance(self, byte_count: int) -> None:
-        """Add to the bytes processed. Called after each tile, from any thread."""
+        """Add to the bytes that are processed; called after each tile, from any thread."""
         with self._lock:
             self._done += byte_count
             seconds = time.monotonic() - self._started
@@ -82,7 +84,10 @@ class Watcher:
 
 
 class Forecast(Watcher):
-    """A watcher that writes once, in a line, how long the run will take."""
+    """A `Watcher` that writes one line, once: how much is done, and how long the run will still take.
+
+    Nothing is written before `patience` seconds, or if less than a second is left.
+    """
 
     def __init__(self, say: Callable[[str], None], patience: float = LONG_PATIENCE) -> None:
         super().__init__(patience)
@@ -96,7 +101,7 @@ class Forecast(Watcher):
 
 
 class ProgressBar(Watcher):
-    """A watcher that draws a progress bar, which is removed when the block ends."""
+    """A `Watcher` that draws a progress bar on a terminal, and removes it when the `with` block ends."""
 
     def __init__(self, stream: TextIO, patience: float = PATIENCE) -> None:
         super().__init__(patience)
@@ -104,6 +109,7 @@ class ProgressBar(Watcher):
         self._bar: Progress | None = None
 
     def _show(self, seconds: float) -> None:
+        """Show the bar, or update it; nothing is shown if all work that was announced is done."""
         if self._bar is None:
             if self._done >= self._expected:
                 return

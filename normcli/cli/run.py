@@ -31,7 +31,12 @@ _SIGNALLED = 128
 
 @NormError.name_options()
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line and return its exit code, one of `ExitCode`."""
+    """Run a command line, without the program's name, and return its exit code, one of `ExitCode`.
+
+    Every error becomes one line on standard error. With `NORMCLI_DEBUG` in the environment, an unexpected error
+    is raised. Signal handlers, the language and the error handling of the standard streams are set for the
+    whole process.
+    """
     if sys.stderr is None:  # closed by the caller: messages go nowhere
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115  # pathlib is slow to import
     if sys.stdout is None:
@@ -94,7 +99,10 @@ def _write_notes(context: click.Context) -> None:
 
 
 class _Interrupts:
-    """A record of Ctrl-C, as Python may turn its `KeyboardInterrupt` into other errors or only print it."""
+    """A record of whether Ctrl-C was pressed.
+
+    Python may turn the `KeyboardInterrupt` into another error, or only print it; `seen` is True in any case.
+    """
 
     seen: ClassVar = False
     _hook: ClassVar = sys.unraisablehook

@@ -73,15 +73,15 @@ class Verb(NamedTuple):
         The options. A callable returns the options for a `NamedNorm`; the verb then has a command for each
         norm.
     examples : sequence of str
-        The arguments behind the norm's name in the examples of a norm's help; `{tensor}` becomes a tensor that
+        The arguments after the norm's name in the examples of a norm's help; `{tensor}` becomes a tensor that
         suits the norm. Only for verbs with a command for each norm.
     describe : callable or None
         Returns the help for a `NamedNorm`; None: the verb's help, with a paragraph on the norm.
     refused : mapping of (tuple of str) to str
         Options of other verbs that raise an error here → the reason, which the help states too.
     find_folder : callable or None
-        Returns the command for a folder's name, or None if there is no such folder. None if the verb takes no
-        folder.
+        Takes a name; returns the command for the folder of that name, or None if there is no such folder. None
+        if the verb takes no folder.
     without_norm : str
         The verb whose command runs when options follow without a norm; "" if that is an error.
     """
@@ -96,14 +96,14 @@ class Verb(NamedTuple):
     without_norm: str = ""
 
     def make_command(self) -> click.Command:
-        """Return the verb's command; if `options` is callable, a group with a command for each norm."""
+        """Return this verb's click command: a group with a command for each norm if `options` is callable."""
         text = inspect.cleandoc(self.run.__doc__ or "")
         if callable(self.options):
             return _VerbOfNorms(self, help=f"{text}\n\nnormcli {self.name} NORM --help lists the options.")
         return make_command(self.name, self.run, text, self.options, self.refused)
 
     def make_norm_command(self, name: str) -> click.Command:
-        """Return the verb's command for one norm, by name, alias or preset; `options` must be callable."""
+        """Return this verb's command for one norm, by name, alias or preset; only if `options` is callable."""
         assert callable(self.options)
         named = NamedNorm(name, *find_norm(name))
         groups = "--groups 2" if named.norm.needs_groups else ""
@@ -129,12 +129,15 @@ _MAY_BE_BLANK = "delimiter"
 
 
 class _Command(click.Command):
-    """A command that refuses empty values, as of unset shell variables, and options given twice."""
+    """A click command that refuses empty values (of unset shell variables) and options given twice."""
 
     context_class = TranslatedContext
 
     def make_parser(self, ctx: click.Context) -> Any:
-        """Return click's parser, extended to refuse empty values, repeated options and other verbs' options."""
+        """Return click's parser, which raises click's `UsageError` for empty values and repeated options too.
+
+        An unknown option raises click's `NoSuchOption`, with the verbs that have it.
+        """
         parser = super().make_parser(ctx)
         parse = parser.parse_args
 
@@ -164,7 +167,10 @@ class _Command(click.Command):
 
 
 def _check_given(ctx: click.Context, given: Mapping[str, Any], order: Sequence[click.Parameter]) -> None:
-    """Raise click's `UsageError` if a parameter is empty, or takes one value and is given several."""
+    """Raise click's `UsageError` if a value is empty, or an option that takes one value is given several times.
+
+    `given` has the values by parameter, `order` the parameters in the order of the command line.
+    """
     for param in dict.fromkeys(order):
         is_option = isinstance(param, click.Option)
         name = "/".join(param.opts) if is_option else param.human_readable_name.strip("[]")
@@ -228,7 +234,10 @@ def make_command(
 
 
 def _require_files(norm: str, values: Mapping[str, Any]) -> None:
-    """Raise click's `UsageError` if a file that does not exist is the name of a norm, or a part of `--at`."""
+    """Raise click's `UsageError`, with a hint, if an input that does not exist was not meant as a file.
+
+    It may be the name of a norm, or a number that belongs to `--at`.
+    """
     for word in values.get("files") or ():
         if os.path.exists(word):  # noqa: PTH110
             continue
@@ -245,7 +254,7 @@ _NAMES_FILE = re.compile("FILE|DIR|STATS|VALUE")
 
 
 def _require_other_pipe(values: Mapping[str, Any]) -> None:
-    """Raise click's `UsageError` if an output is a named pipe that the command also reads, a deadlock."""
+    """Raise click's `UsageError` if an output is a named pipe that the command also reads (a deadlock)."""
     for output in ("output", "stats_output"):
         path = values.get(output)
         if path is None or not _is_pipe(path):
@@ -277,7 +286,7 @@ def _refuse(name: str, reason: str) -> Option:
 
 
 class _VerbOfNorms(CommandGroup):
-    """A verb's group of commands, one for each norm, built when it is called."""
+    """The click group of a verb that has a command for each norm; a command is built when it is called."""
 
     def __init__(self, verb: Verb, **settings: Any) -> None:
         metavar, self.subject = (
@@ -289,7 +298,7 @@ class _VerbOfNorms(CommandGroup):
         self.params.append(LANGUAGE)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does; without a norm, use the verb `without_norm`, or raise click's `UsageError`."""
+        """Parse as click does; without a norm, run the verb `without_norm`, or raise click's `UsageError`."""
         if not args and not ctx.resilient_parsing:
             raise click.UsageError(
                 f"{ctx.info_name} needs a {self.subject}; the norms are {', '.join(NORMS)}", ctx
@@ -306,7 +315,10 @@ class _VerbOfNorms(CommandGroup):
         return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of a norm (name, alias or preset), of `without_norm` or of a folder; else None."""
+        """Return the command for a norm (name, alias or preset), for the verb `without_norm`, or for a folder.
+
+        None for any other name.
+        """
         if cmd_name.lower() in BY_ANY_NAME:
             return self._make_norm_command(cmd_name)
         if cmd_name == self._verb.without_norm:

@@ -8,8 +8,8 @@ translated.
 The catalogues are gettext's: `normcli/language/zh/LC_MESSAGES/normcli.po`, compiled to `.mo` beside it. A
 message of an f-string stands there as `{0} of {1} differ`, its values numbered in their order.
 
-* `fonts`: fonts with Chinese letters on this machine
-* `reading`: a text, translated by the message that it was made of
+* `fonts`: installed fonts with Chinese letters
+* `reading`: finding the messages that a text was made from, and their translations
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def translate(text: str) -> str:
 
 @contextlib.contextmanager
 def speak_english() -> Iterator[None]:
-    """Return a context manager in whose block answers are in English, whichever language was chosen."""
+    """Show texts in English within a `with` block, whichever language was chosen; a context manager."""
     global _chosen
     before, _chosen = _chosen, ()
     translate.cache_clear()
@@ -99,19 +99,19 @@ def speak_english() -> Iterator[None]:
 
 
 def look_up(message: str) -> str:
-    """Return the translation of a message with places for values (`{0}`); `""` in English or without one."""
+    """Return the translation of a message, whose values are written `{0}`; "" in English, or if it has none."""
     reader = _load(_chosen) if _chosen else None
     return "" if reader is None else reader.look_up(message)
 
 
 def name_language() -> str:
-    """Return the language of answers, one of `LANGUAGES`."""
+    """Return the language in which texts are shown, one of `LANGUAGES`."""
     return LANGUAGES[is_translating()]
 
 
 @lru_cache(maxsize=1)
 def _load(languages: tuple[str, ...]) -> Reader | None:
-    """Return a reader of the first language's catalogue that exists, `zh` for `zh_CN.UTF-8`; None without one.
+    """Return a reader of the first existing catalogue, `zh` for `zh_CN.UTF-8`; None if there is none.
 
     `pkgutil` finds the catalogue also in a zip file, where gettext would not.
     """

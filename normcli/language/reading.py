@@ -96,7 +96,7 @@ _BRACKETED = re.compile(r"(.+?) ?\((.+)\)", re.DOTALL)
 
 
 class _Message(NamedTuple):
-    """A message with places for values, and its translation.
+    """A message with numbered values, such as `{0} of {1} differ`, and its translation.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class _Message(NamedTuple):
     literal : str
         The longest text between values, by which most other texts are ruled out quickly.
     places : tuple of int
-        The number of the value in each group.
+        The number of the value that each group of the pattern matches.
     said : str
         The translation.
     used : mapping of int to str
@@ -123,7 +123,15 @@ class _Message(NamedTuple):
 
     @classmethod
     def parse(cls, message: str, said: str) -> _Message:
-        """Return a message of a catalogue, given its text and its translation."""
+        """Compile a message of the catalogue, such as `{0} values`, to the pattern of the texts made from it.
+
+        Parameters
+        ----------
+        message : str
+            The English message, with `{0}`, `{1}` … for values, or with none.
+        said : str
+            Its translation, whose values may have a mark (see `PLACE`).
+        """
         parts = PLACE.split(message)
         literals, places = parts[::3], tuple(map(int, parts[1::3]))
         pattern = "(.*?)".join(map(re.escape, literals))
@@ -155,7 +163,7 @@ class Reader:
         self._templates = sorted(templates, key=lambda message: -message.fixed)
 
     def look_up(self, message: str) -> str:
-        """Return the translation of a message, its places as `{0}`; `""` if there is none."""
+        """Return the translation of a message, its values written `{0}` without marks; "" without one."""
         return PLACE.sub(r"{\1}", self._messages.get(message, ""))
 
     def translate(self, text: str, names: frozenset[str] = frozenset()) -> str:
@@ -171,7 +179,7 @@ class Reader:
         return text if known is None else _space(known)
 
     def _read(self, text: str, names: frozenset[str], seen: dict[str, str | None]) -> str | None:
-        """Return the translation of a text; None if a part of it has none. `seen` holds earlier results."""
+        """Return the translation of a text; None if a part of it has none. Results are kept in `seen`."""
         if text in names:
             return text
         if text in self._constant:
@@ -184,6 +192,11 @@ class Reader:
         return seen[text]
 
     def _find_readings(self, text: str, names: frozenset[str], seen: dict[str, str | None]) -> Iterator[str]:
+        """Yield the translations of a text by all rules in turn, the surest first; nothing if none gives one.
+
+        The rules: a mark before it, sentences, clauses, messages with values, an end mark, formulas, lists,
+        brackets, and a capital at its start.
+        """
         bare = text.strip(" ")
         if bare != text:
             inner = self._read(bare, names, seen)
@@ -230,7 +243,21 @@ class Reader:
     def _read_value(
         self, value: str, kind: str, is_short: bool, names: frozenset[str], seen: dict[str, str | None]
     ) -> str | None:
-        """Return the translation of a value, by its mark; None if the message cannot have this value."""
+        """Return the translation of a value in a message; None if the message cannot have this value.
+
+        Parameters
+        ----------
+        value : str
+        kind : str
+            The mark of the value in the translation (see `PLACE`); "" for none.
+        is_short : bool
+            Whether the message has few characters outside values: values with words are then looked up as they
+            are.
+        names : frozenset of str
+            The user's own words, which are not translated.
+        seen : dict
+            Earlier results of `_read`, which are added to.
+        """
         bare = value.strip()
         if kind == _STAYS or bare in names:
             return value
@@ -254,9 +281,10 @@ class Reader:
     def _join(
         self, text: str, joint: re.Pattern[str], joined: str, names: frozenset[str], seen: dict[str, str | None]
     ) -> Iterator[str]:
-        """Yield the translation of a text that is split at a joint, if all of its parts have one; else nothing.
+        """Yield the translation of a text split at a joint such as `; `; nothing if a part of it has none.
 
-        Neighbouring parts may together be one message that contains the joint.
+        Parts that together are one message, which contains the joint, are translated as that. `joined` is the
+        joint in the translation.
         """
         parts = self._gather(joint.split(text), text)
         if len(parts) > 1:
@@ -265,7 +293,7 @@ class Reader:
                 yield joined.join(filter(None, read))
 
     def _gather(self, parts: list[str], text: str) -> list[str]:
-        """Return the parts of a text, with neighbouring parts that together are one message joined."""
+        """Return the parts of a text, joined where neighbouring parts together are one message."""
         if len(parts) < 3:
             return parts
         for first, last in itertools.combinations(range(len(parts)), 2):

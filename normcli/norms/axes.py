@@ -32,7 +32,7 @@ def list_divisors(count: int) -> str:
 
 
 def choose_axes(chosen: Choices, layout: Layout) -> tuple[int, ...]:
-    """Return the axes that are reduced, in ascending order.
+    """Return the axes that are reduced, in ascending order: those that the request names, or the norm's own.
 
     Raises
     ------
@@ -65,7 +65,10 @@ _PLACES = {
 
 
 def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the axes that a rule reduces, of all axes `every`; raise `UsageError` if they cannot be known."""
+    """Return the axes that a rule reduces; `every` has the numbers of all axes.
+
+    Raises `UsageError` if the rule needs a channel axis and there is none, or has no default axes.
+    """
     if rule in _PLACES:
         return every[_PLACES[rule]]
     if rule in (AxesRule.CHANNEL, AxesRule.CHANNEL_WINDOW):
@@ -105,6 +108,7 @@ def choose_rows(chosen: Choices, layout: Layout, axes: tuple[int, ...]) -> tuple
 
 
 def _require_channel(layout: Layout) -> int:
+    """Return the channel axis of a layout; raise `UsageError` if it has none."""
     if layout.channel is None and layout.words is not None:
         raise UsageError(f"none of the axes {', '.join(layout.words)} is called channel; give axes (--axes)")
     if layout.channel is None:
@@ -175,13 +179,16 @@ class ParameterShapes(NamedTuple):
     alike: bool = True
 
     def locate(self, number: int) -> dict[int, int]:
-        """Return the position of a parameter as axis → place, given its number in C order."""
+        """Return the index of one number of gamma or beta as axis → index, given its number in C order."""
         index = np.unravel_index(number, self.full_shape) if self.full_shape else ()
         return {axis: int(index[axis]) for axis in self.axes}
 
 
 def shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] | None) -> ParameterShapes:
-    """Return the shapes of gamma and beta: along the axes `features`, or if these are None, by the rule."""
+    """Return the shapes of gamma and beta: along the axes `features`, or if these are None, by the rule.
+
+    A rule that needs a channel axis gives single numbers, shape (), where there is none.
+    """
     every, channel = tuple(range(len(grid.shape))), grid.layout.channel
     by_group = rule is ParameterRule.GROUP and features is None
     axes = (
@@ -203,10 +210,10 @@ def shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] 
 def place_parameter(grid: Grid, shapes: ParameterShapes, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return the ways in which a gamma or beta of a shape may lie along the tensor, the likeliest first.
 
-    A way is a shape at the rank of the grid's view, in which a split axis is two. Empty if the shape fits
-    nowhere. The order: as NumPy broadcasts, if the shape has as many axes as the tensor; along the norm's own
-    axes; along channel groups; as NumPy broadcasts against the tensor, then against its view; and only if none
-    of these fits, a flat gamma along several last axes together.
+    A way is a shape at the rank of the grid's view, in which a split axis is two. An empty list means that the
+    shape fits nowhere. The order: as NumPy broadcasts, if the shape has as many axes as the tensor; along the
+    norm's own axes; along channel groups; as NumPy broadcasts against the tensor, then against its view; and
+    only if none of these fits, a flat gamma along several last axes together.
     """
     own = shapes.own or shapes
     every = range(len(grid.shape))
@@ -228,9 +235,9 @@ def place_parameter(grid: Grid, shapes: ParameterShapes, shape: tuple[int, ...])
 
 
 def pad_shape(shape: tuple[int, ...], target: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return a list of the shape, padded with ones in front to the target's rank.
+    """Return a list with one shape: `shape`, with ones in front up to the target's rank.
 
-    Empty if the shape does not broadcast to the target.
+    The list is empty if the shape does not broadcast to the target.
     """
     padded = (*(1,) * (len(target) - len(shape)), *shape)
     fits = len(padded) == len(target) and all(

@@ -56,7 +56,7 @@ class Call(NamedTuple):
         The name of the function or class; empty where it is the text before the first parenthesis of `layer` or
         `call`.
     call : str
-        The function call, as a template of Python code; `normcli.codegen.own_call` fills its places.
+        The function call, as a template of Python code, whose placeholders `normcli.codegen.own_call` fills.
     layer : str
         The call that makes a layer, as a template, for frameworks that need a layer in place of a function.
     build : sequence of str
@@ -127,7 +127,11 @@ class Call(NamedTuple):
         return find_convention(framework, norm or self.norm)
 
     def takes_parameters(self, plan: Plan) -> bool:
-        """Whether the call can apply a plan's gamma and beta: both lie along its axes, without offset."""
+        """Whether this call can apply a plan's gamma and beta.
+
+        They must be in the norm's own shape, along the axes that the call's kind of groups has them on, without
+        an offset and without a rounding before gamma.
+        """
         lies_along = {
             GroupKind.ONE_KEPT: plan.grid.kept,
             GroupKind.ONE_REDUCED: plan.grid.axes,
@@ -139,7 +143,9 @@ class Call(NamedTuple):
         return bool(self.affine) and is_plain and plan.parameters.axes == lies_along
 
     def list_obstacles(self, plan: Plan, *, evaluation: bool) -> Iterator[str]:
-        """Yield a text for each option of a plan that the call cannot express, with the call's own choice.
+        """Yield a text for each option of a plan that this call cannot express, with the call's own choice.
+
+        Nothing is yielded if the call does what the plan says.
 
         Parameters
         ----------
@@ -173,7 +179,7 @@ class Call(NamedTuple):
         yield from self._list_refused(plan, evaluation=evaluation)
 
     def _list_refused(self, plan: Plan, *, evaluation: bool) -> Iterator[str]:
-        """Yield the obstacles of `list_obstacles` in matrices, windows, and training (unless `evaluation`)."""
+        """Yield what `list_obstacles` does on matrices and windows, and unless `evaluation` on training."""
         grid, window, refuses = plan.grid, plan.spec.window, self.convention.refuses
         rows, iteration = plan.spec.rows, plan.spec.iteration
         if self.iterates and (iteration is None or iteration.start != self.iterates):
@@ -204,7 +210,7 @@ class Call(NamedTuple):
             yield "eps 0: it refuses to train with that"
 
     def _has_groups(self, grid: Grid) -> bool:
-        """Whether the groups of a grid are of the call's kind."""
+        """Whether a grid's groups are of the kind `groups` of this call."""
         batch, channel = grid.layout.batch, grid.layout.channel
         both = batch is not None and channel is not None and batch != channel
         is_whole = grid.split is None and grid.reach is None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Measurement(enum.Enum):
-    """The kinds of statistics of a group; each has an algorithm of its own."""
+    """The kinds of statistics of a group, by which the algorithm is chosen that calculates them."""
 
     MOMENTS = "mean and mean square"
     LENGTH = "length"
@@ -27,7 +27,7 @@ class Measurement(enum.Enum):
 
 
 class Combination(NamedTuple):
-    """The sum or the difference of two statistics, or half of it: `(max + min)/2`."""
+    """A sum or difference of two statistics, or half of it: `left sign right`, or `(max + min)/2`."""
 
     left: str
     sign: str
@@ -171,12 +171,15 @@ class Divisor(NamedTuple):
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """The statistics that are finite where all values are: no square, inverse, sum or difference."""
+        """The names of the statistics that cannot overflow where all values are finite.
+
+        They are all but the square, the inverse `rstd`, and sums and differences of two statistics.
+        """
         made = {name for name, row in ORDER_STATISTICS.items() if row.combination is not None}
         return tuple(name for name in self.statistics if name not in {self.square, "rstd", *made})
 
     def leave_out(self) -> Divisor:
-        """Return the divisor for a norm without division: with 1 as the divisor, no `rstd`, and no promises."""
+        """Return this divisor for a norm that does not divide: 1, without `rstd` and without promises."""
         statistics = tuple(name for name in self.statistics if name != "rstd")  # one over the divisor
         return self._replace(divides=False, statistics=statistics, bounded=False, promises=())
 

@@ -60,7 +60,7 @@ class Grid:
     reach : Reach or None
         The reach of a sliding window: each value has a group of its own, and groups overlap. None without one.
     columns : tuple of str or None
-        The names of the places along the last axis, if the tensor is from a table.
+        A name for each index of the last axis, if the tensor is from a table; None without names.
     """
 
     shape: tuple[int, ...]
@@ -172,7 +172,7 @@ class Grid:
 
     @property
     def group_columns(self) -> tuple[str, ...] | None:
-        """The column names along the last axis of statistics.
+        """The column names, one for each index of the last axis of a statistic.
 
         None if the tensor has no column names, or if the last axis is reduced or any axis is split.
         """
@@ -180,7 +180,7 @@ class Grid:
         return self.columns if has_names else None
 
     def find_column(self, index: Mapping[str, int]) -> str | None:
-        """Return the name of a group's column, given its `group_index`; None without `group_columns`."""
+        """Return the name of the column of a group, given its `group_index`; None if columns have no names."""
         names = self.group_columns
         return None if names is None else names[index[self.layout.name(len(self.shape) - 1)]]
 
@@ -198,7 +198,8 @@ class Grid:
     def locate_within_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
         """Return the number, in C order, of each value within its group, the inverse of `locate_values`.
 
-        `indices` are one array for each axis, as in `locate_groups`. The grid must have no window.
+        `indices` has an integer array for each axis of the tensor, which broadcast against each other. The grid
+        must have no window.
         """
         return self._number_cells(indices, self.view_axes)
 
@@ -211,16 +212,17 @@ class Grid:
         return positions
 
     def select_group(self, group: int) -> tuple[int | slice, ...]:
-        """Return the index into the view that selects a group's values; for a window, the one value.
+        """Return the index into the view that selects one group's values, given the group's number in C order.
 
-        It has an integer for each kept axis of the view and a full slice for each reduced one.
+        It has an integer for each kept axis of the view and a full slice for each reduced one. For a window, it
+        selects the one value whose window it is.
         """
         index = iter(unravel(group, self.stats_shape))
         kept = self.kept_view_axes
         return tuple(next(index) if axis in kept else slice(None) for axis in range(len(self.view_shape)))
 
     def walk_groups(self) -> Iterator[tuple[dict[str, int], tuple[int | slice, ...]]]:
-        """Yield `(group_index, select_group)` of every group, in C order; much faster than calls for each."""
+        """Yield `(group_index, select_group)` of every group, in C order; faster than calls for each group."""
         names, kept = self.kept_names, self.kept_view_axes
         selection: list[int | slice] = [slice(None)] * len(self.view_shape)
         for index in itertools.product(*map(range, self.stats_shape)):
@@ -275,7 +277,7 @@ class Grid:
     def split_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return a shape of the tensor's rank at the view's rank: the split axis becomes two.
 
-        A length of 1 there, where the tensor's is longer, becomes two of length 1.
+        With 6 channels in 2 groups, (4, 6, 5) becomes (4, 2, 3, 5), and (4, 1, 5) becomes (4, 1, 1, 5).
         """
         if self.split is None:
             return shape
@@ -291,11 +293,11 @@ class Grid:
         return (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
 
     def restrict(self, lengths: tuple[int, ...]) -> Grid:
-        """Return the grid of a part of the view, given the part's length along each axis of the view."""
+        """Return the grid for a block of the tensor, given the block's length along each axis of the view."""
         return Grid(lengths, Layout(len(lengths), None), self.view_axes, reach=self.reach)
 
     def fit_mask(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask at the tensor's rank, with 1 for the axes that it does not vary along.
+        """Return a mask at the tensor's rank, with length 1 along the axes that it does not vary along.
 
         Parameters
         ----------
@@ -317,7 +319,7 @@ class Grid:
 
     @functools.cached_property
     def running(self) -> Grid:
-        """The grid of running statistics: it reduces the batch axis too, averaging samples' statistics."""
+        """The grid of running statistics, with one group for all samples: the batch axis is reduced too."""
         batch = () if self.layout.batch is None else (self.layout.batch,)
         return replace(self, axes=tuple(sorted({*self.axes, *batch})))
 

@@ -29,18 +29,18 @@ _TOKEN = re.compile(r"(?P<number>[+-]?\d{1,18})|(?P<letter>[A-Za-z])|[^\s,()\[\]
 
 
 class Layout(NamedTuple):
-    """The axes of a tensor and their names.
+    """The axes of a tensor and their names: letters, words, or numbers only.
 
     Parameters
     ----------
     ndim : int
         The tensor's rank.
     letters : str or None
-        One letter per axis in upper case, or None if the axes have numbers only.
+        One letter per axis in upper case; None if the axes have words or numbers only.
     channel_last : bool
         Whether the channel of a tensor without names of axes is the last axis; otherwise it is axis 1.
     words : tuple of str or None
-        The names of the axes if they are words, as in an xarray `DataArray` (`letters` is None then), or None.
+        The names of the axes if they are words, as in an xarray `DataArray`; None without words.
     """
 
     ndim: int
@@ -87,7 +87,7 @@ class Layout(NamedTuple):
         return tuple(map(self.name, range(self.ndim)))
 
     def name(self, axis: int) -> str:
-        """Return the name of an axis in output: its letter in lower case, its word, or `axis0`."""
+        """Return the name of an axis in output: its letter in lower case, its word, or else `axis0`."""
         if self.words is not None:
             return self.words[axis]
         return f"axis{axis}" if self.letters is None else self.letters[axis].lower()
@@ -117,6 +117,10 @@ class Layout(NamedTuple):
         return tuple(sorted(axes))
 
     def _resolve_token(self, token: str | int, option: str) -> int:
+        """Return the number of one axis, from 0, by its number, letter or word.
+
+        Raises `UsageError` if there is no such axis; the message begins with `option`.
+        """
         if isinstance(token, int):
             if not -self.ndim <= token < self.ndim:
                 have = f"0 to {self.ndim - 1} (or −{self.ndim} to −1)" if self.ndim else "none"
@@ -139,8 +143,8 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
     Parameters
     ----------
     text : str or None
-        One letter per axis, in any case; or one word per axis, separated by commas (a single word has a comma
-        behind it).
+        One letter per axis, in any case; or one word per axis, separated by commas (a single word ends with a
+        comma).
     ndim : int
         The tensor's rank.
     channel_last : bool
@@ -184,7 +188,7 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
 def name_layout(dimensions: Sequence[str]) -> str | None:
     """Return names of axes as the text of a layout, separated by commas; None without names.
 
-    Without commas if all names are single letters and one is C or c. A single word ends with a comma.
+    Single letters, one of them C or c, are joined without commas. A single word ends with a comma.
 
     Examples
     --------
@@ -198,7 +202,7 @@ def name_layout(dimensions: Sequence[str]) -> str | None:
 
 
 def find_layout(dimensions: Sequence[str] | None) -> str | None:
-    """Return the layout text for a file's names of axes; None without names, or if the names are no layout."""
+    """Return names of axes as the text of a layout; None for None, and for names that no layout can have."""
     text = None if dimensions is None else name_layout(dimensions)
     try:
         make_layout(text, len(dimensions or ()))
@@ -208,7 +212,10 @@ def find_layout(dimensions: Sequence[str] | None) -> str | None:
 
 
 def _split(spec: AxisSpec, option: str, *, words: bool) -> list[str | int]:
-    """Return the numbers and the letters in a caller's axes; with `words`, the words in place of letters."""
+    """Return the numbers and the letters (with `words`, the words) in a caller's axes, in order.
+
+    `UsageError` is raised for a character that is neither; the message begins with `option`.
+    """
     if isinstance(spec, int):
         return [spec]
     if not isinstance(spec, str):

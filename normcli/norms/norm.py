@@ -108,13 +108,16 @@ class Norm(NamedTuple):
 
     @property
     def all_statistics(self) -> tuple[str, ...]:
-        """The names in `statistics`, and for `robust` also the statistics of other quantiles than quartiles."""
+        """The names of all statistics that groups of this norm may have, whatever the options.
+
+        For `robust` they include those of other quantiles than the quartiles.
+        """
         others = QUANTILE_RANGE.statistics if self.divisor == QUARTILE_RANGE else ()
         return tuple(dict.fromkeys((*self.statistics, *others)))
 
     @property
     def vector_names(self) -> tuple[str, ...]:
-        """The names of further results of a norm of matrices, `("u", "v", "largest")`; `()` for others."""
+        """The names of further results, `("u", "v", "largest")` for a norm of matrices; `()` for others."""
         return () if self.rows is None else ("u", "v", "largest")
 
     @property
@@ -128,7 +131,7 @@ class Norm(NamedTuple):
     def gradient_names(self) -> tuple[str, ...]:
         """The gradients of the backward pass: `("dx", "dgamma", "dbeta")` or fewer; `()` if there is none.
 
-        There is none for norms by order of values, and for norms without a step.
+        There is none for norms of extremes and quantiles, and for norms whose centring or division is left out.
         """
         if self.is_by_order or self.is_partial:
             return ()
@@ -141,11 +144,11 @@ class Norm(NamedTuple):
 
     @property
     def drawn_names(self) -> tuple[str, ...]:
-        """The parameters for which random values are drawn: no beta for a norm that subtracts nothing."""
+        """The parameters of this norm that are drawn at random: no beta if nothing is subtracted."""
         return self.parameter_names if self.centre.statistic else self.parameter_names[:1]
 
     def leave_out(self, *, centring: bool, division: bool) -> Norm:
-        """Return the norm without its centring, without its division, or without both."""
+        """Return this norm without its centring or its division, or without both; equal to it if neither."""
         row = self._replace(is_partial=centring or division)
         if centring:
             promises = tuple(each for each in self.divisor.promises if each.statistic != self.centre.statistic)
@@ -155,7 +158,10 @@ class Norm(NamedTuple):
         return row
 
     def choose_quantiles(self, quantiles: tuple[float, float] | None) -> Norm:
-        """Return the norm that divides by the range between two quantiles (in per cent; None for quartiles)."""
+        """Return this norm with the range between two quantiles (in per cent) as its divisor.
+
+        None, and the quartiles (25, 75), stand for this norm itself. Only for norms of quantiles.
+        """
         if quantiles in (None, QUARTILES):
             return self
         return self._replace(divisor=QUANTILE_RANGE)
@@ -188,10 +194,10 @@ class Norm(NamedTuple):
         return "".join(self.split_formula(eps_mode, divides_alpha=divides_alpha))
 
     def split_formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> tuple[str, ...]:
-        """Return `formula` in eight pieces, some of them empty; in four for a norm without its division.
+        """Return the pieces of `formula`: eight, some of them empty; or four for a norm without its division.
 
-        They are `(`, `x`, ` − `, the centre, `)`, the text up to the measured quantity of the divisor (such as
-        ` / √(`), that quantity (`var`), and the text behind it (` + eps)`).
+        An example of eight: `("(", "x", " − ", "mean", ")", " / √(", "var", " + eps)")`. The last but one is
+        the quantity that the divisor measures. The arguments are those of `formula`.
         """
         centre, row = self.centre.statistic, self.divisor
         numerator = ("x", "", "") if centre is None else ("x", " − ", spell_statistic(centre))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class OptionKind(enum.Enum):
-    """The type of an option's values; the member's value is its name in messages."""
+    """The type of an option's values; the value of a member is the type's name in messages."""
 
     INTEGER = "an integer"
     NUMBER = "a number"
@@ -127,7 +127,7 @@ class Option(NamedTuple):
         return self.is_of is None or self.is_of(norm)
 
     def find_default(self, norm: Norm) -> Any:
-        """Return the norm's or the option's own default, for lack of another choice; None without a default."""
+        """Return the default of this option for a norm: the norm's own, else the option's; None without one."""
         own = getattr(norm, self.name, None) if self.is_of else None
         return self.default if own is None else own
 
@@ -168,7 +168,10 @@ class Option(NamedTuple):
             raise UsageError(f"{self.name} takes {self.kind.value}, not {text!r}") from None
 
     def format(self, value: Any) -> str:
-        """Return a value as a word of the command line, such as `10,90` or `yes`; `parse` is the inverse."""
+        """Return a value of this option as a word of the command line, such as `10,90` or `yes`.
+
+        `parse` is the inverse.
+        """
         if isinstance(value, bool):
             return next(word for word, meaning in _WORDS_OF_FLAGS.items() if meaning is value)
         if isinstance(value, float):
@@ -178,7 +181,10 @@ class Option(NamedTuple):
         return separator.join(map(self.format, value)) or "()" if isinstance(value, tuple) else str(value)
 
     def describe(self, value: Any) -> Any:
-        """Return a value that JSON can hold: an infinity becomes a string; `read` is the inverse."""
+        """Return a value of this option as JSON can hold it: an infinity becomes a string.
+
+        `read` is the inverse.
+        """
         return str(value) if value in (math.inf, -math.inf) else value
 
     def read(self, value: Any) -> Any:
@@ -193,7 +199,10 @@ class Option(NamedTuple):
         return self.convert(float(value) if is_infinite else value)
 
     def check(self, value: Any) -> None:
-        """Raise `UsageError` unless a value of the right kind is one of the choices and in range."""
+        """Raise `UsageError` unless a value, of this option's kind, is one of its choices and in range.
+
+        bfloat16 raises `MissingExtraError` if its library is missing.
+        """
         if self.choices and value not in self.choices:
             listed = f"none of {', '.join(self.choices)}"
             if len(self.choices) == 2:

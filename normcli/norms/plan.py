@@ -76,12 +76,12 @@ class Plan:
 
     @property
     def formula(self) -> str:
-        """The definition on one line, as this plan applies it."""
+        """The norm's definition on one line, with this plan's options, such as `(x − mean) / √(var + eps)`."""
         return "".join(self.formula_pieces)
 
     @property
     def formula_pieces(self) -> tuple[str, ...]:
-        """The pieces of `formula`, as `Norm.split_formula` returns them."""
+        """The pieces of this plan's `formula`, as `Norm.split_formula` returns them; some are empty."""
         window = self.spec.window
         divides_alpha = window is None or window.divisor == window.size
         return self.norm.split_formula(self.spec.eps_mode, divides_alpha=divides_alpha)
@@ -101,7 +101,7 @@ class Plan:
 
     @property
     def has_groups(self) -> bool:
-        """Whether groups are plain sets of values: neither windows nor matrices."""
+        """Whether each value is in one group, without further structure; False for windows and matrices."""
         return self.spec.window is None and self.spec.rows is None
 
     @property
@@ -124,13 +124,13 @@ class Plan:
         return {name: float(percent) for name, percent in found if percent is not None}
 
     def change_spec(self, **changes: Any) -> Plan:
-        """Return the plan with some fields of its `NumericSpec` replaced."""
+        """Return this plan with other values for some fields of its `NumericSpec`, such as `eps=0.0`."""
         return replace(self, spec=self.spec._replace(**changes))
 
     def choose_output_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return a result's dtype: the option `dtype`; else a float tensor's own up to 8 bytes; else float64.
+        """Return the dtype of results for a tensor of a dtype: this plan's `spec.dtype`, if it is set.
 
-        The byte order of a tensor's own dtype becomes the machine's.
+        Otherwise a float dtype of up to 8 bytes stays, in the machine's byte order; all others become float64.
         """
         if self.spec.dtype is not None:
             asked: np.dtype[Any] = np.dtype(find_type(self.spec.dtype))
@@ -140,9 +140,9 @@ class Plan:
         return np.dtype(np.float64)
 
     def restrict(self, lengths: tuple[int, ...]) -> Plan:
-        """Return the plan of a part of the grid's view, given the part's length along each axis of the view.
+        """Return the plan of a block of the tensor, given its length along each axis of the grid's view.
 
-        The shapes of gamma and beta are cut to these lengths too.
+        Its gamma and beta have the block's length along the axes that they vary along, else 1.
         """
         held = tuple(min(n, length) for n, length in zip(self.parameters.view_shape, lengths, strict=True))
         parameters = ParameterShapes(self.parameters.rule, tuple(range(len(held))), held, held, held)
@@ -159,7 +159,7 @@ class Plan:
     def complete_parameters(
         self, given: Mapping[str, NDArray[np.generic] | None]
     ) -> Mapping[str, NDArray[np.generic] | None]:
-        """Return gamma and beta by name: as given, or with the option `range`, as the range defines them.
+        """Return gamma and beta by name: as given (None if not), or with the option `range` as it defines them.
 
         Raises
         ------
@@ -205,14 +205,14 @@ class Plan:
         return replace(self, parameters=adopted)
 
     def fit_parameter(self, name: str, parameter: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return gamma or beta as a read-only array of the shape `parameters.shape`.
+        """Return gamma or beta as a read-only array of the shape `parameters.shape`, a view if possible.
 
         Parameters
         ----------
         name : str
             The parameter's name, `gamma` or `beta`.
         parameter : ndarray
-            An array of that shape, or of one that `place_parameter` places and that broadcasts to it.
+            An array of that shape, or one that fits along the tensor (`place_parameter`) and broadcasts to it.
 
         Raises
         ------
@@ -276,7 +276,7 @@ class Plan:
         )
 
     def advise_layout(self, shape: tuple[int, ...]) -> str:
-        """Return advice to give a layout, if a refused shape would fit with the channel last; else `""`."""
+        """Return advice to give a layout, if a refused shape would fit with the channel last; else ""."""
         layout, lengths = self.grid.layout, self.grid.shape
         other = CHANNEL_LAST_LAYOUTS.get(len(lengths))
         is_guessed = self.request.layout is None and other not in (None, layout.letters)
@@ -304,7 +304,7 @@ def make_plan(
     dtype : dtype
         The tensor's dtype, which eps may depend on.
     columns : tuple of str or None
-        The names of the places along the tensor's last axis.
+        A name for each index of the tensor's last axis; None without names.
 
     Raises
     ------

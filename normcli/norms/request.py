@@ -28,7 +28,7 @@ class NanRule(enum.StrEnum):
 
 
 class Fill(enum.StrEnum):
-    """The result for values that are masked or omitted: themselves, 0, NaN, or normalized like others."""
+    """The results for values that are masked or omitted: as they were, 0, NaN, or normalized too."""
 
     PASS = "pass"
     ZERO = "zero"
@@ -77,11 +77,11 @@ class Request(NamedTuple):
         return (self.iterations, self.u, self.v) != (None, None, None)
 
     def adopt_layout(self, layout: str | None) -> Request:
-        """Return the request with a tensor's own layout (None for none), unless it has a layout already."""
+        """Return this request with the layout `layout` if it has none of its own; None changes nothing."""
         return self if self.layout is not None or layout is None else self._replace(layout=layout)
 
     def adopt_dtype(self, dtype: str | None) -> Request:
-        """Return the request with an output dtype, unless it has a dtype already or the given one is None."""
+        """Return this request with the output dtype `dtype` if it has none of its own; None changes nothing."""
         return self if self.dtype is not None or dtype is None else self._replace(dtype=dtype)
 
     @classmethod
@@ -101,7 +101,7 @@ class Request(NamedTuple):
         return cls(norm, **chosen)
 
     def describe(self) -> dict[str, Any]:
-        """Return the options that are not None, as name → value that JSON can hold; `read` is the inverse."""
+        """Return the options that are set as name → value, as JSON can hold them; `read` is the inverse."""
         given = {option: getattr(self, option.name) for option in OPTIONS}
         return {option.name: option.describe(value) for option, value in given.items() if value is not None}
 
@@ -130,6 +130,15 @@ class Choices:
     ----------
     request : Request
         The request, whose options are checked here as far as this needs no tensor's shape.
+
+    Attributes
+    ----------
+    norm : Norm
+        The norm's row, changed by options such as `quantiles` and `no_mean`.
+    convention : Convention or None
+        The row of the framework that `like` names; None without `like`.
+    like : str or None
+        The framework's name; None without `like`.
 
     Raises
     ------
@@ -164,10 +173,10 @@ class Choices:
             raise UsageError("axes and keep say the same thing from two sides; give one of them")
 
     def pick(self, name: str) -> Any:
-        """Return the choice for a field of `Request`, `Convention` or `Norm`; None if nothing sets the field.
+        """Return the choice for a field of `Request`, `Convention` or `Norm`, by the field's name.
 
-        The first that sets it counts, of the preset (such as `l1`), the caller, the convention, the norm, and
-        the option's default.
+        It is the first that is not None of: the preset's (such as `l1`), the caller's, the convention's, the
+        norm's, and the option's default; None if all are.
         """
         owners = (self.request, self.convention, self.norm)
         default = find_option(name).default if name in NAMES else None
@@ -206,7 +215,7 @@ _EVALUATION = "eval"
 
 
 class NormSpec(NamedTuple):
-    """A norm and the options that were written behind its name.
+    """A norm and the options that were written after its name: `gn:groups=4`.
 
     Parameters
     ----------
@@ -216,7 +225,7 @@ class NormSpec(NamedTuple):
         The norm's name, alias or preset.
     norm : Norm
     own : mapping of str to value
-        The options written behind the name, and their values.
+        The options written after the name, and their values.
     open_options : frozenset of str
         The names of the norm's options, those in `own` included, without `dtype` and without options that a
         preset such as `l1` fixes.

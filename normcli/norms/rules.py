@@ -51,7 +51,10 @@ class Centre(enum.Enum):
 
 
 class EpsMode(enum.StrEnum):
-    """The place of eps in the divisor: √(var + eps), √var + eps, max(√var, eps), √max(var, eps)."""
+    """The place of eps in the divisor: √(var + eps), √var + eps, max(√var, eps), √max(var, eps).
+
+    Callers may ask for the first two only; the others belong to certain norms and frameworks.
+    """
 
     INSIDE = "inside"
     OUTSIDE = "outside"
@@ -71,7 +74,7 @@ class EpsRule(enum.Enum):
 
 
 class ZeroRule(enum.Enum):
-    """The result of a group whose divisor is 0; `Norm.format_zero` writes it for a norm."""
+    """The normalized values of a group whose divisor is 0: zeros, the centred values, or NaN."""
 
     ZERO = "0"
     ONE = "x − centre"
@@ -88,9 +91,10 @@ class FlatRule(enum.Enum):
 
 
 class ShortRule(enum.Enum):
-    """The quantities that a framework rounds to half precision beside eps, for input in half precision.
+    """What a framework rounds to half precision in addition to eps, where the input is in half precision.
 
-    `SIZE` is the quantity that `Divisor.size` names, such as the length; `SQUARE` means its square as well.
+    `SIZE`: the divisor before eps enters, such as the length. `SQUARE`: that and its square. A convention whose
+    framework rounds neither these nor eps has None in place of a rule.
     """
 
     SIZE = "size"

@@ -167,7 +167,7 @@ def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> floa
 
 
 def find_window(chosen: Choices) -> Window | None:
-    """Return the window of neighbouring channels; None for norms without a window."""
+    """Return the window of neighbouring channels of `lrn`, with its constants; None for other norms."""
     if chosen.norm.divisor != WINDOW_POWER:
         return None
     size = chosen.pick("size")

@@ -80,7 +80,7 @@ def write(document: Document, stream: TextIO, view: View) -> None:
 
 
 def _put_together(page: Page, view: View) -> str:
-    """Return the page in ASCII, so that no encoding changes the hashed parts."""
+    """Return the HTML of a page of results, in ASCII, so that no encoding changes the parts that are hashed."""
     script = _wrap("".join(map(_read, _SCRIPTS))).encode("ascii", "backslashreplace").decode()
     style = _read("page.css") + _colour_groups()
     plan = page.results[0].plan
@@ -157,7 +157,10 @@ _TOLD = ("name", "head", "words", "rounding", "epsPlace")
 
 
 def find_words(script: str, content: Mapping[str, Any]) -> dict[str, str]:
-    """Return the script's words and their translations into the chosen language; empty for English."""
+    """Return message → translation for all texts that the page's script shows; empty for English.
+
+    `script` is the text of the script, `content` the data of the page.
+    """
     if not is_translating():
         return {}
     said = {message: look_up(message) for message in _SAID.findall(script)}
@@ -177,7 +180,7 @@ def _list_told(part: Any) -> Iterator[str]:
 
 
 def format_blocks(plan: Plan, stretches: Sequence[range]) -> str:
-    """Return the picture of cubes as SVG; "" if the shown part of the tensor has no values.
+    """Return the tensor's picture of cubes as SVG; "" if the shown part of the tensor has no values.
 
     Parameters
     ----------
@@ -207,7 +210,7 @@ def format_blocks(plan: Plan, stretches: Sequence[range]) -> str:
 def format_further(page: Page, view: View) -> str:
     """Return the HTML below the results: the page's picture, if it has one, and its further sections.
 
-    It is "" if `page.further` is None; the picture is then left out too.
+    It is "" if `page.further` is None, even if there is a picture.
     """
     if page.further is None:
         return ""
@@ -270,7 +273,10 @@ def read_style() -> str:
 
 
 def format_entries(listing: Listing, policy: str) -> Iterator[str]:
-    """Yield the pieces of the HTML page of a list, with a content security policy."""
+    """Yield the pieces of the HTML page of a list whose entries open.
+
+    `policy` is the page's content security policy, which is written as it is, without escapes.
+    """
     yield from _begin(listing.title, policy)
     yield from _format_sections([listing.verdict])
     for entry in listing.entries:
@@ -285,9 +291,16 @@ def format_entries(listing: Listing, policy: str) -> Iterator[str]:
 
 
 def format_answer(sections: Iterable[Section], policy: str) -> Iterator[str]:
-    """Yield the pieces of the HTML page of an answer, with a content security policy.
+    """Yield the pieces of the HTML page of an answer.
 
     The page's title is the title of the first section if that is `Facts`, else `normcli`.
+
+    Parameters
+    ----------
+    sections : iterable of Section
+        One section or more; none raises `ValueError`.
+    policy : str
+        The page's content security policy, which is written as it is, without escapes.
     """
     first, *others = sections
     title = first.title if isinstance(first, Facts) else "normcli"
@@ -314,7 +327,10 @@ def _format_sections(sections: Iterable[Section]) -> Iterator[str]:
 
 
 def _format_bar(entry: Entry) -> str:
-    """Return the HTML of an entry's distance, and a bar as long as log₂(1 + ulp); no bar without an ulp."""
+    """Return the HTML of an entry's distance and of a bar, which is full for 2³² ulp: log₂(1 + ulp) / 32 long.
+
+    Without an ulp, or with NaN, there is no bar.
+    """
     if entry.ulp is None or math.isnan(entry.ulp):
         return html.escape(entry.distance)
     length = 1.0 if math.isinf(entry.ulp) else min(1.0, math.log2(1.0 + entry.ulp) / _MOST_DOUBLINGS)

@@ -28,13 +28,13 @@ Tree = Any
 
 
 def describe_definitions(definitions: Iterable[Definition]) -> list[dict[str, Tree]]:
-    """Return definitions as JSON objects, without empty members and without slopes."""
+    """Return definitions as JSON objects: their fields by name, without empty ones and without derivatives."""
     fields = (definition._replace(slope=None)._asdict().items() for definition in definitions)
     return [{name: describe_tree(part) for name, part in some if part} for some in fields]
 
 
 def describe_tree(tree: Expression | str) -> Tree:
-    """Return an expression as nested lists.
+    """Return an expression as nested lists, `[operation, operand, …]`; a string is returned unchanged.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def describe_tree(tree: Expression | str) -> Tree:
 
 
 def list_terms(plan: Plan) -> Expression | None:
-    """Return the term whose sum over a group leads to its divisor; None for divisors without a sum."""
+    """Return the term that the divisor sums over a group: (x − mean)², x² or |x|ᵖ; None for other divisors."""
     row, p = plan.norm.divisor, plan.spec.p
     match row.measurement:
         case Measurement.MOMENTS | Measurement.WINDOW:
@@ -67,9 +67,10 @@ def list_terms(plan: Plan) -> Expression | None:
 
 
 def build_statistics(plan: Plan) -> Iterator[tuple[str, Tree]]:
-    """Yield the name of each statistic of a group and its arithmetic, each made of the values and earlier ones.
+    """Yield (name, arithmetic) for each statistic of a group; the arithmetic is nested lists.
 
-    The inverse of the divisor comes last: `define_group` makes the divisor of the others.
+    Names in it are `x` for the group's values, `n` for their number, and statistics that were yielded before;
+    `rstd`, which comes last, is made of `divisor` (see `define_group`).
     """
     row, each = plan.norm.divisor, list_terms(plan)
     terms = None if each is None else describe_tree(Sum((), None, each))
@@ -165,7 +166,7 @@ def list_steps(plan: Plan) -> Iterator[PageStep]:
 
 
 def mark_formula(plan: Plan, given: Container[str]) -> list[tuple[str, list[str]]]:
-    """Return the definition in pieces, each with the names of the steps that it belongs to.
+    """Return the definition in pieces, as pairs (text, names of the steps that the text belongs to).
 
     Parameters
     ----------

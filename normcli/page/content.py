@@ -102,7 +102,7 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
     ----------
     page : Page
     view : View
-        The view, of which the digits are used.
+        Its `digits` are those of the page's numbers; all else is not used.
     """
     first = page.results[0]
     shape = first.plan.grid.shape
@@ -134,7 +134,10 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
 
 
 def _list_known(plan: Plan, grid: Places) -> list[dict[str, Any]]:
-    """Return the first norms of the table, three at most, whose groups on this tensor differ."""
+    """Return title, cells' groups and facts of the first norms, up to three, whose groups here differ.
+
+    Norms that need an option or another layout, and norms with windows, are passed over.
+    """
     known: dict[bytes, dict[str, Any]] = {}
     for name, norm in NORMS.items():
         with contextlib.suppress(NormError):  # it needs an option, or another layout
@@ -161,7 +164,10 @@ def _name_slice(shape: Sequence[int], stretches: Sequence[range], names: Sequenc
 
 
 def _label_results(page: Page) -> list[str]:
-    """Return a label for each result: its name; for results of equal names, norm, kept axes and framework."""
+    """Return a label for each result, all of them different: its name, if no other has that name.
+
+    For results of one name: the norm, its kept axes and its framework, with a number if these are equal too.
+    """
     plans = [result.plan for result in page.results]
     names = page.names or [plan.norm.name for plan in plans]
     longer = [f"{plan.norm.name} {format_reduction(plan)[1]}{_format_like(plan)}" for plan in plans]
@@ -177,7 +183,7 @@ def _format_like(plan: Plan) -> str:
 
 
 def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]:
-    """Return a result's groups and arithmetic, and each shown cell's group, parameters and results."""
+    """Return the data of a result: groups, arithmetic, and each shown cell's group, parameters, results."""
     plan, spec, given = result.plan, result.plan.spec, result.inputs.parameters
     shown, owner = np.unique(plan.grid.locate_groups(grid), return_inverse=True)
     window, constants = None, {}
@@ -253,9 +259,9 @@ def _is_beyond(root: float) -> bool:
 
 
 def _pick_parameters(given: Mapping[str, NDArray[Any]], plan: Plan, grid: Places) -> Mapping[str, Any]:
-    """Return the entries of gamma and beta that the shown cells use.
+    """Return the numbers of gamma and beta that the shown cells use, as three members.
 
-    These are their indices, their values by name, and the number of each cell's entry among them.
+    `places` has their indices, `values` their values by name, and `owner` which of them each cell uses.
     """
     shape = plan.parameters.shape
     places = np.arange(math.prod(shape)).reshape(plan.parameters.view_shape)
@@ -272,16 +278,18 @@ def _pick_parameters(given: Mapping[str, NDArray[Any]], plan: Plan, grid: Places
 
 
 def _tabulate(owner: NDArray[np.intp], grid: Places) -> list[list[int]]:
-    """Return, for each axis, a list of a number for each position: those of a cell add up to its owner.
+    """Return a list of integers for each axis, one for each shown position, of which a cell's owner is the sum.
 
-    `owner` has the number of each cell's group, or of its gamma, counted among those that are shown.
+    `owner[i, j] = lists[0][i] + lists[1][j]` for two axes: the number of each cell's group, or of its gamma,
+    counted among those that are shown.
     """
     owner = owner.reshape(tuple(along.size for along in grid))
     if not owner.size:
         return [[] for _ in grid]
-    first = owner[(0,) * owner.ndim]
+    first = owner[(0,) * owner.ndim]  # above 0 where a slice begins within a round of interleaved groups
     return [
-        (np.moveaxis(owner, axis, -1)[(0,) * (owner.ndim - 1)] - first).tolist() for axis in range(owner.ndim)
+        (np.moveaxis(owner, axis, -1)[(0,) * (owner.ndim - 1)] - (first if axis else 0)).tolist()
+        for axis in range(owner.ndim)
     ]
 
 

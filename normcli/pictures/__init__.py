@@ -1,11 +1,11 @@
 """Pictures of results, as SVG and PNG; here, the options of a picture.
 
-* `draw`: a result drawn as cubes, matrices or histogram
+* `draw`: `draw`: the whole picture: headings, cubes, matrices, histograms, their arrangement
 * `cubes`: the tensor as blocks of unit cubes
 * `matrix_drawing`: the tensor as matrices in frames, or in drawers
-* `plots`: histograms of input and result, and curves with a band around each
-* `legend`: which group or place has which colour
-* `svg`: a picture as SVG or PNG
+* `plots`: histograms of input and result; curves with error bands
+* `legend`: colours of groups, windows and gradients, and the legend that lists them
+* `svg`: writing SVG and PNG
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Options(NamedTuple):
     log : bool
         Whether bars are as high as the logarithms of 1 + their counts.
     reach : GradientReach or None
-        dx for one value of dy, shown in place of groups, with dx in the cells unless `values` is `none`; None:
-        groups are shown.
+        The values whose dx one dy changes. If given, these are coloured and not groups, and cells have dx
+        unless `values` is `none`. None: groups are coloured.
     """
 
     view: str = VIEWS[0]

@@ -49,7 +49,7 @@ _SAMPLES = (0.12, 0.5, 0.88)
 
 
 class Edge(NamedTuple):
-    """One of the three directions of a block, with the axes of the tensor that are folded into it.
+    """One of three directions of a drawing (right, into the depth, down), with the tensor's axes laid along it.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Edge(NamedTuple):
 
     @property
     def offsets(self) -> list[float]:
-        """The distance from the block's corner to the begin of each drawn position, in cubes."""
+        """The distance from the block's corner to the start of each drawn position, in cubes."""
         return self.shown.spread(1, _BREAK)
 
     @property
@@ -79,14 +79,14 @@ class Edge(NamedTuple):
 
     @property
     def runs(self) -> list[range]:
-        """The runs of drawn positions before and behind the gap; a single run without a gap."""
+        """The numbers of drawn positions before and after the gap, as two ranges; one without a gap."""
         gap = self.shown.gap
         parts = [range(self.shown.size)] if gap is None else [range(gap), range(gap, self.shown.size)]
         return [part for part in parts if part]
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Pairs of a distance in cubes and a label: each position, and at the gap the number left out."""
+        """Pairs (distance in cubes, label): the index of each position, and at the gap the number left out."""
         ticks = [
             (offset + 0.5, ",".join(map(str, self.unravel(place)))) for place, offset in enumerate(self.offsets)
         ]
@@ -101,12 +101,12 @@ class Edge(NamedTuple):
         return max(measure_text(text, _TICK, mono=True) for _, text in self.ticks)
 
     def unravel(self, place: int) -> tuple[int, ...]:
-        """Return the index along each of the axes for the drawn position with number `place`."""
+        """Return the index along each of this edge's axes of drawn position number `place`."""
         return tuple(int(i) for i in np.unravel_index(self.shown.shown[place], self.shape))
 
 
 class Cubes:
-    """The blocks of one tensor; the cells that can be seen are in `cells` before they are drawn.
+    """The drawing of one tensor as blocks of cubes; `cells` has the indices of the cells that can be seen.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class Cubes:
     shown : sequence of Positions
         The positions along each axis that may be drawn; fewer may be.
     beside : sequence of Plan
-        The plans of the other blocks in the picture, of the same tensor, whose gaps are at the same places.
+        The plans of the picture's other drawings, which are of the same tensor: all get the same gaps.
     """
 
     def __init__(self, plan: Plan, shown: Sequence[Positions], beside: Sequence[Plan] = ()) -> None:
@@ -151,7 +151,10 @@ class Cubes:
         return _enclose([*shapes, *self._draw_gaps(), *self._draw_labels()])
 
     def _find_faces(self, box: Sequence[range]) -> dict[Place, list[Bounds]]:
-        """Return, for each cell on the top, front or right side of a box, its visible faces if it has any."""
+        """Return cell → its faces that can be seen: top, front or right side; only cells that have some.
+
+        `box` has the ranges of positions, without a gap, along the three edges.
+        """
         faces: dict[Place, list[Bounds]] = {}
         x, y, z = box
         for cell in itertools.product(x, y, z):
@@ -163,7 +166,7 @@ class Cubes:
         return faces
 
     def _is_hidden(self, point: tuple[float, ...]) -> bool:
-        """Whether a box hides a point (x, y, z) from the eye, which looks from the direction (1, −1, −1)."""
+        """Whether a block hides a point (x, y, z) from the eye, which looks from the direction (1, −1, −1)."""
         x, y, z = point
         for (x0, x1), (y0, y1), (z0, z1) in self._bounds:
             end = min(x1 - x, y - y0, z - z0)
@@ -179,6 +182,7 @@ class Cubes:
     def _draw_box(
         self, box: Sequence[range], faces: dict[Place, list[Bounds]], describe: Describe
     ) -> list[Shape]:
+        """Return the shapes of a block of cubes: its cells, shaded sides and edges."""
         shapes: list[Shape] = []
         for cell, found in faces.items():
             colour, data = describe(self._index(cell))
@@ -242,7 +246,7 @@ class Cubes:
 
 
 def _fold(plan: Plan, shown: Sequence[Positions], kept: Container[int]) -> list[Edge]:
-    """Return the edges to the right (channel), into the depth (batch) and downwards (all other axes)."""
+    """Return three edges: to the right (the channel axis), into the depth (batch), down (all other axes)."""
     down = list(range(len(plan.grid.shape)))
 
     def take(wanted: int | None, otherwise: int) -> list[int]:
@@ -259,7 +263,8 @@ def _make_edge(
 ) -> Edge:
     """Return an edge for some axes with at most about `most` positions.
 
-    Along kept axes only positions in `shown` are drawn, as each further one would add groups to the legend.
+    Along axes in `kept` only positions in `shown` are drawn, as each further one would add groups to the
+    legend.
     """
     shape = tuple(plan.grid.shape[axis] for axis in axes)
     names = "×".join(name_axis(plan, axis) for axis in axes)
@@ -276,9 +281,10 @@ def _make_edge(
 
 
 def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) -> tuple[int, int]:
-    """Return how many folded positions are shown along all axes, from the begin and from the end.
+    """Return two counts of an edge's positions: how many from its start, and up to its end, are all shown.
 
-    An axis whose entry in `bound` is None shows all positions.
+    Positions are counted along the edge's axes together, in C order. `bound` has the shown positions along each
+    axis, or None for all of them.
     """
     seen = [
         np.isin(np.arange(length), positions.shown) if positions is not None else np.ones(length, dtype=bool)

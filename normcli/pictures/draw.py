@@ -77,7 +77,7 @@ def draw(
     Raises
     ------
     UsageError
-        If the tensor has too many axes for a picture, or the results are too many.
+        If the tensor has too many axes for a picture, or there are more than 12 results.
     """
     if len(results) > MOST_RESULTS:
         raise UsageError(f"a picture holds at most {MOST_RESULTS} norms side by side, not {len(results)}")
@@ -112,7 +112,7 @@ def _stack_parts(heading: Panel, parts: list[Panel]) -> Panel:
 
 
 def _set_parts_beside(heading: Panel, parts: list[Panel]) -> Panel:
-    """Return a panel with the heading and all parts but the first one below each other, left of the first."""
+    """Return a panel with the first part on the right, and on the left the heading above the others."""
     return flow([stack([heading, *parts[1:]], 18), parts[0]], _APART, math.inf)
 
 
@@ -134,10 +134,10 @@ def _list_assumed(plans: Sequence[Plan]) -> list[str]:
 def _draw_panel(
     result: Result, tensor: Tensor, options: Options, name: str, plans: Sequence[Plan]
 ) -> tuple[Panel, list[Panel], str]:
-    """Return the heading of one result's picture, its parts (blocks, legend, matrices), and its description.
+    """Return the heading of one result's picture, the panels below it, and its description in words.
 
-    `plans` are those of all results in the picture, this one's included: the same cells are shown of all. A
-    tensor without values has one part, a sentence.
+    The panels are blocks, legend and matrices, or a histogram; for a tensor without values, one sentence.
+    `plans` are those of all results in the picture, this one's included: the same cells are shown of all.
     """
     plan, alone = result.plan, len(plans) == 1
     facts = list(format_reduction(plan))
@@ -162,9 +162,9 @@ def _draw_panel(
 
 
 def _draw_groups(result: Result, options: Options, plans: Sequence[Plan]) -> tuple[list[Panel], str]:
-    """Return the blocks, legend and matrices of a result, and their description.
+    """Return the blocks, legend and matrices of a result as panels, and their description in words.
 
-    `plans` are those of all results in the picture, as in `_draw_panel`.
+    `plans` are those of all results in the picture, this one's included: the same cells are shown of all.
     """
     plan, alone = result.plan, len(plans) == 1
     shown = choose_drawn(*plans)
@@ -189,9 +189,9 @@ def _draw_groups(result: Result, options: Options, plans: Sequence[Plan]) -> tup
 
 
 def _arrange(parts: list[Panel], *, alone: bool) -> list[Panel]:
-    """Return blocks, legend and matrices as panels to be set below each other.
+    """Return the panels of blocks, legend and matrices, some joined side by side where there is room.
 
-    Where there is room, some are joined side by side into one panel.
+    The panels that are returned are to be set below each other.
     """
     if len(parts) == 3:
         blocks, legend, matrices = parts
@@ -210,7 +210,7 @@ def _draw_cubes(cubes: Cubes, result: Result, owners: Owners, options: Options) 
 
 
 def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: Options) -> tuple[Panel, str]:
-    """Return the matrices of a result with their caption, and a sentence on them."""
+    """Return a result laid flat as matrices or drawers, with a caption; and a sentence for the description."""
     places = [positions.shown for positions in shown]
     values = _pick(result, places, options)
     texts = None
@@ -251,6 +251,7 @@ def _make_describe(owners: Owners, places: Sequence[Sequence[int]], values: NDAr
 
 
 def _plot(result: Result, options: Options) -> tuple[list[Panel], str]:
+    """Return a panel of a result's histograms, with a legend unless it has windows, and a text on them."""
     owners = Owners(result, options.digits)
     words = "Histograms of the input and of y, a pair for each group, with marks at 0, mean and deviation."
     legend = []
@@ -262,7 +263,7 @@ def _plot(result: Result, options: Options) -> tuple[list[Panel], str]:
 
 
 def _pick(result: Result, places: Sequence[Sequence[int]], options: Options) -> NDArray[Any]:
-    """Return the numbers that are written into a picture's cells, at some positions along each axis.
+    """Return the numbers that are written into cells, for the cells at some positions along each axis.
 
     They are dx if `options.reach` is set; otherwise y, x̂ or the input, as `options.values` says.
 

@@ -55,7 +55,7 @@ class LegendEntry(NamedTuple):
     cells : tuple of str
         The statistics as text.
     data : tuple of (str, str)
-        Names and values of attributes, by which programs find the colour in an SVG: `data-group="3"`.
+        Names and values of attributes by which programs find this colour's cells in an SVG: `data-group="3"`.
     """
 
     fill: Fill
@@ -65,9 +65,17 @@ class LegendEntry(NamedTuple):
 
 
 class Owners:
-    """The owners of a result's cells: its groups, by number, each with a colour and a line of the legend.
+    """The owner of each cell of a result's picture, and the colour and line of the legend of each owner.
 
-    `digits` is the number of significant digits of statistics in the legend; None for the default.
+    An owner is a group's number, or `NOBODY` for values that do not count. `digits` is the number of
+    significant digits of statistics in the legend; None for the default.
+
+    Attributes
+    ----------
+    statistics : tuple of str
+        The statistics that the legend lists.
+    entries : dict
+        Owner → its line of the legend, for the owners that are shown; empty before `colour` is called.
     """
 
     def __init__(self, result: Result, digits: int | None) -> None:
@@ -77,7 +85,10 @@ class Owners:
         """Owner → line of the legend, for the owners that are shown."""
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
-        """Return the owner of each cell, `NOBODY` for masked ones; `indices` has an array per axis."""
+        """Return the owner of each cell: its group's number, or `NOBODY`.
+
+        `indices` has an integer array for each axis; these broadcast against each other.
+        """
         return locate_owners(self._result, indices)
 
     def locate_cell(self, index: tuple[int, ...]) -> int:
@@ -85,7 +96,7 @@ class Owners:
         return int(self.locate([np.asarray(i, dtype=np.intp) for i in index]))
 
     def colour(self, owners: set[int]) -> None:
-        """Give each of the owners that are shown a line of the legend and a colour, in ascending order."""
+        """Fill `entries`: give each of some owners a colour and a line of the legend, in ascending order."""
         shown = enumerate(sorted(owners - {NOBODY}))
         self.entries = {owner: self._make_entry(owner, look) for look, owner in shown}
         if NOBODY in owners:
@@ -94,7 +105,7 @@ class Owners:
             self.entries[NOBODY] = LegendEntry("neutral", "values that do not count", blank, data)
 
     def format_hidden(self) -> str | None:
-        """Return words for the number of groups that are not shown; None if all are, or for windows."""
+        """Return words for the number of groups without a colour; None if all have one, and for windows."""
         count = self._plan.grid.group_count
         hidden = 0 if self._plan.spec.window else count - len(self.entries.keys() - {NOBODY})
         return f"… {hidden:,} of {count:,} groups are not shown" if hidden > 0 else None
@@ -121,9 +132,10 @@ class Owners:
 
 
 class WindowOwners(Owners):
-    """The owners for a norm with windows: a value, the rest of its window, and all other values.
+    """The owners of cells for a norm with sliding windows, of which one is shown.
 
-    The value lies in the middle of the channels that are shown, at index 0 of all other axes.
+    An owner is `VALUE`, `WINDOW` (the other values in its window) or `OTHER`. The value lies in the middle of
+    the channels that are shown, at index 0 of all other axes.
     """
 
     def __init__(self, result: Result, digits: int | None, channels: Sequence[int]) -> None:
@@ -153,7 +165,7 @@ class WindowOwners(Owners):
         )
 
     def _make_entry(self, owner: int, look: int) -> LegendEntry:
-        """Return the line for the value, its window or all other values; the last are grey."""
+        """Return the line of the legend for `VALUE`, `WINDOW` or `OTHER`; the last is grey."""
         cells: tuple[str, ...] = ("",) * len(self.statistics)
         if owner == VALUE:
             cells = self._format_statistics(int(np.ravel_multi_index(self._at, self._plan.grid.shape)))
@@ -167,7 +179,10 @@ class WindowOwners(Owners):
 
 
 class ReachOwners(Owners):
-    """Owners for a gradient: the value whose dy is shown, the values whose dx it changes, the rest."""
+    """The owners of cells for a gradient, which shows the effect of the dy of one value.
+
+    An owner is `VALUE` (its dy is 1), `WINDOW` (values whose dx this changes) or `OTHER`.
+    """
 
     def __init__(self, result: Result, digits: int | None, reach: GradientReach) -> None:
         super().__init__(result, digits)
@@ -188,6 +203,7 @@ class ReachOwners(Owners):
         return f"Coloured are the values whose dx a dy at {self._name} changes. All other values are grey."
 
     def _make_entry(self, owner: int, look: int) -> LegendEntry:
+        """Return the line of the legend for `VALUE`, `WINDOW` or `OTHER`; the last is grey."""
         fill, part, name = (
             (1, "value", f"dy is 1 here: {self._name}"),
             (0, "reached", "values that it reaches: their dx changes"),
@@ -199,9 +215,17 @@ class ReachOwners(Owners):
 def choose_owners(
     result: Result, digits: int | None, shown: Sequence[Positions], reach: GradientReach | None = None
 ) -> Owners:
-    """Return the owners of a result's cells: of a gradient's reach if one is given, of groups, or of a window.
+    """Return the owners of a result's cells: by groups, by a window for a norm with windows, or by a gradient.
 
-    `shown` has the positions that are shown along each axis, `digits` the significant digits of statistics.
+    Parameters
+    ----------
+    result : Result
+    digits : int or None
+        The significant digits of statistics in the legend; None for the default.
+    shown : sequence of Positions
+        The positions that are shown along each axis.
+    reach : GradientReach or None
+        The values that one dy reaches, if a gradient is shown; None if not.
     """
     if reach is not None:
         return ReachOwners(result, digits, reach)
@@ -211,7 +235,7 @@ def choose_owners(
 
 
 def draw_legend(owners: Owners, most: float) -> Panel:
-    """Return the drawing of a legend; a long one is set in columns, side by side up to the width `most`."""
+    """Return the drawing of a legend; beyond 16 lines in columns, side by side up to the width `most`."""
     entries = list(owners.entries.values())
     columns = max(1, math.ceil(len(entries) / _TALL))
     lines = math.ceil(len(entries) / columns)

@@ -64,8 +64,8 @@ class MatrixDrawing:
     shown : sequence of Positions
         The positions that are drawn along each axis.
     texts : ndarray of object or None
-        The text in each cell, a str, with an axis for each of the tensor's that is as long as its positions in
-        `shown`; None: the cells are empty.
+        The texts of the cells, each a str; the shape is the number of positions in `shown` along each axis.
+        None: the cells are empty.
     describe : callable
         Takes a cell's index in the tensor, and returns the cell's colour and attributes.
     drawers : bool
@@ -109,9 +109,10 @@ class MatrixDrawing:
         return caption_matrices(self._names)
 
     def _nest(self, place: tuple[int, ...], *, heads: bool = True) -> Panel:
-        """Return the drawing of all cells at a place along the first axes: frames or drawers, or one matrix.
+        """Return the drawing of the cells at one index along the first axes: frames, drawers, or one matrix.
 
-        `heads` says whether positions stand above the columns.
+        `place` has the numbers of drawn positions along these axes, `()` for the whole tensor. `heads` says
+        whether positions are written above columns.
         """
         axis = len(place)
         left, within = len(self._names) - axis, 1 if self._drawers else 2
@@ -144,9 +145,10 @@ class MatrixDrawing:
         return Panel(width, 28, (Text(width / 2, 12, text, _LABEL, "muted", "middle"), line))
 
     def _draw_matrix(self, place: tuple[int, ...], *, heads: bool) -> Panel:
-        """Return the matrix of the last two axes (or the row of the last) at a place along the axes before.
+        """Return the matrix of the last two axes, or the row of the last, at one index along the axes before.
 
-        Positions stand on the left of rows, and with `heads` above columns.
+        `place` has the numbers of drawn positions along these axes. Positions are written on the left of rows,
+        and with `heads` above columns.
         """
         ndim = len(self._names)
         inner = ndim - len(place)
@@ -193,6 +195,7 @@ class MatrixDrawing:
         return "" if positions.gap is None else f"…{self._plan.grid.shape[axis] - positions.size:,}…"
 
     def _draw_cell(self, place: tuple[int, ...], x: float, y: float) -> Shape:
+        """Return a cell and its text at a point, by the numbers of its drawn positions along each axis."""
         fill, data = self._describe(tuple(p.shown[i] for p, i in zip(self._shown, place, strict=True)))
         children: tuple[Shape, ...] = (Rectangle(x, y, self._width, self._row, fill),)
         if self._texts is not None:
@@ -206,7 +209,7 @@ class MatrixDrawing:
 
 
 def _reach(positions: Positions, places: list[float], step: float, gap: float) -> float:
-    """Return the end of the last position, or of the gap if it lies behind that.
+    """Return the end of the drawn positions along one axis, a gap at their end included.
 
     Parameters
     ----------

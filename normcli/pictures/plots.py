@@ -51,7 +51,7 @@ _NOTES = 230.0
 
 
 def draw_histograms(result: Result, entries: dict[int, LegendEntry], options: Options) -> Panel:
-    """Return the histograms of input and normalized values, side by side, in a line for each group.
+    """Return the histograms of input and normalized values, side by side, a row for each group.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _draw_one(counts: BinCounts, bars: list[float], width: float, entry: LegendE
 
 
 def _draw_marks(counts: BinCounts, width: float, top: float) -> Iterator[Shape]:
-    """Yield a line at 0, at the mean, and one deviation to each side of the mean."""
+    """Yield a histogram's marks: a dotted line at 0, lines at the mean and one deviation around it."""
     for name, place in counts.marks.items():
         x = width * counts.locate(place)
         if name == "0":
@@ -166,8 +166,8 @@ class Curve(NamedTuple):
     look : int
         The number of the curve's colour.
     places : sequence of tuple of float
-        For each place, the low end of the band, the curve, and the high end of the band; heights that are not
-        finite are not drawn.
+        (low end of the band, curve, high end of the band) for each point along the horizontal axis; heights
+        that are not finite are not drawn.
     """
 
     name: str
@@ -178,17 +178,19 @@ class Curve(NamedTuple):
 def draw_curves(
     curves: Sequence[Curve], labels: Sequence[str], titles: tuple[str, str], marked: int | None = None
 ) -> Panel:
-    """Return curves over the same places, each named at its end.
+    """Return the drawing of curves over common points of a horizontal axis; each is named at its end.
 
     Parameters
     ----------
     curves : sequence of Curve
+        One curve or more, each with a height for every label.
     labels : sequence of str
-        The name of each place.
+        The names of the points.
     titles : tuple of str
         The title of the horizontal axis, and of the vertical one.
     marked : int or None
-        The place before which a vertical line is drawn, as something changes there.
+        The index of the point before which a vertical line is drawn, as something changes there; None for no
+        line.
     """
     heights = np.array([curve.places for curve in curves])
     highest = float(np.max(heights, initial=0.0, where=np.isfinite(heights))) or 1.0
@@ -216,7 +218,7 @@ def draw_curves(
 
 
 def _draw_frame(labels: Sequence[str], highest: float, titles: tuple[str, str]) -> Iterator[Shape]:
-    """Yield the numbers and titles of both axes, and lines across the field."""
+    """Yield the numbers and titles of both axes, and horizontal lines at the numbers of the vertical one."""
     top, bottom = _TEXT * 2, _TEXT * 2 + HEIGHT
     for tick in choose_ticks(0.0, highest):
         y = bottom - HEIGHT * tick / highest
@@ -234,7 +236,7 @@ def _draw_frame(labels: Sequence[str], highest: float, titles: tuple[str, str]) 
 def _draw_curve(
     low: Sequence[Point], middle: Sequence[Point], high: Sequence[Point], look: int
 ) -> Iterator[Shape]:
-    """Yield the band, the curve, and, if there are few places, a mark and a vertical line at each."""
+    """Yield the band and the curve; with up to 24 points, a mark and a vertical line at each, too."""
     if len(middle) > 1:
         yield Polygon((*low, *reversed(high)), look + len(PALETTE))  # the same colour, lighter, and hatched
     for start, stop in itertools.pairwise(middle):
@@ -254,7 +256,10 @@ def _widen(start: Point, stop: Point) -> tuple[Point, ...]:
 
 
 def _name_curves(ends: Sequence[tuple[float, Curve]]) -> Iterator[Shape]:
-    """Yield the name and the colour of each curve beside its end, so that no two names overlap."""
+    """Yield the name and the colour of each curve at its end; names are moved up where they would overlap.
+
+    `ends` has the height of each curve's last point, and the curve.
+    """
     lowest, left = float("inf"), _LEFT + WIDTH
     for y, curve in sorted(ends, key=lambda end: -end[0]):
         lowest = min(y + ASCENT * _TEXT, lowest - 1.2 * _TEXT)

@@ -62,7 +62,7 @@ def write(scene: Scene, stream: BinaryIO) -> None:
 
 
 def format_shapes(shapes: Sequence[Shape]) -> Iterator[str]:
-    """Yield shapes as elements of an SVG; their colours come from its style, by class."""
+    """Yield shapes as elements of an SVG, whose style must define the classes of their colours."""
     for shape in shapes:
         yield from _format_shape(shape)
 
@@ -89,6 +89,7 @@ def _format_scene(scene: Scene, *, themed: bool) -> Iterator[str]:
 
 
 def _format_style(*, themed: bool) -> str:
+    """Return the style of an SVG, with colours for dark backgrounds too if `themed`."""
     rules = [
         f".normcli text{{font-family:{_SANS};stroke:none}}",
         f".normcli .mono{{font-family:{_MONO}}}.normcli .bold{{font-weight:600}}",
@@ -239,7 +240,7 @@ def write_png(scene: Scene, stream: BinaryIO) -> None:
 
 
 def _choose_family(svg: str, family: str) -> str:
-    """Return an SVG whose texts with Chinese letters have a font family, each text as a whole."""
+    """Return an SVG in which each text with Chinese letters has the font family `family`."""
 
     def mark(found: re.Match[str]) -> str:
         return f"{found[1]} han{found[2]}" if holds_chinese(found[3]) else found[0]

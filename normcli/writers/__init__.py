@@ -1,8 +1,8 @@
 """A writer for each format of a document, and for each kind of picture.
 
-* `markdown`: tables as GitHub shows them
-* `structured`: JSON, JSON lines, CSV, and single fields
-* `table`: tables for a terminal
+* `markdown`: Markdown: tables and formulas as GitHub shows them
+* `structured`: JSON, JSON Lines, CSV, TSV, and fields of `--print`
+* `table`: coloured tables for a terminal, and as HTML for a notebook
 """
 
 from __future__ import annotations
@@ -63,18 +63,24 @@ SYNONYMS = {"normalized": "y"}
 
 
 def write(document: Document, format_name: str, stream: TextIO, view: View) -> None:
-    """Write a document in one of the formats of `WRITERS`."""
+    """Write a document to a stream in one of the formats of `WRITERS`.
+
+    `view` says what is shown and how. A format that is none of these raises `KeyError`.
+    """
     _find(WRITERS[format_name])(document, stream, view)
 
 
 def write_picture(drawable: Drawable, format_name: str, stream: BinaryIO) -> None:
-    """Write a picture in one of the formats of `PICTURES`; PNG in English unless `has_letters`."""
+    """Write a document's picture in one of the formats of `PICTURES`.
+
+    A PNG is in English if this machine has no font for the chosen language.
+    """
     with speak_english() if format_name == PAINTED and not has_letters() else contextlib.nullcontext():
         _find(PICTURES[format_name])(drawable.scene(), stream)
 
 
 def has_letters() -> bool:
-    """Whether a PNG can be in the chosen language: English, or Chinese if a Chinese font is installed."""
+    """Whether a PNG can be in the chosen language: True for English, and if a Chinese font is installed."""
     if not is_translating():
         return True
     from normcli.language.fonts import find_chinese_fonts
@@ -83,7 +89,7 @@ def has_letters() -> bool:
 
 
 def _find(place: tuple[str, str]) -> Callable[..., None]:
-    """Import the module of a writer, and return the function, given the names of both."""
+    """Return the function that writes a format, given the names of its module and of the function."""
     module, function = place
     writer: Callable[..., None] = getattr(import_module(module), function)
     return writer

@@ -55,7 +55,7 @@ def _format_section(section: Section) -> Iterator[str]:
 
 
 def _format_formula(equation: Equation) -> Iterator[str]:
-    """Yield the lines of a formula for GitHub, broken before its signs of equality if it is long."""
+    """Yield the lines of a formula for GitHub; a long one is broken before each sign of equality."""
     symbol, *links = equation.latex
     yield "```math"
     if sum(map(len, equation.latex)) <= _LONG_FORMULA:

@@ -45,7 +45,14 @@ def write_tsv(document: Document, stream: TextIO, view: View) -> None:
 
 
 def write_fields(fields: Sequence[NDArray[Any]], stream: TextIO) -> None:
-    """Write fields of one size as columns with tabs, in C order; numbers read back to the same bits."""
+    """Write fields as columns with tabs between them, in C order; numbers read back to the same bits.
+
+    Parameters
+    ----------
+    fields : sequence of ndarray
+        One array or more, all with the same number of values.
+    stream : TextIO
+    """
     from normcli.tensors.pieces import expect, iterate_pieces
     from normcli.tensors.tables.delimited_writing import to_cell
 
@@ -63,7 +70,10 @@ def write_fields(fields: Sequence[NDArray[Any]], stream: TextIO) -> None:
 
 
 def format_json(value: Any) -> Iterator[str]:
-    """Yield the JSON text of a value in pieces; a value in it with a method `format_json` yields its own."""
+    """Yield the pieces of a value's JSON text; the value may hold objects with a method `format_json`.
+
+    Such an object (`NestedLists`) yields its own pieces. NaN and infinities raise `ValueError`.
+    """
     if hasattr(value, "format_json"):
         yield from value.format_json()
     elif isinstance(value, Mapping):

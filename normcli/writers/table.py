@@ -55,14 +55,14 @@ def write(document: Document, stream: TextIO, view: View) -> None:
 
 
 def format_text(document: Document, view: View) -> str:
-    """Return a document as text, as `write` writes it, without blank lines at its end."""
+    """Return a document as the text of its tables, without blank lines at its end."""
     text = io.StringIO()
     write(document, text, view)
     return text.getvalue().rstrip("\n")
 
 
 def write_html(document: Document, view: View) -> str:
-    """Return the tables as HTML for a notebook, with the colours of the groups."""
+    """Return a document's tables as HTML for a notebook, with the colours of the groups."""
     make = functools.partial(Console, file=io.StringIO(), width=UNBOUNDED, soft_wrap=True, record=True)
     console = make(color_system="truecolor", force_terminal=True)
     console.push_theme(_make_theme(PALETTE))
@@ -161,7 +161,7 @@ def _separate(parts: Iterable[Iterable[Text]]) -> Iterator[Text]:
 
 
 def _fold_equation(text: str, width: int) -> Iterator[str]:
-    """Yield the lines of arithmetic; if it does not fit one line, a line per `=`, with more terms below."""
+    """Yield the lines of arithmetic: one if it fits, else one for each `=`, and more where that is too long."""
     margin = " " * 3
     if len(margin) + len(text) <= width:
         yield margin + text
@@ -179,14 +179,14 @@ def _fold_equation(text: str, width: int) -> Iterator[str]:
 
 
 def _fill(gap: str, pieces: Sequence[str], width: int, first: str, other: str) -> list[str]:
-    """Return pieces on as few lines as fit.
+    """Return the lines of a text that is joined from pieces, as few lines as fit.
 
     Parameters
     ----------
     gap : str
         The text between two pieces.
     pieces : sequence of str
-        They are broken only if one is longer than a line.
+        A piece is broken only if it is longer than a line.
     width : int
         The most characters of a line.
     first, other : str
@@ -198,7 +198,7 @@ def _fill(gap: str, pieces: Sequence[str], width: int, first: str, other: str) -
 
 
 def _break_operations(text: str, room: int) -> list[str]:
-    """Cut arithmetic before operations; before operations in brackets too, if pieces exceed `room`."""
+    """Cut arithmetic before operations; before operations in brackets too, if a piece is longer than `room`."""
     pieces = [text]
     for depth in range(_DEEPEST):
         pieces = _cut_at_depth(text, depth)
@@ -238,9 +238,9 @@ def _tabulate(section: Table, widths: Sequence[int], view: View) -> Iterator[Tex
 
 
 def _narrow(widths: Sequence[int], room: int) -> list[int]:
-    """Return column widths that fit `room`, with a bound that cuts the widest columns but the first.
+    """Return column widths that fit `room` together: the first unchanged, the others at most a common bound.
 
-    Empty if the bound would have to be below `_NARROWEST`.
+    The bound is the largest that fits; if it would be below 20, the list is empty.
     """
     left = room - len(GUTTER) * (len(widths) - 1) - 2
     for most in range(max(*widths, _NARROWEST), _NARROWEST - 1, -1):
@@ -253,7 +253,7 @@ def _narrow(widths: Sequence[int], room: int) -> list[int]:
 def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], list[int]]]:
     """Return the columns and widths of as few tables as fit `room`, each with column 0; empty if none fits.
 
-    An item holds the numbers of a table's columns, and their widths.
+    An item holds the indices of a table's columns, and their widths.
     """
     others = range(1, len(widths))
     for count in range(len(others), 0, -1):
@@ -265,7 +265,7 @@ def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], lis
 
 
 def _wrap(section: Table, columns: Sequence[int], widths: Sequence[int]) -> Table:
-    """Return some columns of a table, with cells wider than `widths` continued in further rows."""
+    """Return some columns of a table (indices `columns`); cells wider than `widths` go on in further rows."""
     rows: list[TableRow | None] = []
     for row in section.rows:
         if row is None:
@@ -296,7 +296,7 @@ def _stack(section: Table, view: View) -> Iterator[Text]:
 
 
 def _fold(label: str, facts: Sequence[str], view: View, style: str = "") -> Iterator[Text]:
-    """Yield the lines of a label and its facts, broken between facts, or within a fact longer than a line."""
+    """Yield the lines of a label with its facts, broken between facts, or within one that is too long."""
     width, margin = view.width or UNBOUNDED, len(label)
     if margin > width // 3 and margin + sum(map(len, facts)) > width:
         yield Text(label.rstrip(), style="dim")
@@ -309,7 +309,7 @@ def _fold(label: str, facts: Sequence[str], view: View, style: str = "") -> Iter
 
 
 def _lay_out(band: Sequence[Matrix | None] | None, view: View) -> Iterator[Text]:
-    """Yield the lines of matrices side by side, as many as fit, the others below after an empty line."""
+    """Yield the lines of matrices side by side, as many as fit, the others below; None is shown as `…`."""
     row: list[tuple[int, list[Text]]] = []
     used = 0
     for matrix in band or [None]:
@@ -323,7 +323,7 @@ def _lay_out(band: Sequence[Matrix | None] | None, view: View) -> Iterator[Text]
 
 
 def _join(pieces: Sequence[tuple[int, list[Text]]]) -> Iterator[Text]:
-    """Yield the lines of blocks of text side by side, given each block's first column and its lines."""
+    """Yield the lines of several blocks of text side by side; a block is a pair: its column, and its lines."""
     columns, parts = zip(*pieces, strict=True)
     for texts in itertools.zip_longest(*parts):
         line = Text()

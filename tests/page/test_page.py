@@ -164,6 +164,14 @@ def test_owners_are_the_groups_that_the_plan_locates(norm):
         assert np.bincount(owners).tolist() == shown["counts"]
 
 
+def test_owners_of_a_slice_that_begins_within_a_round_of_interleaved_groups():
+    shape, at = (2, 40, 64, 64), (0, 39, 3, 3)
+    page = make(normal(*shape), "gn", at, groups=5, group_order="interleaved")
+    shown = describe(page)["results"][0]
+    expected = page.results[0].plan.grid.locate_groups(np.ix_(*choose_slice(shape, at))).reshape(-1)
+    assert [shown["numbers"][owner] for owner in spread(shown["owner"])] == expected.tolist()
+
+
 @pytest.mark.parametrize(
     ("norm", "options"),
     [

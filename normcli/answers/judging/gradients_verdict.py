@@ -9,6 +9,7 @@ from normcli.answers.judging.distances import (
     OF_WORST,
     build_histogram,
     build_line,
+    build_smallest,
     build_worst,
     describe_comparison,
     list_compared,
@@ -76,7 +77,7 @@ class GradientsVerdict(RecordDocument):
     def judge(self) -> Iterator[Section]:
         """Yield the verdict on each gradient; for a known fault, with its evidence and the remedy."""
         for name, comparison in self.checked.comparisons.items():
-            finding = self.checked.faults.get(name)
+            finding = self.checked.causes.get(name)
             if finding is None:
                 yield from list_verdict_lines(name, comparison)
                 continue
@@ -85,11 +86,14 @@ class GradientsVerdict(RecordDocument):
             off = verdict.facts[0].removeprefix(f"{name}: "), *verdict.facts[1:]
             lines = (
                 ("or", others),
-                ("evidence", (finding.evidence,)),
+                ("evidence", finding.evidence),
                 ("try", (finding.fault.remedy,)),
                 ("off", off),
             )
             yield Facts(f"✗ {name}: {finding.fault.words}.", tuple(entry for entry in lines if any(entry[1])))
+            smallest = None if finding.fault.id else build_smallest(comparison)
+            if smallest is not None:
+                yield smallest
 
     def data(self) -> Mapping[str, Any]:
         """Return the verdicts as a JSON object: plan, `ok`, and `gradients` by name (see `describe`)."""
@@ -128,16 +132,16 @@ class GradientsVerdict(RecordDocument):
         }
 
     def _describe_fault(self, name: str) -> Mapping[str, Any]:
-        """Return the fault of a gradient as JSON members, each None if no single fault explains it."""
-        finding = self.checked.faults.get(name)
+        """Return the cause of a gradient's difference as JSON members, each None without one."""
+        finding = self.checked.causes.get(name)
         if finding is None:
             return dict.fromkeys(("sentence", "fault", "cause", "evidence", "alternatives", "remedy"))
         fault, others = finding.fault, finding.alternatives
         return {
             "sentence": finding.sentence,
-            "fault": fault.id,
+            "fault": fault.id or None,
             "cause": fault.words,
-            "evidence": finding.evidence or None,
+            "evidence": "; ".join(finding.evidence) or None,
             "alternatives": [{"fault": other.id, "cause": other.words} for other in others],
             "remedy": fault.remedy or None,
         }

@@ -1,7 +1,7 @@
 """Files that a command line names.
 
-* `choose_destination`: the destination that `--output` names, checked before any work
-* `destination`: a file or standard output to write to
-* `outputs`: the destinations of the normalized tensor, its statistics and the answer
+* `choose_destination`: `--output` and `--stats-output`: suffix, format and path, checked before any work
+* `destination`: writing documents, tensors and arrays to a file, a store or standard output
+* `outputs`: where the normalized tensor, its statistics and the answer of a norm go
 * `sources`: tensors and parameters, from a file, JSON in place or a recipe
 """

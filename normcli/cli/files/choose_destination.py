@@ -31,8 +31,8 @@ def choose_document_file(settings: Settings, formats: Collection[str]) -> Destin
     Raises
     ------
     UsageError
-        If the suffix of the file is that of no such format, or of another format than `--format`; or if the
-        file cannot be written.
+        If the file's suffix is of none of these formats, or of another than `--format`, or the file cannot be
+        written.
     """
     output, format_name = settings.answer.output, settings.answer.format_name
     if output is None:
@@ -49,8 +49,9 @@ def choose_document_file(settings: Settings, formats: Collection[str]) -> Destin
 def choose_tensor_file(answer: AnswerOptions, shown: Sequence[str] = ()) -> Destination | None:
     """Return the destination of a tensor; None without `--output`.
 
-    The suffix of a file is its format. On standard output (`-`) the format is `--format`; without `--format`,
-    the destination's format is "", for that of the input table, or `.npy` (`Destination.name_format`).
+    The suffix of a file is its format. On standard output (`-`) the format is `--format`. Without `--format`
+    the destination's format is "", which stands for the format of the input table, or `.npy` without a table
+    (see `Destination.name_format`).
 
     Parameters
     ----------
@@ -63,6 +64,8 @@ def choose_tensor_file(answer: AnswerOptions, shown: Sequence[str] = ()) -> Dest
     UsageError
         If the suffix or `--format` is of no format of tensors; if the file or store cannot be written; if
         binary data would go to a terminal.
+    MissingExtraError
+        If the output is a Zarr store that exists, and the library for it is missing.
     """
     if answer.output is not None and find_place(answer.output) is not None:
         return _choose_store(answer.output, overwrite=answer.overwrite)
@@ -85,6 +88,8 @@ def _choose_store(output: str, *, overwrite: bool) -> Destination:
     ------
     UsageError
         If it is a URL or an HDF5 file, holds other arrays, exists without `--overwrite`, or cannot be written.
+    MissingExtraError
+        If the store exists, and the library for it is missing.
     """
     from normcli.tensors.written_whole import require_new_folder
 
@@ -120,7 +125,7 @@ def choose_values_file(
     suffixes : sequence of str
         The suffixes that are allowed; by default those of all formats of tensors.
     shown : sequence of str
-        More suffixes for the error message: those of pages and pictures, which the caller has handled before.
+        Further suffixes that the error message lists: those of pages and pictures.
 
     Raises
     ------
@@ -136,10 +141,10 @@ def choose_values_file(
 
 
 def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destination]:
-    """Return the destination of the result of each input file.
+    """Return the destinations of the results of several input files, in the order of the inputs.
 
-    If `--output` is a folder or ends with `/`, they are files in it, and the folder is made; otherwise a single
-    result goes to `--output` itself.
+    If `--output` is a folder or ends with `/`, they are files in it, named after the inputs, and the folder is
+    made; otherwise a single result goes to `--output` itself.
 
     Raises
     ------
@@ -168,7 +173,7 @@ def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destin
 def require_file(
     path: str, suffixes: Sequence[str], option: str = "--output", shown: Sequence[str] = ()
 ) -> str:
-    """Return the suffix of a file, in lower case.
+    """Check that a file can be written, and return its suffix in lower case.
 
     Parameters
     ----------
@@ -178,12 +183,12 @@ def require_file(
     option : str
         The option that named the file, for messages.
     shown : sequence of str
-        More suffixes for the message.
+        Further suffixes that the message lists as known.
 
     Raises
     ------
     UsageError
-        If the file cannot be written, or its suffix is not allowed.
+        If the file cannot be written, or its suffix is not in `suffixes`.
     """
     from normcli.tensors.written_whole import require_writable
 

@@ -61,7 +61,7 @@ class WholeFiles(contextlib.ExitStack):
         self.push(self._end)
 
     def open(self, path: str, least: int = 0, *, seeks: bool = False) -> BinaryIO:
-        """Return a file that `open_whole` opens with these arguments; it is placed when the block ends."""
+        """Return a new file, renamed to `path` when this block ends; `DataError` without `least` bytes free."""
         from normcli.tensors.written_whole import open_whole
 
         return self.enter_context(open_whole(path, least, seeks=seeks, later=self._drafts))
@@ -75,7 +75,7 @@ class WholeFiles(contextlib.ExitStack):
 
 
 class Destination(NamedTuple):
-    """A file, a store or standard output, which a result is written to.
+    """A file, a Zarr store or standard output, to which a result is written.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Destination(NamedTuple):
         Raises
         ------
         DataError
-            If writing fails.
+            If a file cannot be written.
         """
         if self.path is None and (self.format_name == "table" or not sys.stdout.isatty()):
             write(document, self.format_name, sys.stdout, view)
@@ -122,12 +122,12 @@ class Destination(NamedTuple):
             text.detach()
 
     def name_format(self, table: FileTable | None) -> str:
-        """Return the format of a tensor: `format_name`; if that is "", the format of the input table, or `npy`.
+        """Return the format of a tensor: `format_name`, or if that is "" the input table's; without one, `npy`.
 
         Raises
         ------
         UsageError
-            If a format chosen in this way is binary and standard output is a terminal.
+            If `format_name` is "", the format is binary and standard output is a terminal.
         """
         if self.format_name:
             return self.format_name
@@ -153,15 +153,16 @@ class Destination(NamedTuple):
         return FORMATS[suffix]
 
     def start_tensor(self, files: WholeFiles, tensor: Tensor, dtype: np.dtype[Any]) -> NDArray[Any] | None:
-        """Return the memory-mapped array of an output file, which a calculation fills, or None.
+        """Create the output file, and return its memory-mapped array for a calculation to fill, or None.
 
-        None if the input is not memory-mapped, on Windows, for stores, and for formats in which the position of
-        a value depends on earlier values: `write_tensor` has to write the tensor then.
+        None, after which `write_tensor` has to write the tensor: for an input that is not memory-mapped, on
+        Windows, for stores, and for formats in which a value's offset depends on the values before it. On
+        standard output, the values appear when `files` closes.
 
         Parameters
         ----------
         files : WholeFiles
-            The block's files, which the output file is added to.
+            The files of the caller's `with` block, to which the output file is added.
         tensor : Tensor
             The input, which has the output's shape.
         dtype : dtype
@@ -170,7 +171,7 @@ class Destination(NamedTuple):
         Raises
         ------
         UsageError
-            As `write_tensor` does.
+            If the format does not give the tensor back, or is binary and standard output a terminal.
         """
         import numpy as np
 
@@ -221,7 +222,7 @@ class Destination(NamedTuple):
         file_format.write(files.open(str(self.path), least), saved)
 
     def measure(self) -> int | None:
-        """Return the size of the written file or store in bytes; None for a pipe or a device."""
+        """Return the size of the written file or store in bytes; None if there is no such regular file."""
         from pathlib import Path  # slow to import, and answers on a terminal need none
 
         path = Path(str(self.path))
@@ -243,8 +244,7 @@ class Destination(NamedTuple):
         files : WholeFiles
         arrays : mapping of str to ndarray
         columns : tuple of str or None
-            The names of the places along the arrays' last axis; `.json` and `.npz` keep them as the member
-            `columns`.
+            A name for each index of the arrays' last axis: the member `columns` of `.json` and `.npz`.
 
         Raises
         ------
@@ -281,7 +281,7 @@ def _escape_for_terminal() -> BinaryIO:
 
 
 def describe_written(destination: Destination, tensor: Tensor) -> Iterator[str]:
-    """Yield remarks on a written file: it replaced the input, lacks columns, or has names like data."""
+    """Yield notes on a tensor's file: it replaced the input, lacks columns, or has names like data."""
     from normcli.tensors.formats.file_formats import FORMATS
     from normcli.tensors.held_files import Opened
     from normcli.tensors.tables.column_choice import name_column
@@ -314,20 +314,20 @@ def print_document(document: Document, answer: AnswerOptions) -> None:
 
 
 def print_verdict(told: Judgement[Any], answer: AnswerOptions) -> None:
-    """Print a judgement on standard output; unless it is true, raise click's `Exit` (`leave_with_verdict`)."""
+    """Print a judgement; if its `ok` is False, raise click's `Exit` with `ExitCode.DIFFERENT`."""
     print_document(told.document, answer)
     leave_with_verdict(ok=told.ok)
 
 
 def leave_with_verdict(*, ok: bool) -> None:
-    """Raise click's `Exit` with `ExitCode.DIFFERENT` unless `ok`; all verdicts share this code."""
+    """Unless `ok` is True, raise click's `Exit` with `ExitCode.DIFFERENT`, the code of every bad verdict."""
     if not ok:
         sys.stdout.flush()
         raise click.exceptions.Exit(ExitCode.DIFFERENT)
 
 
 def collect_fields(answer: HasFields, names: Sequence[str]) -> list[NDArray[Any]]:
-    """Return the fields of an answer that `--print` names, in that order; all have the same number of values.
+    """Return the fields of an answer that `--print` names, in that order; an empty list if it names none.
 
     Raises
     ------

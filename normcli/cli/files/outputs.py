@@ -40,9 +40,9 @@ class Outputs(NamedTuple):
     Parameters
     ----------
     tensor, statistics : Destination or None
-        None if the normalized tensor, or its statistics, are not saved.
+        Where the normalized tensor, and its statistics, are saved; None if they are not.
     document : Destination or None
-        The destination of the answer; None if only the tensor is written.
+        Where the answer is written; None if only the tensor is.
     """
 
     tensor: Destination | None
@@ -55,7 +55,11 @@ class Outputs(NamedTuple):
         return self.tensor is not None and self.tensor.path == STANDARD_STREAM
 
     def start(self, files: WholeFiles, problem: Problem) -> NDArray[Any] | None:
-        """Return the memory-mapped output file to calculate into; None if `save` has to write the tensor."""
+        """Create the tensor's file, and return its memory-mapped array, to calculate into.
+
+        None if there is no such file, or its format cannot be filled so: `save` then writes the tensor. `files`
+        are the files of the caller's `with` block.
+        """
         dtype = problem.plan.choose_output_dtype(problem.tensor.values.dtype)
         return None if self.tensor is None else self.tensor.start_tensor(files, problem.tensor, dtype)
 
@@ -72,13 +76,14 @@ class Outputs(NamedTuple):
         Parameters
         ----------
         files : WholeFiles
-            The block's files; they replace what is at their paths when it closes without an error.
+            The files of the caller's `with` block; they replace what is at their paths when it ends without an
+            error.
         problem : Problem
         result : Result
         out : ndarray or None
             The array that `start` returned, or None.
         updated : mapping of str to ndarray
-            Running statistics, written beside the statistics of the tensor.
+            Running statistics by name, written to the file of the statistics too.
         """
         if self.statistics is not None:
             self.statistics.write_arrays(
@@ -90,12 +95,15 @@ class Outputs(NamedTuple):
             self.tensor.write_tensor(files, Saved.like(problem.tensor, result.normalized))
 
     def warn(self, run: RunOptions, problem: Problem) -> None:
-        """Warn of what `describe_written` finds, such as columns of the input table that are not written."""
+        """Write notes on the tensor's file to standard error, such as columns that it lacks."""
         if self.tensor is not None:
             run.warn(problem.tensor.source, *describe_written(self.tensor, problem.tensor))
 
     def report(self, run: RunOptions, result: Result, seconds: float) -> None:
-        """Write shape, dtype, size, time and rate of the saved tensor to standard error, if one is saved."""
+        """Write shape, dtype, size, time and rate of the saved tensor to standard error.
+
+        Nothing is written if none is saved, or it went to standard output.
+        """
         if self.tensor is None or self.is_stream:
             return
         size = self.tensor.measure()
@@ -139,7 +147,7 @@ def choose_outputs(settings: Settings) -> Outputs:
 
 
 def require_distinct(paths: dict[str, str | None]) -> None:
-    """Raise `UsageError` if two options name the same file, given path by option; None and `-` are ignored."""
+    """Raise `UsageError` if two options name one file, given option → path; None and `-` are ignored."""
     seen: dict[str, str] = {}
     for option, path in paths.items():
         if path is not None and path != STANDARD_STREAM:

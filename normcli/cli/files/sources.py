@@ -28,7 +28,9 @@ _NUMBERS = re.compile(r"[-+.\deE\s]+(,[-+.\deE\s]+)+")
 
 
 def load_input(settings: Settings) -> Tensor:
-    """Return the tensor that the options name, with its residual added; remarks on reading go to stderr.
+    """Return the tensor that the options name, with its residual added.
+
+    Remarks on how it was read go to standard error once the command has succeeded.
 
     Raises
     ------
@@ -58,7 +60,10 @@ def load_input(settings: Settings) -> Tensor:
 
 
 def require_one_source(settings: Settings) -> None:
-    """Raise `UsageError` unless the options name one tensor, and go with its source."""
+    """Raise `UsageError` unless the options name exactly one tensor, and all others apply to its source.
+
+    The sources are `--input`, `--data` and `--shape`.
+    """
     source = settings.source
     given = {"--input": source.inputs or None, "--data": source.data, "--shape": source.shape}
     named = [name for name, value in given.items() if value is not None]
@@ -81,12 +86,14 @@ def require_one_source(settings: Settings) -> None:
 
 
 def _load_input(settings: Settings) -> Tensor:
-    """Return the tensor that the options name, to which the residual is not added.
+    """Return the tensor that the options name, without its residual.
 
     Raises
     ------
     UsageError
-        As `require_one_source` raises it.
+        If the options name no tensor or several, or an option does not apply to its source.
+    DataError
+        If the tensor cannot be read.
     """
     require_one_source(settings)
     source = settings.source
@@ -103,16 +110,23 @@ def _load_input(settings: Settings) -> Tensor:
 
 
 def require_one_stream(settings: Settings, *others: str | None) -> None:
-    """Raise `UsageError` if more than one of the inputs and other files is standard input (`-`)."""
+    """Raise `UsageError` if standard input (`-`) is named twice, among the inputs and some other files."""
     if [*settings.source.inputs, *others].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the other needs a file")
 
 
 def load_actual(name: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:
-    """Return a tensor to compare with the input; a table's columns are arranged by the names `columns`.
+    """Return a tensor to compare with the input; a table's columns are brought into the order of `columns`.
 
-    The file is read with the input's options for tables; `FILE:COLUMN` names its own columns. If they do not
-    apply to it (it is no table, or has no such columns), it is read whole.
+    The file is read with the input's options for tables; `FILE:COLUMN` names its own columns. If the options do
+    not apply to the file (it is no table, or has no such columns), all of it is read.
+
+    Raises
+    ------
+    UsageError
+        If the file's suffix or key is unknown.
+    DataError
+        If the file cannot be read, or lacks some of the named columns.
     """
     from normcli.tensors.files import load, split_key
 
@@ -142,19 +156,21 @@ def _note_remarks(tensor: Tensor, settings: Settings) -> Tensor:
 
 
 def make_recipe(source: SourceOptions) -> Recipe:
-    """Return the recipe of a generated tensor; options that are not given have `Recipe`'s defaults."""
+    """Return the recipe of a generated tensor; options that are None have the defaults of `Recipe`."""
     from normcli.tensors.random.recipe import Recipe
 
     return Recipe(**{name: value for name in Recipe._fields if (value := getattr(source, name)) is not None})
 
 
 def load_parameters(plan: Plan, settings: Settings) -> Mapping[str, NDArray[Any] | None]:
-    """Return gamma and beta by name: given arrays (None where not given), or arrays drawn with `--affine-seed`.
+    """Return gamma and beta by name: the given arrays (None if not given), or with `--affine-seed` drawn ones.
 
     Raises
     ------
     UsageError
-        If `--affine-seed` stands beside a given gamma or beta.
+        If `--affine-seed` is given together with a gamma or beta.
+    DataError
+        If a file cannot be read.
     """
     given, seed = load_affine(settings.parameters, plan.grid.columns), settings.parameters.affine_seed
     if seed is None:
@@ -176,7 +192,7 @@ def load_parameters(plan: Plan, settings: Settings) -> Mapping[str, NDArray[Any]
 def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None) -> NDArray[Any]:
     """Return gamma, beta, a running statistic or a mask as an array: one number, JSON in place, or a file.
 
-    A table with one column is an array of one axis if it is gamma or beta.
+    For gamma and beta, a table with one column is an array of one axis.
 
     Parameters
     ----------
@@ -185,7 +201,8 @@ def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None)
     text : str
         The option's value.
     columns : tuple of str or None
-        The names of the tensor's columns, into whose order a table's columns are brought; None: they stay.
+        The names of the tensor's columns, into whose order a table's columns are brought; None leaves their
+        order.
 
     Raises
     ------
@@ -214,7 +231,10 @@ _AFFINE = ("gamma", "beta")
 
 
 def load_typed(option: str, text: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:
-    """Return the tensor that an option names: JSON or a number in place, or a file, read by `load_actual`."""
+    """Return the tensor that an option names: JSON or a number in place, or a file.
+
+    A file is read by `load_actual`, with its exceptions; a table's columns come in the order of `columns`.
+    """
     if _is_typed(text) or (_is_number(text) and not os.path.exists(text)):  # noqa: PTH110
         from normcli.tensors.tensor import Tensor
 
@@ -237,7 +257,7 @@ def _is_number(text: str) -> bool:
 
 
 def _parse_values(text: str, option: str) -> Parsed:
-    """Return the array that a text holds, as JSON, as numbers with commas, or as NumPy or PyTorch print it.
+    """Return the array that a text holds: as JSON, as numbers with commas, or as NumPy or PyTorch print it.
 
     Raises
     ------

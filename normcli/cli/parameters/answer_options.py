@@ -58,7 +58,7 @@ ANSWER_FILE = output("Write the answer to a file, in the format that its name en
 
 
 def print_fields(known: Sequence[str] = ()) -> Option:
-    """Return the option `--print`; with known fields, its help lists them and it refuses others."""
+    """Return the option `--print`; if `known` has fields, its help lists them, and all others are refused."""
     text = "Print a field, a number a line, in full precision; several are columns, with tabs between them."
     listed = f" Fields: {', '.join(known)}." if known else ""
     return option(

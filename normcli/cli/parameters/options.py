@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
 
 def declare_inputs(text: str, metavar: str = "[FILE]") -> tuple[Option, Option]:
-    """Return the argument and the option `-i` that both name input files; the argument's files come first."""
+    """Return an argument and an option `-i` that both name input files; the argument's files come first.
+
+    `text` is the help of `-i`, `metavar` the argument's placeholder in help texts.
+    """
     return (
         click.argument("files", nargs=-1, metavar=metavar),
         option("-i", "--input", "inputs", metavar="FILE", multiple=True, help=text),
@@ -45,7 +48,10 @@ def declare_inputs(text: str, metavar: str = "[FILE]") -> tuple[Option, Option]:
 
 
 def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
-    """Return the options that name the tensor and its residual; `several`: files are one batch each."""
+    """Return the options that name the tensor and its residual.
+
+    `several` adds to the help that several files are one batch each.
+    """
     text = (
         "Or FILE alone: .npy, .npz, .json, .jsonl, .csv, .tsv, .safetensors, .parquet; FILE:KEY picks an "
         "array, or a column of a table; - is standard input."
@@ -133,8 +139,8 @@ TENSOR: tuple[Option, ...] = (*_declare_source(), *TABLE_INPUT, *RECIPE)
 def declare(row: norms.Option, norm: Norm | None = None) -> Option:
     """Return the click option for a row of the table of options.
 
-    Its help names the default value: the norm's, or without a norm that of the table ("each norm's" for eps and
-    its place). It names none for axes, whose default is a rule, and for options without a default.
+    Its help names the default value: the norm's; or without a norm that of the row ("each norm's" for eps and
+    its mode). It names none for axes, whose default is a rule, and for options without a default.
     """
     default = row.default if norm is None else row.find_default(norm)
     if norm is None and row.name in ("eps", "eps_mode"):
@@ -277,7 +283,7 @@ STATE = option("--state", metavar="FILE.npz", help="Where running statistics are
 
 
 def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:
-    """Return the click options of a norm, except those that its name fixes and the one called `but`."""
+    """Return the click options of a norm, without those that its name fixes (p of `l1`) and without `but`."""
     left_out = {but, *named.fixed}
     rows = (row for row in OPTIONS if row.belongs_to(named.norm) and row.name not in left_out)
     return [declare(row, named.norm) for row in rows]

@@ -36,9 +36,10 @@ NOTES = "normcli.notes"
 
 
 class SourceOptions(NamedTuple):
-    """The options for the source of the input; None where an option is not given.
+    """The options for the source of the input; a field is None if its option is not given.
 
-    `wanted` is no option: the columns' names in the order in which a table's columns are arranged.
+    `wanted` is no option of the command line: the names of columns, in the order in which a table's are to
+    come.
     """
 
     inputs: tuple[str, ...] = ()
@@ -86,7 +87,7 @@ class SourceOptions(NamedTuple):
 
 
 class SurroundingOptions(NamedTuple):
-    """Bounds and a gate around the norm: see `normcli.results.surroundings`."""
+    """The options for bounds before and after the norm and for a gate; see `normcli.results.surroundings`."""
 
     clip: str | None = None
     gate: str | None = None
@@ -96,7 +97,7 @@ class SurroundingOptions(NamedTuple):
 
 
 class QuantizingOptions(NamedTuple):
-    """The options for quantizing: format, groups that share a scale, rounding of scales."""
+    """The options for quantizing: the format, the groups that share a scale, and how scales are rounded."""
 
     quantize: str | None = None
     per: str | None = None
@@ -112,7 +113,7 @@ class ParameterOptions(NamedTuple):
 
 
 class RunningOptions(NamedTuple):
-    """The options for running statistics: values to begin or to evaluate with, and the file that keeps them."""
+    """The options for running statistics: to start from or to evaluate with, and the file that keeps them."""
 
     evaluation: bool = False
     running_mean: str | None = None
@@ -130,7 +131,7 @@ class TrainingOptions(NamedTuple):
 
 
 class SelectionOptions(NamedTuple):
-    """The options for values that count, and for the fate of the others."""
+    """The options that say which values count, and what becomes of the others."""
 
     mask: str | None = None
     lengths: tuple[int, ...] | None = None
@@ -152,7 +153,7 @@ class AnswerOptions(NamedTuple):
     colour: str = "auto"
 
     def view(self) -> View:
-        """Return the `View` for standard output: width None unless it is a terminal; colours by `--color`."""
+        """Return the `View` for standard output: a terminal's width, or None; colours by `--color`."""
         from normcli.documents.document import View
 
         terminal, width = sys.stdout.isatty(), None
@@ -196,7 +197,7 @@ class RunOptions(NamedTuple):
     def show_progress(self, *, beside: TextIO | None = None) -> Iterator[Watcher | None]:
         """Show progress on standard error until the block of this context manager ends; it yields the watcher.
 
-        Nothing is shown, and None is yielded, under `--quiet` or if the stream `beside`, which the block writes
+        Nothing is shown, and None is yielded, under `--quiet`, or if `beside`, the stream that the block writes
         to, is a terminal.
         """
         from normcli.cli.progress import watch_progress
@@ -218,7 +219,7 @@ class RunOptions(NamedTuple):
                 click.echo(make_printable(f"normcli: {subject}: {translate(message)}"), err=True)
 
     def warn_of_files(self, verb: str, notes: Sequence[tuple[str, str]]) -> None:
-        """Write (file, note) pairs with `warn`: the first three, and a line with the number of the others."""
+        """Write the first three (file, note) pairs as warnings, and a line with the number of the others."""
         for name, note in notes[:_MOST_NOTES]:
             self.warn(name, note)
         hidden = len(notes) - _MOST_NOTES
@@ -276,7 +277,7 @@ class Settings(NamedTuple):
                 raise UsageError(f"{name} {reason}")
 
     def want(self, columns: tuple[str, ...] | None) -> Settings:
-        """Return the settings with an input whose columns are arranged by name; None: they stay in order."""
+        """Return settings in which the input table's columns are to come in this order; None for any order."""
         return self._replace(source=self.source._replace(wanted=columns))
 
 
@@ -288,7 +289,7 @@ _KINDS = (
 
 
 def _require_store(values: Mapping[str, Any]) -> None:
-    """Raise `UsageError` if a rule of stores is set, and no text that is read may name a store."""
+    """Raise `UsageError` if an option of stores is given, and no other value names a store."""
     words = [word for name, word in _RULES.items() if getattr(Stores.rules, name)]
     read = [value for name, value in values.items() if name not in ("output", "stats_output")]
     texts = [text for value in read for text in (value if isinstance(value, tuple) else (value,))]

@@ -41,7 +41,7 @@ def _split_integers(text: str, pattern: str, separators: str, example: str) -> t
 
 
 def parse_number(text: str) -> float:
-    """Return an int where the text is one, else a float."""
+    """Return an int where the text is one, else a float; click's `BadParameter` for any other text."""
     with contextlib.suppress(ValueError):
         return int(text)
     try:
@@ -56,7 +56,7 @@ def parse_momentum(text: str) -> float | str:
 
 
 class FileName(click.types.StringParamType):
-    """A text that may name a file, or an array in it (`FILE:KEY`); it completes as one."""
+    """A click type for a text that may name a file, or an array in it (`FILE:KEY`): any text is valid."""
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -74,7 +74,7 @@ class FileName(click.types.StringParamType):
 
 
 class NormName(click.types.StringParamType):
-    """A text that may name a norm; it completes to names of norms.
+    """A click type for a text that may name a norm: any text is valid, and names of norms are completed.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Word(click.Choice[str]):
 
 
 class Words(click.ParamType[tuple[str, ...]]):
-    """Words with commas between them.
+    """A click type for words with commas between them.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Words(click.ParamType[tuple[str, ...]]):
         return [CompletionItem(f"{before}{comma}{word}") for word in self.known if word.startswith(begun)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Return the words in their order; fail on an unknown word, or on none."""
+        """Return the words in their order; click's `BadParameter` for none, and for an unknown one."""
         given = [word.strip() for word in value.split(",") if word.strip()]
         words = tuple(SYNONYMS.get(word, word) for word in given)
         unknown = [word for word in words if self.known and word not in self.known]
@@ -139,7 +139,7 @@ class Words(click.ParamType[tuple[str, ...]]):
 
 
 class Framework(click.ParamType[str]):
-    """A framework whose convention for a norm is known; the table of conventions is imported on use.
+    """A click type for the name of a framework that has a convention for a norm.
 
     Parameters
     ----------
@@ -163,25 +163,29 @@ class Framework(click.ParamType[str]):
         return [CompletionItem(name) for name in list_frameworks(self.norm) if name.startswith(incomplete)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name of the framework that has a name or alias."""
+        """Return the framework's name in the table of conventions; an unknown one raises `UsageError`."""
         from normcli.norms.conventions import find_convention
 
         return find_convention(value, self.norm).framework
 
 
 class OptionValue(click.ParamType[Any]):
-    """The value of an option of the table of options; the option's row parses and checks it.
+    """A click type for the value of an option of norms, which the option's row parses and checks.
 
     Parameters
     ----------
     row : Option
+        The row of the table of options.
     """
 
     def __init__(self, row: Option) -> None:
         self.name, self._row = row.kind.value, row
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the parsed value; a vector may be a file, JSON or one number, as gamma may."""
+        """Return the parsed and checked value; a vector may be a file, JSON or one number.
+
+        Raises `UsageError` for a wrong value, and `DataError` for a file that cannot be read.
+        """
         if self._row.kind is OptionKind.VECTOR:
             from normcli.cli.files.sources import load_parameter
 
@@ -206,7 +210,7 @@ class LikeOption(click.Option):
 
 
 class Shard(click.ParamType[tuple[int, int]]):
-    """One of several parts, written `3/64`: the third of 64."""
+    """A click type for one of several parts, written `3/64`: the third of 64."""
 
     name = "shard"
 

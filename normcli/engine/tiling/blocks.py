@@ -265,11 +265,11 @@ class ArraySink:
         self._runs = values.reshape(geometry.dims)
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Return the place that a tile is to be written to."""
+        """Return the part of the array that a tile is to be written to."""
         return self._runs[tile]
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Do nothing: the place was in the array itself."""
+        """Do nothing: the values were written to the array itself."""
 
 
 def _is_long(dtype: np.dtype[Any]) -> bool:

@@ -8,11 +8,12 @@ these are as small as the mean's error, they alone show the factor.
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.ulp import ROUNDED_ONCE, measure_unit
+from normcli.checking.ulp import MOST_ROUNDINGS, ROUNDED_ONCE, bound_lost, measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.tuples import NamedTuple
 
@@ -70,10 +71,9 @@ LARGEST_RSTD = 1e3
 def measure_lost(standard: Standard, level: Level) -> Floats:
     """Return the bound on the error of each group's mean, as a part of the group's deviation, shape (groups,).
 
-    For constant groups it is the bound on the error itself. The roundings of the level count up to the group's
-    number of values.
+    For constant groups it is the bound on the error itself.
     """
-    return level._replace(roundings=min(level.roundings, float(standard.group_size))).measure(standard.offset)
+    return bound_lost(standard.offset, standard.group_size, level.precision, level.roundings)
 
 
 @functools.lru_cache(maxsize=2)  # of a sample, many affine steps are tried in turn
@@ -258,7 +258,7 @@ def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
     in half precision grow with their length. float64 has, last, two levels of arithmetic in float32, as in
     Keras and some operators of ONNX.
     """
-    name, careless = dtype.name, [2.0**k for k in range(6)]
+    name, careless = dtype.name, [2.0**k for k in range(round(math.log2(MOST_ROUNDINGS)) + 1)]
     if is_half(dtype):
         wide = (Level(_CALCULATED, ROUNDED_ONCE, roundings) for roundings in careless[1:])
         return (*wide, Level(name, 1.0, 1.0), Level(name, 1.0, 2.0))

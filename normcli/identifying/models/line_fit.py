@@ -120,7 +120,15 @@ class PlainMap(NamedTuple):
         return total
 
 
-def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, through_zero: bool) -> PlainMap:
+def fit_lines(
+    x: Floats,
+    y: Floats,
+    axes: Axes,
+    unit: Floats | float = 0.0,
+    *,
+    through_zero: bool,
+    refinements: int = _REFINEMENTS,
+) -> PlainMap:
     """Return the least-squares lines y = a · x + b, each error weighted by the inverse of its rounding bound.
 
     Parameters
@@ -133,6 +141,8 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, t
         The error of y's last rounding, in units of the relative rounding error of the terms.
     through_zero : bool
         Whether b is 0.
+    refinements : int
+        The number of times that lines are fitted again, with weights; without any, all errors have one weight.
     """
     others = tuple(axis for axis in range(x.ndim) if axis not in axes)
     with np.errstate(all="ignore"):
@@ -145,7 +155,7 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, t
         unit = np.ldexp(unit, -large_y)
         weight = counted.astype(np.float64)
         scale = shift = np.zeros([n if axis in axes else 1 for axis, n in enumerate(x.shape)])
-        for refinement in range(1 + _REFINEMENTS):
+        for refinement in range(1 + refinements):
             if refinement:
                 terms = PlainMap(axes, scale, shift).measure_terms(x, y)
                 weight = np.where(counted, 1.0 / np.maximum(terms + unit, _LEAST) ** 2, 0.0)

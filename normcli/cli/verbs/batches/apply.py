@@ -82,7 +82,10 @@ def _invert(settings: Settings, stats: str | None, *, partial: bool, of: str | N
 
 
 def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
-    """Yield warnings of the accuracy that inverted values may have lost, given the number of all values."""
+    """Yield warnings of how far inverted values may be off, as y was rounded; `size` is their number.
+
+    Nothing is yielded if all values are within 1 ulp, and none overflows.
+    """
     if loss.count:
         yield (
             f"{loss.count:,} of {format_count(size, 'value')} may be more than 1 ulp from what they were: "
@@ -94,7 +97,12 @@ def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
 
 
 def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inverts: bool) -> None:
-    """Apply the statistics of a stats file to each input, or invert them, and write the results."""
+    """Apply the statistics of a stats file to each input, or invert them, and write the results.
+
+    `partial` allows statistics of some shards only; `inverts` asks for the inverse. Raises `UsageError` for
+    options that do not fit, and `DataError` for bad files; with several inputs, all are checked before any is
+    written.
+    """
     files = settings.source.inputs
     if stats is None or not files:
         raise UsageError("give a stats file and the files to use it on: stats.npz FILE… -o OUT")
@@ -155,7 +163,11 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
 
 
 def _restore_by(settings: Settings, text: str | None, of: str) -> None:
-    """Undo a norm with the statistics of the tensor in the file `of`, and write the result."""
+    """Undo a norm with the statistics of another tensor's own groups, and write the result to `--output`.
+
+    `text` is the norm with its options (`in:like=revin`), `of` the file of the other tensor. Raises
+    `UsageError` for options that do not fit, and `DataError` for bad files.
+    """
     from normcli.cli.files.sources import load_file
     from normcli.library.restoring import restore_by
     from normcli.norms.request import Request, parse_norm_spec
@@ -190,7 +202,23 @@ def _refuse_exchanged(stats: str, files: Sequence[str]) -> None:
 
 
 def use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, inverts: bool) -> list[str]:
-    """Apply statistics to one file, or invert them, write the result, and return warnings for the user."""
+    """Apply statistics to one file, or invert them, and write the result; return notes for the user.
+
+    Parameters
+    ----------
+    one : Named
+        The input.
+    destination : Destination
+    use : Use
+        The statistics, with gamma, beta and options.
+    effort : Effort
+    inverts : bool
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or does not fit the statistics, or the result cannot be written.
+    """
     from normcli.fitting.subject import require_order
     from normcli.fitting.use import use_stats
     from normcli.tensors.formats.file_formats import Saved

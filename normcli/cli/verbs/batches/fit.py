@@ -147,7 +147,10 @@ def _tell_repeated(tell: Callable[[str, str], None], paths: Sequence[str]) -> No
 
 
 def _tell_copies(tell: Callable[[str, str], None], paths: Sequence[str]) -> None:
-    """Report each stats file that has the same bytes as an earlier one; unreadable files are skipped here."""
+    """Report each stats file with the same bytes as an earlier one, by calls `tell(path, note)`.
+
+    Files that cannot be read are passed over.
+    """
     first: dict[bytes, str] = {}
     for path in dict.fromkeys(paths):
         with contextlib.suppress(OSError):
@@ -197,13 +200,13 @@ def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
 
 
 def _choose_output(settings: Settings) -> Destination | None:
-    """Return the destination of the `.npz` file of statistics; None without `--output`.
+    """Return the destination of the stats file (`.npz`); None without `--output`.
 
     Raises
     ------
     UsageError
-        If two of `--emit`, `--print` and `--format` are given, each of which says what is printed; or if the
-        file has another suffix or cannot be written.
+        If two of `--emit`, `--print` and `--format` are given, as each says what is printed; or if the file has
+        another suffix or cannot be written.
     """
     asked = [name for name in ("--emit", "--print", "--format") if name in settings.given]
     if len(asked) > 1:
@@ -212,7 +215,11 @@ def _choose_output(settings: Settings) -> Destination | None:
 
 
 def _show(stats: Stats, settings: Settings, emit: str | None, destination: Destination | None) -> None:
-    """Write the stats file unless `destination` is None; print the statistics, as code if `emit` is given."""
+    """Write the stats file, unless `destination` is None, and print the statistics.
+
+    They are printed as code if `emit` is given, as bare fields if `--print` is, else as a document. Raises
+    `UsageError` if code cannot have them or there is no such field, before anything is written.
+    """
     from normcli.answers.batches.fitted_statistics import EMITTERS, StatisticsAnswer, answer_fit
     from normcli.fitting.statistics import round_stats, warn
     from normcli.fitting.stats_file import write_stats

@@ -121,7 +121,10 @@ def _is_model(path: str | None) -> bool:
 
 
 def _fold_batch(settings: Settings, source: Own) -> Folding:
-    """Fold batch normalization into the layer before it."""
+    """Fold batch normalization into the layer before it; both are also run on random input to prove it.
+
+    Raises `UsageError` without running statistics, and `DataError` for arrays that do not fit.
+    """
     from normcli.answers.batches.folding import Folding
     from normcli.running.fold import Affine, arrange, fold, prove
 
@@ -140,7 +143,11 @@ def _fold_batch(settings: Settings, source: Own) -> Folding:
 
 
 def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
-    """Fold every batch normalization of a state dict or a model into the layer before it; write a model."""
+    """Fold every batch normalization of a state dict or ONNX model into the layer before it.
+
+    From a model to `-o FILE.onnx`, the new model is written here. Raises `UsageError` for options that do not
+    fit, and `DataError` for bad files.
+    """
     from normcli.answers.batches.folding import CheckpointFolding
     from normcli.auditing.onnx_fold import OpenModel
     from normcli.running.checkpoint_fold import describe_pairs, fold_checkpoint, pair_norms
@@ -176,6 +183,7 @@ def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
 
 
 def _fold_weight(settings: Settings, source: Own) -> MatrixFolding:
+    """Fold spectral normalization into one weight, and return it with the layer's bias."""
     from normcli.answers.batches.folding import MatrixFolding
     from normcli.running.matrix_fold import fold_matrix
 
@@ -188,6 +196,10 @@ def _fold_weight(settings: Settings, source: Own) -> MatrixFolding:
 
 
 def _fold_checkpoint(settings: Settings, source: Own) -> MatrixFolding:
+    """Fold spectral normalization into every such weight of a state dict.
+
+    Raises `UsageError` for `--rows` that no weight leaves open, and `DataError` for a bad file.
+    """
     from normcli.answers.batches.folding import MatrixFolding
     from normcli.running.checkpoint_fold import describe_state
     from normcli.running.matrix_fold import fold_state
@@ -210,7 +222,7 @@ def _fold_checkpoint(settings: Settings, source: Own) -> MatrixFolding:
 
 
 def _load_layer(settings: Settings, source: Own) -> tuple[Layer, tuple[str, ...]]:
-    """Return the layer, with its weight in the given order of axes, and the names of these axes in order.
+    """Return the layer as it was given, and the names of its weight's axes in their order.
 
     Raises
     ------
@@ -259,7 +271,10 @@ def _require_channels(layer: Layer, running: Running, weight: NDArray[Any], orde
 
 
 def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode, str | None]:
-    """Return eps, its mode, and its source in words (option, framework, state file), None for the default."""
+    """Return eps, its mode, and the words for where eps is from; None for the words if it is the default.
+
+    They may be the option, the framework, or the state file.
+    """
     import numpy as np
 
     from normcli.norms.plan import make_plan

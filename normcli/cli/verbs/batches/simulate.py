@@ -137,7 +137,10 @@ def _simulate_training(settings: Settings, tensor: Tensor, norm: str = "bn", **o
 
 
 def _read_norm(text: str, settings: Settings) -> tuple[str, Request]:
-    """Return the text that names a norm and its options, and the request that it means."""
+    """Return a text that names a norm and its options, unchanged, and the request that it means.
+
+    A norm that needs groups and names none gets two.
+    """
     from normcli.norms.request import Request
 
     spec = parse_norm_spec(text)

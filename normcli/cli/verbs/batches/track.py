@@ -33,7 +33,17 @@ if TYPE_CHECKING:
 
 
 class _Batch(NamedTuple):
-    """A batch that has updated the running statistics: its entry, its answer, and the call that saves it."""
+    """A batch that has updated the running statistics.
+
+    Parameters
+    ----------
+    entry : TrackedBatch
+        The batch, with the statistics before and after it.
+    answer : Answer
+        The answer of its normalization.
+    save : callable
+        Takes nothing, and writes its outputs.
+    """
 
     entry: TrackedBatch
     answer: Answer
@@ -47,6 +57,13 @@ def track(settings: Settings) -> None:
     same command can be run again without counting a batch twice. The new state is written to a temporary file
     first, then the outputs are written, and then the file is renamed. If a reader closes the pipe early, the
     outputs count as written.
+
+    Raises
+    ------
+    UsageError
+        If options contradict each other.
+    DataError
+        If a file cannot be read or written, or the state file stays locked longer than `--lock-timeout`.
     """
     from normcli.answers.batches.running_statistics import Tracking
     from normcli.running.average import choose_rule
@@ -89,9 +106,9 @@ def track(settings: Settings) -> None:
 
 
 def _choose_outputs(settings: Settings) -> list[Outputs]:
-    """Return the destinations of each batch's results, one `Outputs` for each input (one without inputs).
+    """Return the destinations of each batch's results: one `Outputs` for each input, or one without inputs.
 
-    With several inputs and `--output`, that is a folder, and only the normalized tensors are saved.
+    With several inputs, `--output` is a folder, and only the normalized tensors are saved.
 
     Raises
     ------
@@ -125,12 +142,14 @@ def _choose_outputs(settings: Settings) -> list[Outputs]:
 
 
 def _finish(run: Tracking, batch: _Batch, outputs: Outputs, answer: AnswerOptions, files: WholeFiles) -> None:
-    """Write the outputs, print the run or fields of the last batch, and replace the state file.
+    """Write the outputs, print the run or the fields of the last batch, and replace the state file.
 
     Raises
     ------
     DataError
         If an output cannot be written; the state file is then unchanged.
+    BrokenPipeError
+        If the reader of standard output has gone; the state file is replaced all the same.
     """
     from normcli.running.state_file import replace_state
 
@@ -160,7 +179,10 @@ def _finish(run: Tracking, batch: _Batch, outputs: Outputs, answer: AnswerOption
 
 
 def _begin(problem: Problem, given: Given | None, kept: State | None) -> State:
-    """Return the state before the first batch: the file's, else the options', else mean 0 and variance 1."""
+    """Return the state before the first batch: `kept`, else `given`, else mean 0 and variance 1.
+
+    `kept` is from the state file, `given` from options; if both are there, `UsageError` is raised.
+    """
     from normcli.running.average import begin
 
     if kept is not None:
@@ -178,6 +200,11 @@ def _enter(
     outputs: Outputs,
     files: WholeFiles,
 ) -> _Batch:
+    """Normalize a batch and add it to the running statistics `state`; its outputs are not saved yet.
+
+    `files` are the files of the caller's `with` block. Under `--strict`, a degenerate group raises
+    `DegenerateError`.
+    """
     from normcli.answers.batches.running_statistics import TrackedBatch
     from normcli.answers.calculating.calculation import Answer
     from normcli.running.average import measure_gap, update

@@ -140,7 +140,7 @@ def load_gradient(settings: Settings, problem: Problem, path: str | None, seed: 
 
 
 def choose_seed(settings: Settings, seed: int | None) -> int:
-    """Return the seed that dy is drawn with: the given one, or the input's seed plus 1 if None is given."""
+    """Return the seed with which dy is drawn: `seed`, or if that is None the input's seed plus 1."""
     from normcli.tensors.random.recipe import Recipe
 
     of_input = Recipe(()).seed if settings.source.seed is None else settings.source.seed

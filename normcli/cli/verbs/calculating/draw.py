@@ -83,9 +83,9 @@ def _run(settings: Settings, backward: bool, at: str | None, **picture: Any) -> 
 
 
 def _find_reach(problem: Problem, at: str | None) -> GradientReach | None:
-    """Return the values whose dx depends on the dy of one value, at an index such as `0,1` (None: the first).
+    """Return the values whose dx depends on the dy at one index, such as `0,1` (None: the first value's).
 
-    None if the tensor has no values.
+    None if the tensor has no values. An index outside of the tensor raises `UsageError`.
     """
     from normcli.results.gradient_reach import find_reach
     from normcli.teach.value_index import parse_index
@@ -96,7 +96,10 @@ def _find_reach(problem: Problem, at: str | None) -> GradientReach | None:
 
 
 def _check_options(destination: Destination, chosen: Mapping[str, Any], *, full: bool) -> None:
-    """Raise `UsageError` if options contradict each other or do not apply to a terminal, an SVG or a PNG."""
+    """Raise `UsageError` if options contradict each other or do not apply to this destination.
+
+    `chosen` has the options of the picture that are given, by name. A PNG also needs its packages.
+    """
     if destination.path is None and chosen.get("view", VIEWS[0]) != VIEWS[0]:
         raise UsageError(f"--view {chosen['view']} needs a file: give -o FILE.svg or FILE.png")
     if chosen.get("plot") == "histogram" and chosen.keys() & {"view", "values"}:

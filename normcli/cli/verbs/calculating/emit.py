@@ -22,13 +22,15 @@ MODEL = "onnx"
 
 
 def emit_code(settings: Settings, framework: str) -> None:
-    """Write the code for a framework to `--output` or to standard output; a model to `--output` only.
+    """Write code for a framework, to `--output` or else to standard output; for `onnx` a model, to `--output`.
 
     Raises
     ------
     UsageError
-        If an option asks for an answer too, the output has another suffix than `.py` or `.onnx`, a model has no
-        `--output`, or the framework has no code for this norm.
+        If an option asks for an answer too, the output has another suffix than `.py` (a model's is `.onnx`), a
+        model has no `--output`, or the framework has no code for this norm.
+    DataError
+        If an input cannot be read, or the output cannot be written.
     """
     _refuse_answers(settings)
     output = settings.answer.output
@@ -62,7 +64,7 @@ def emit_code(settings: Settings, framework: str) -> None:
 
 
 def _refuse_answers(settings: Settings) -> None:
-    """Raise `UsageError` if an option for answers, training, clusters or a residual stands beside `--emit`."""
+    """Raise `UsageError` if a residual, or an option of answers, training or clusters, is given too."""
     if settings.source.residual is not None:
         raise UsageError("--emit writes code of x alone, without --residual: save the sum, and give that")
     names = ("--print", "--format", "--show", "--stats-output", "--overwrite", "--strict", *CLUSTER, *TRAINING)
@@ -72,7 +74,7 @@ def _refuse_answers(settings: Settings) -> None:
 
 
 def _list_sources(settings: Settings, problem: Problem) -> Sequence[NamedTensor]:
-    """Return the tensor, the gate, gamma and beta, those that there are, with their files or recipes."""
+    """Return tensor, gate, gamma and beta (if given), each with the file or recipe that it is from."""
     from normcli.codegen.task import NamedTensor
 
     source, inputs, values = settings.source, problem.inputs, problem.tensor.values

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 
 def normalize_groups(settings: Settings) -> None:
-    """Normalize a table's rows group by group and save them; without `--output`, print the groups' statistics.
+    """Normalize a table's rows by their groups' statistics, into `--output`, or print the statistics.
 
     Raises
     ------
     UsageError
         If there is no table or no such column, or an option does not go with `--by`.
+    DataError
+        If the table cannot be read, or the output cannot be written.
     DegenerateError
         If a group is degenerate, under `--strict`.
     """
@@ -61,7 +63,7 @@ def normalize_groups(settings: Settings) -> None:
 
 
 def refuse_beside_groups(settings: Settings) -> None:
-    """Raise `UsageError` if an option does not go with `--by`, or there is not exactly one input file."""
+    """Raise `UsageError` if an option is given that `--by` excludes, or not exactly one input file."""
     if settings.answer.stats_output and not settings.given.intersection(AROUND):
         instead = f"normcli fit {settings.request.norm} … --by {settings.source.by} -o STATS.npz"
         raise UsageError(f"--stats-output is of the whole tensor: {instead} keeps statistics of groups")

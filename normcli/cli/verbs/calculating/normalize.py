@@ -74,9 +74,10 @@ def _describe_norm(named: NamedNorm) -> str:
 
 
 def _asks_for_tracking(settings: Settings) -> bool:
-    """Whether running statistics are to be updated: the norm keeps some, and the options ask for training.
+    """Whether running statistics are to be updated with this command's input.
 
-    They do without `--eval`, if there are several inputs, `--state` or running statistics.
+    That is so if the norm keeps some, `--eval` is not given, and there are several inputs, `--state` or running
+    statistics.
 
     Raises
     ------
@@ -168,7 +169,7 @@ _OF_VALUES = frozenset(("xhat", "y", "check"))
 
 
 def _asks_for_statistics_alone(answer: AnswerOptions) -> bool:
-    """Whether the answer needs no normalized tensor, so that the memory does not grow with the file."""
+    """Whether the answer shows no normalized values, so that they need not be calculated or be in memory."""
     if answer.fields:
         return _OF_VALUES.isdisjoint(answer.fields)
     if answer.show is None or answer.format_name in ("json", *PICTURES, PAGE):

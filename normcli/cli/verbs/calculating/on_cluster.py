@@ -44,6 +44,13 @@ _NOT_LOOKED_FOR = Diagnosis(
 
 
 def _open_session(settings: Settings) -> contextlib.AbstractContextManager[Session]:
+    """Return a context manager of the cluster that `--scheduler` names or `--workers` starts.
+
+    Raises
+    ------
+    UsageError
+        If both are given.
+    """
     run = settings.run
     if run.scheduler is not None and run.workers is not None:
         raise UsageError("--scheduler is a cluster that runs, and --workers starts one; give one of them")
@@ -53,7 +60,13 @@ def _open_session(settings: Settings) -> contextlib.AbstractContextManager[Sessi
 
 
 def locate_files(paths: Sequence[str]) -> list[str]:
-    """Return absolute paths, as workers have other working directories; raise `UsageError` for `-`."""
+    """Return absolute paths, as workers have other working directories.
+
+    Raises
+    ------
+    UsageError
+        If a path is standard input (`-`).
+    """
     if STANDARD_STREAM in paths:
         raise UsageError(f"standard input is of one machine; {_NO_CLUSTER} read files and stores")
     return [locate(path) for path in paths]
@@ -65,7 +78,10 @@ def fit_on_cluster(settings: Settings, named: Sequence[Named], policy: Policy) -
     Raises
     ------
     UsageError
-        If bad inputs are to be skipped and an input is a store; of a store none can be skipped.
+        If bad inputs are to be skipped and an input is a store (none of its blocks can be skipped), or both
+        `--scheduler` and `--workers` are given.
+    DataError
+        If an input cannot be read, or does not fit the others.
     """
     from normcli.cluster.stores import fit_files, fit_store
     from normcli.fitting.fit import Fitted
@@ -159,6 +175,8 @@ def normalize_on_cluster(settings: Settings) -> None:
     ------
     UsageError
         If the output is no file or store, or an option does not work on a cluster.
+    DataError
+        If the array cannot be read, has changed meanwhile, or the output cannot be written.
     """
     answer = settings.answer
     destination = choose_tensor_file(answer)
@@ -191,12 +209,14 @@ def check_on_cluster(
     paths : mapping of str to str
         The array to check, under the name `normalized`.
     tolerate : callable
-        Returns the tolerance for a dtype.
+        Takes a dtype, and returns the tolerance for it.
 
     Raises
     ------
     UsageError
         If statistics are to be checked, or an option does not work on a cluster.
+    DataError
+        If an array cannot be read, or has changed meanwhile.
     """
     from normcli.checking.check import NORMALIZED
 
@@ -237,9 +257,9 @@ def _find_source(settings: Settings, what: str, *others: str) -> str:
     ----------
     settings : Settings
     what : str
-        The work that clusters do instead, for the message.
+        The work that clusters do, for the message about a refused option.
     *others : str
-        Options that are refused, beside those that no verb has on a cluster.
+        Options that are refused, in addition to those that no verb has on a cluster.
 
     Raises
     ------
@@ -256,7 +276,11 @@ def _find_source(settings: Settings, what: str, *others: str) -> str:
 
 
 def _choose_block(session: Session, settings: Settings, source: str, stored: Stored) -> BlockUse | BlockNorm:
-    """Return the work for each block of a store; if groups extend over samples, statistics are fitted first."""
+    """Return the work to do for each block of a store.
+
+    If groups extend over samples, statistics are fitted to the whole store first, and each block is normalized
+    with them (`BlockUse`); otherwise each block is normalized alone (`BlockNorm`).
+    """
     from normcli.cluster.blocks import choose_block
     from normcli.cluster.stores import fit_store
     from normcli.norms.layout import find_layout
@@ -296,6 +320,13 @@ def _write_file(
 def _write(
     session: Session, use: BlockUse | BlockNorm, source: str, destination: Destination, stored: Stored
 ) -> None:
+    """Write the results of a store's blocks into a new Zarr store, put at its destination at the end.
+
+    Raises
+    ------
+    DataError
+        If the input has changed meanwhile; the destination is then unchanged.
+    """
     from normcli.cluster.stores import use_store
     from normcli.tensors.formats.stores import create_array
     from normcli.tensors.written_whole import open_folder

@@ -67,12 +67,12 @@ OPTIONS = (
 
 
 def require_format(settings: Settings) -> None:
-    """Raise `UsageError` unless an option of quantizing, such as `--quantize`, is given."""
+    """Raise `UsageError` if no option of quantizing is given, as scales and codes are of a format."""
     if not any(settings.quantizing):
         raise UsageError("--actual-scale is of codes: --quantize says of which format")
 
 
 def load_codes(path: str, name: str, settings: Settings) -> Tensor:
-    """Return codes or scales, given the name of the option that names them, with underscores."""
+    """Return the codes or scales of a file; `name` is the option that names the file, with underscores."""
     with name_subject(f"--{name.replace('_', '-')}"):
         return load_actual(path, settings, None)

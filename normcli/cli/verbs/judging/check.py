@@ -85,23 +85,23 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
 
 
 class _Refusal(NamedTuple):
-    """Options that a kind of check does not take, and the error, in which `{}` is the option that is given."""
+    """Options that a kind of check does not take, and the message of the error; its `{}` becomes the option."""
 
     names: tuple[str, ...]
     message: str
 
 
 class _Kind(NamedTuple):
-    """A kind of check.
+    """A kind of check, such as of tensors, gradients or codes.
 
     Parameters
     ----------
     shown_by : tuple of str
-        The options of which one shows that this kind is wanted; empty: it is wanted if no other kind is.
+        Options that ask for this kind, any one of them; empty for the kind that is meant by none.
     judge : callable
         Takes the settings and the own options of `check` by name, and returns the judgement.
     refused : sequence of _Refusal
-        In the order in which options are looked for.
+        The options that this kind refuses, in the order in which they are looked for.
     """
 
     shown_by: tuple[str, ...]

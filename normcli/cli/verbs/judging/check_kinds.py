@@ -36,7 +36,10 @@ ONLY_ROWS = "--by checks --actual alone; normcli fit --by has the statistics of 
 
 
 def check_codes(settings: Settings, own: Own) -> Judgement[Any]:
-    """Judge codes and scales that somebody made of a norm's result."""
+    """Judge codes and scales (`--actual`, `--actual-scale`) that somebody made of a norm's result.
+
+    Raises `UsageError` if neither is given or options contradict each other, and `DataError` for bad files.
+    """
     from normcli.library.judging_codes import CODES, judge_codes
     from normcli.quantizing.formats import read_quantization
 
@@ -53,9 +56,10 @@ def check_codes(settings: Settings, own: Own) -> Judgement[Any]:
 
 
 def check_running(settings: Settings, own: Own) -> Judgement[Any]:
-    """Judge running statistics after batches, which the inputs are, in their order.
+    """Judge the running statistics after some batches; the inputs are the batches, in their order.
 
-    The running statistics of the settings are those before the first batch.
+    The running statistics before the first batch are those of the settings, or mean 0 and variance 1. Raises
+    `UsageError` for options that do not fit, and `DataError` for bad files.
     """
     from normcli.library.judgement import judge_running
     from normcli.running.average import begin, choose_rule
@@ -82,7 +86,10 @@ def check_running(settings: Settings, own: Own) -> Judgement[Any]:
 
 
 def check_gradients(settings: Settings, own: Own) -> Judgement[Any]:
-    """Judge gradients."""
+    """Judge gradients (`--actual-dx` and the like) by the exact ones that follow from `--dy`.
+
+    Raises `UsageError` if there are none or options contradict each other, and `DataError` for bad files.
+    """
     paths = {name: path for name in GRADIENTS if (path := own[f"actual_{name}"]) is not None}
     if not paths:
         raise UsageError("there is nothing to check: give --actual-dx FILE, --actual-dgamma or --actual-dbeta")
@@ -109,7 +116,11 @@ def check_blocks(settings: Settings, own: Own) -> Judgement[Any]:
 
 
 def check_rows(settings: Settings, own: Own) -> Judgement[Any]:
-    """Judge a table whose rows are normalized group by group."""
+    """Judge a table whose rows should be normalized with the statistics of their groups (`--by`).
+
+    Raises `UsageError` for options that do not fit, `DataError` for bad files, and under `--strict`
+    `DegenerateError` for degenerate groups.
+    """
     from normcli.checking.check import NORMALIZED
     from normcli.identifying.grouped_check import GroupedTable
     from normcli.library.judgement import judge_rows
@@ -132,7 +143,11 @@ def check_rows(settings: Settings, own: Own) -> Judgement[Any]:
 
 
 def check_tensor(settings: Settings, own: Own) -> Judgement[Any]:
-    """Judge a tensor, and statistics; the tolerance may follow from a declared kernel (`--accumulate`)."""
+    """Judge a tensor and its statistics (`--actual`, `--actual-mean` and the like) by the exact ones.
+
+    With `--accumulate`, the tolerance is what the roundings of the declared kernel add up to. Raises
+    `UsageError` for options that do not fit, `DataError` for bad files, and under `--strict` `DegenerateError`.
+    """
     from normcli.library.judgement import judge
     from normcli.testing.declared_algorithm import derive_bounds, describe_void, read_declared, tolerate_derived
 
@@ -158,7 +173,10 @@ OF_ONE_TENSOR = "--accumulate is of --actual alone, without --gate, on one machi
 
 
 def warn(settings: Settings, problem: Problem, told: Judgement[Any]) -> Judgement[Any]:
-    """Write warnings of the input's degenerate groups, an error under `--strict`, and return the judgement."""
+    """Write warnings of degenerate groups of the input, and return the judgement unchanged.
+
+    Under `--strict`, raise `DegenerateError` if there are any.
+    """
     settings.run.warn_of_groups(problem.plan.norm.name, advise(told.warnings, problem.inputs))
     return told
 
@@ -171,12 +189,12 @@ def _read_limits(own: Own) -> functools.partial[Tolerance]:
 
 
 def _find_paths(settings: Settings, own: Own) -> dict[str, str]:
-    """Return the paths of the files to check by content: `normalized` or a statistic's name.
+    """Return the files to check, path by name: `normalized`, or the name of a statistic.
 
     Raises
     ------
     UsageError
-        If there are none, or two of all files are standard input.
+        If there are none, or standard input is named twice among all files.
     """
     norm = find_norm(settings.request.norm)[0]
     names = {"normalized": "actual", **{name: f"actual_{name}" for name in norm.statistics}}
@@ -190,6 +208,13 @@ def _find_paths(settings: Settings, own: Own) -> dict[str, str]:
 
 
 def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor:
+    """Return the tensor or statistic in a file to check; `name` is `normalized` or the statistic's name.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or the shape is not the plan's.
+    """
     from normcli.checking.check import NORMALIZED, fit_actual, require_shape
 
     option = "--actual" if name == NORMALIZED else f"--actual-{name}"

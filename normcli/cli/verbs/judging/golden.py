@@ -52,7 +52,7 @@ def _run(settings: Settings, backward: bool, dy: str | None, dy_seed: int | None
 
 
 def _describe_recipe(settings: Settings) -> dict[str, Any]:
-    """Return the recipe of a generated input and of drawn gamma and beta; empty if neither is generated."""
+    """Return, by name, how a generated input, and drawn gamma and beta, were made; empty if neither was."""
     source, seed = settings.source, settings.parameters.affine_seed
     recipe: dict[str, Any] = {}
     if source.shape is not None and source.residual is None:  # a sum is no draw

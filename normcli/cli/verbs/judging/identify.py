@@ -86,7 +86,11 @@ def _identify_codes(
     actual_scale: str | None,
     actual_tensor_scale: str | None,
 ) -> Judgement[Any]:
-    """Judge which norm's codes and scales are nearest to the given ones, given the files of the scales."""
+    """Judge which norm's codes and scales are nearest to the given ones.
+
+    `norm` is the only norm to try, or None for all. `actual_scale` and `actual_tensor_scale` are the files of
+    the scales; `UsageError` is raised without the former.
+    """
     from normcli.library.judging_codes import CODES, identify_codes
 
     require_format(settings)
@@ -99,16 +103,16 @@ def _identify_codes(
 
 
 def _say_where_check_asks(settings: Settings) -> None:
-    """Note, if the command is `normcli check` without a norm, that the norm is identified."""
+    """If the command is `normcli check` without a norm, note for standard error that the norm is looked for."""
     context = click.get_current_context()
     if context.parent is not None and context.parent.info_name == "check":
         settings.run.note("check", "no norm is named, so this looks for one, as normcli identify does")
 
 
 def _print_suggestion(settings: Settings, found: Found) -> None:
-    """Print the command that generates a tensor on which the fitting norms differ.
+    """Print the command that generates a tensor on which the norms that fit differ.
 
-    If there is none, as fewer than two norms fit or all are equal, say so and raise click's `Exit`.
+    If there is none, because fewer than two norms fit or all are equal, say so and raise click's `Exit`.
     """
     from normcli.identifying.words.suggestion import suggest
 

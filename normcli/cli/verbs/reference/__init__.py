@@ -1,6 +1,6 @@
 """Verbs that look something up: help, tables, completion.
 
-* `completion`: what a shell asks for at each TAB
+* `completion`: the script for a shell, and completions of a command line
 * `help`: topics, and the help of a command
-* `list_tables`: `norms` and `conventions`: the tables of both, and of symptoms
+* `list_tables`: `norms` and `conventions`; the table of symptoms
 """

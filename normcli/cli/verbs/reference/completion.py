@@ -107,7 +107,7 @@ def _split_line(line: str = "") -> list[str]:
 
 
 def _find(commands: click.Command, words: list[str], incomplete: str) -> Iterator[CompletionItem[str]]:
-    """Yield the completions of `incomplete` after some words; nothing if the words are no command line."""
+    """Yield the completions of `incomplete` after some words; none if the words are no valid command line."""
     from click.shell_completion import ShellComplete
 
     try:

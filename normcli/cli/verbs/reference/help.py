@@ -56,7 +56,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
 
 
 def _write_rows(formatter: click.HelpFormatter, rows: Mapping[str, str]) -> None:
-    """Write terms and their meanings side by side; if a meaning has several lines, all below their terms."""
+    """Write terms and their meanings side by side; if any meaning has several lines, all below their terms."""
     lines = [
         ("" if number else translate(term), line)
         for term, text in rows.items()
@@ -70,7 +70,7 @@ _INDENT = 2
 
 
 def _require_command(words: tuple[str, ...], root: click.Command, ctx: click.Context) -> None:
-    """Raise click's `UsageError`, with the first wrong word, unless words name a command, norm or topic."""
+    """Raise click's `UsageError`, with the first wrong word, unless the words name a norm or a command."""
     command: click.Command | None = None if words and words[0] in TOPICS else root
     for place, word in enumerate(words[command is None :]):
         if not isinstance(command, click.Group):
@@ -296,7 +296,7 @@ def _list_joints() -> Topic:
 
 
 def _list_faults(joint: str) -> Callable[[], Topic]:
-    """Return the function that lists the faults whose ids begin with a key of `JOINTS`."""
+    """Return the function that lists the faults whose ids begin with `joint`, a key of `JOINTS`."""
 
     def list_rows() -> Topic:
         from normcli.checking.gradient_faults import list_faults

@@ -93,7 +93,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
 
 
 def _compare_places(spec: NormSpec, settings: Settings, destination: Destination) -> None:
-    """Compare one norm after the addition of the residual (post-norm) and before the sublayer (pre-norm)."""
+    """Compare a norm at two places of a residual block: after the addition, and before the sublayer."""
     from normcli.answers.teaching.residual_placement import PlacementAnswer
 
     settings = settings._replace(request=_share([spec], settings)[0])
@@ -109,7 +109,7 @@ def _compare_places(spec: NormSpec, settings: Settings, destination: Destination
 
 
 def _tell_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split words into two lists: words that are no files, and words that are files and no norms."""
+    """Return the words that are no files, and the words that are files and no norms, as two lists."""
     files = [
         word
         for word in words
@@ -120,7 +120,7 @@ def _tell_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _share(specs: Sequence[NormSpec], settings: Settings) -> list[Request]:
-    """Return a request for each norm, with the shared options that it takes and its own, which override them.
+    """Return a request for each norm: the shared options that it takes, and its own, which come first.
 
     Raises
     ------
@@ -145,6 +145,7 @@ def _share(specs: Sequence[NormSpec], settings: Settings) -> list[Request]:
 
 
 def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
+    """Whether a norm takes an option, by name; for `like`, whether it knows the framework asked for."""
     if option in settings.parameters._fields:
         return option in (*spec.norm.parameter_names, *(("affine_seed",) if spec.norm.parameter_names else ()))
     if option == "like" and settings.request.like is not None:

@@ -83,7 +83,7 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
 
 
 def _list_warnings(story: Story) -> list[str]:
-    """Return the warnings of a story: its steps if it has no group, else the group's degeneracies."""
+    """Return the warnings of a story: its group's degeneracies, or without a group its sentences."""
     if story.group is None:
         return [f"t{step.sentence.removeprefix('T').rstrip('.')}" for step in story.steps]
     return [str(kind) for kind in story.group.degeneracies]

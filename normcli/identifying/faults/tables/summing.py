@@ -94,7 +94,7 @@ _LARGEST_GROUP = 1 << 14
 """Sums in half precision are not simulated for larger groups."""
 
 _ROUNDINGS = 2.0
-"""The error of y in machine epsilons of half precision, beside that of its statistics: four roundings."""
+"""The error of y in machine epsilons of half precision, without that of its statistics: four roundings."""
 
 _ON_LINES = 0.9
 """Sums in half precision are tried if at least this part of y lies on a straight line in each group."""
@@ -158,17 +158,19 @@ def _sum_narrowly(case: Case) -> Iterator[Variant]:
     Fitted statistics stand for sums in an unknown order. They need errors that scatter over the groups, and no
     fault of eps or cancellation that explains y. Nothing if half precision without such sums explains y.
     """
-    rounded = Variant(_round(case, case.mean), square=_round(case, case.square))
-    if any(case.explains(case.predict(_soften(case, exact))).all() for exact in (NOTHING, rounded)):
-        return
     every = [sums for sums in _add_narrowly(case) if not sums.over.any()]
+    rounded = Variant(_round(case, case.mean), square=_round(case, case.square))
+    exact = (case.explains(case.predict(_soften(case, one))).all() for one in (NOTHING, rounded))
+    if not every or any(exact):
+        return
     off = [float(np.mean(np.abs(case.y - case.predict(sums.variant).values))) for sums in every]
     for nearest in np.argsort(off)[:1]:
         algorithm, variant, _ = every[nearest]
         yield from label([variant], dtype=case.dtype.name, algorithm=f"as {algorithm} does")
+    if not _are_scattered(case) or next(cancel(case), None) is not None:
+        return
     of_eps = (variant for row in EPS for variant in row.vary(case))
-    is_of_eps = any(case.explains(case.predict(variant)).all() for variant in of_eps)
-    if every and _are_scattered(case) and next(cancel(case), None) is None and not is_of_eps:
+    if not any(case.explains(case.predict(variant)).all() for variant in of_eps):
         variant = _soften(case, Variant(*case.used, is_fitted=True), 2.0)
         yield from label([variant], dtype=case.dtype.name, algorithm="in another order")
 

@@ -1,0 +1,113 @@
+"""Faults of backward passes in the values that are summed, and in their count: padding, parts, shards."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.checking.fault import list_padded_counts
+from normcli.norms.grid import Split
+from normcli.norms.rules import GroupOrder
+from normcli.numerics.statistics.divisor import find_freedom
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from normcli.checking.gradient_forms import Detailed, WrongGradient
+
+_SHARDS = (2, 3, 4, 8)
+
+
+def change_ddof(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield the terms for ddof 0, or for ddof 1 if the norm's own is 0: exact, and as kernels write them."""
+    own = c.plan.spec.ddof
+    terms = c.change(ddof=0 if own else 1)
+    if terms is not None:
+        yield from ((("n", "n − 1") if own else ("n − 1", "n"), one) for one in (terms, terms.plain))
+
+
+def count_means(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield dx with both means divided by the count that the gradient shows, or by a padded one, not by n.
+
+    A count of n − 1 is left out. Nothing for running statistics.
+    """
+    t, none = c.t, c.t.differentiate(a=0.0, b=0.0)
+    if c.exact.inputs.given is not None:
+        return
+    own, off = none - t.differentiate(), none - c.actual.reshape(none.shape)
+    usable = np.isfinite(own) & np.isfinite(off)
+    share = np.vdot(own[usable], off[usable]) / np.vdot(own[usable], own[usable])
+    shown = {round(t.size / share)} if 0.5 < 1.0 / share < 4.0 else set()
+    for count in sorted(shown.union(list_padded_counts(t.size)) - {t.size - 1, t.size}):
+        yield (str(count), str(t.size)), t._replace(share=t.size / count)
+
+
+def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
+    """Yield the terms for statistics with a padded count, with means of the backward pass over n or over it.
+
+    Nothing for running statistics, for tensors above 2²⁰ values, and if `make_terms` returns None for the norm.
+
+    Parameters
+    ----------
+    c : WrongGradient
+    what : {"count", "variance", "mean", "both"}
+        The sum of squares is divided by the padded count; or the variance, the mean, or both count zeros that
+        pad the group.
+    """
+    t, n = c.t, c.t.size
+    if c.exact.inputs.given is not None:
+        return
+    x, own, freedom = t.w + t.mean, t.mean, find_freedom(c.plan, n)
+    for count in list_padded_counts(n):
+        more, mean = count - n, own * (n / count)
+        sums = [(np.square(x - center)).sum(t.axes, keepdims=True) for center in (own, mean)]
+        moments = {
+            "count": [(own, sums[0] / (freedom + more))],
+            "variance": [(own, (sums[0] + more * own**2) / divided) for divided in (freedom, freedom + more)],
+            "mean": [(mean, total / freedom) for total in sums],
+            "both": [
+                (mean, (sums[1] + more * mean**2) / (freedom + more)),
+                (mean, sums[1] / (freedom + more)),
+                (mean, sums[0] / (freedom + more)),
+            ],
+        }[what]
+        words = (str(count), str(n)) if what == "count" else (str(more),)
+        for some in moments:
+            terms = c.vary(moments=some)
+            if terms is None:
+                return
+            yield from ((words, terms._replace(share=share)) for share in (1.0, n / count))
+
+
+def sum_part(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield, for each summed axis, dgamma or dbeta over only its first k indices, and over only its last k.
+
+    Each k is the one with which the sum is nearest to the given gradient.
+    """
+    grid, actual = c.plan.grid, c.actual.reshape(-1)
+    for axis in c.along:
+        word = grid.layout.name(axis) if grid.split is None else f"axis {axis}"
+        others = tuple(other for other in c.along if other != axis)
+        parts = np.moveaxis(c.shares.sum(others, keepdims=True), axis, 0)
+        sums = np.cumsum(parts.reshape(len(parts), -1), axis=0)
+        last = len(parts) - 1
+        for some, begins in ((sums[:-1], True), (sums[-1] - sums[:-1], False)):
+            if len(some):
+                stop = int(np.nan_to_num(((some - actual) ** 2).sum(1), nan=np.inf).argmin())
+                first, end = (0, stop) if begins else (stop + 1, last)
+                where = f"{word}={first}" if first == end else f"{word}={first} … {word}={end}"
+                yield (where,), some[stop]
+
+
+def shard(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield the terms with a reduced axis in 2, 3, 4 or 8 parts, each normalized by its own statistics.
+
+    Parts are blocks, or interleaved. Nothing with channel groups or running statistics.
+    """
+    grid = c.plan.grid
+    for axis, count in itertools.product(c.t.axes if c.is_trained else (), _SHARDS):
+        if grid.shape[axis] % count == 0 and count < grid.shape[axis]:
+            for order in GroupOrder:
+                yield (str(count), c.name_axes((axis,))), c.regroup(split=Split(axis, count, order))
