@@ -242,7 +242,7 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
         off = (case.y - case.right.values) / case.right.allowed
         without = math.sqrt(float(np.mean(off[np.isfinite(off)] ** 2))) if np.isfinite(off).any() else 0.0
         nearer = math.log2(max(1.0, without / misfit)) if misfit else _MOST_BITS
-        bits = max(bits, case.divisor.size * nearer - _OF_A_NUMBER)
+        bits = max(bits, max(case.divisor.size * nearer, found.variants[0].bits) - _OF_A_NUMBER)
     region = 0.0 if found.region is None or (is_beside and not found.is_of_region) else found.region.bits
     return max(of_region, bits - _TRIED * len(found.faults) - region)
 
