@@ -170,7 +170,7 @@ class DumpWriter:
             self.add(name, name_dtype(values.dtype), values.shape, raw)
 
     def finish(self, layers: Sequence[LayerSettings], made_by: str) -> None:
-        """Write the header: the settings of the layers, the name of the program, `made_by`, and all tensors."""
+        """Write the header: the settings of the layers, the program that made the dump, and all tensors."""
         described = [
             {key: value for key, value in one._asdict().items() if value or _is_zero(value)} for one in layers
         ]

@@ -69,8 +69,7 @@ class Session:
     def run(self, tasks: Sequence[Delayed], advance: Callable[[int], None] = lambda count: None) -> list[Any]:
         """Run tasks; return their results in the order of the tasks.
 
-        After an error of any kind but `NormError`, the other tasks are cancelled, and have ended where
-        possible.
+        After an error of any kind but `NormError`, the other tasks are cancelled; this waits for them to end.
 
         Parameters
         ----------

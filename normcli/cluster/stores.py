@@ -262,14 +262,14 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
 
 
 def check_store(session: Session, check: BlockCheck, source: str, actual: str) -> Checked:
-    """Return the comparison of one array of a store with the exact norm of another, block by block.
+    """Compare one array of a store with the exact norm of another, block by block.
 
     Parameters
     ----------
     session : Session
     check : BlockCheck
-            How a block is compared.
-        source, actual : str
+        How a block is compared.
+    source, actual : str
         The paths or URLs of the array x, and of the array that is compared.
 
     Raises

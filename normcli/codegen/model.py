@@ -122,7 +122,7 @@ class _Graph:
         return "y"
 
     def _make(self, value: ast.expr) -> str:
-        """Add the nodes of an expression, and return the name of its tensor."""
+        """Add the nodes of a Python expression to the graph, and return the name of its tensor."""
         match value:
             case ast.Name(name):
                 return self._tensors.get(name) or self._keep(name, self._known[name])

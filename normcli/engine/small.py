@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from normcli.numerics.elements.compiled_kernel import RowParameter, Rule
 
 MOST_VALUES = 1 << 14
-"""The most values of a small tensor: for larger ones, a walk takes little time beside the arithmetic."""
+"""The most values of a small tensor: for larger ones, a walk takes little of the arithmetic's time."""
 
 
 class _Layout(NamedTuple):
@@ -49,7 +49,7 @@ class _Layout(NamedTuple):
     dtype : dtype
         The dtype of the results.
     names : tuple of str
-        The names of the kernel's four statistics, as `name_statistics` returns them.
+        The names of the kernel's four statistics; empty for one that the norm does not have.
     geometry : Geometry
     shape : tuple of int
         (outer, inner, parts, values): two axes of groups and two of their values.

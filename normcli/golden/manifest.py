@@ -176,7 +176,7 @@ class Manifest:
             raise DataError(f"{self.path}: {error}") from error
 
     def _read_files(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the member `files`; raise `DataError` unless it lists just the files of the norm."""
+        """Return the member `files`; raise `DataError` if it lacks a file of the norm, or has another one."""
         try:
             norm = Choices(self.request).norm
         except UsageError as error:

@@ -195,7 +195,10 @@ def read_given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_effort(threads: Any, statistics: Any) -> Effort:
-    """Return the effort for the arguments `threads` and `statistics`; the default one for None of both."""
+    """Return the effort for the arguments `threads` and `statistics`; the default one if both are None.
+
+    Raises `UsageError` if `threads` is no integer of at least 1, or `statistics` no truth value.
+    """
     if threads is None and statistics is None:
         return DEFAULT_EFFORT
     count = _convert("threads", threads, operator.index, "is not an integer")

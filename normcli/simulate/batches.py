@@ -26,7 +26,7 @@ MOST_BATCHES = 10_000_000
 
 
 class Change(NamedTuple):
-    """A change of values: scale · x + shift."""
+    """A change of values, scale · x + shift, as if they came from other data."""
 
     shift: float = 0.0
     scale: float = 1.0

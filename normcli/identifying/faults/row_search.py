@@ -14,10 +14,12 @@ import numpy as np
 
 from normcli.identifying.faults.case_sampling import LIKELY, goes_with_x, thin_out
 from normcli.identifying.faults.claim import (
+    OF_A_NUMBER,
     REST,
     STATISTICS,
     WITHIN_GROUPS,
 )
+from normcli.identifying.faults.shown_statistics import weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.dividing import OTHER_EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
@@ -36,22 +38,31 @@ if TYPE_CHECKING:
 def try_rows(case: Case) -> Iterable[Found]:
     """Return the findings with one fault, or one fault and another eps, that explain all of y.
 
-    Of findings with equal faults, only those with the fewest fitted numbers are returned.
+    Of findings with equal faults, only those with the most evidence are returned.
     """
     if case.has_moments and _has_lines(case, _MOSTLY):
         statistics = try_all(case, STATISTICS)
     else:
         statistics = try_all(case, WITHIN_GROUPS, _varies_in_groups)
-    return keep_shortest(one for one in (*statistics, *try_rest(case)) if one.share == 1.0)
+    return keep_likeliest(case, (one for one in (*statistics, *try_rest(case)) if one.share == 1.0))
 
 
-def keep_shortest(every: Iterable[Found]) -> list[Found]:
-    """Return the findings, but of findings with equal faults only those with the fewest fitted numbers."""
+def keep_likeliest(case: Case, every: Iterable[Found]) -> list[Found]:
+    """Return the findings; of findings with equal faults, those within 8 bits of the best evidence alone.
+
+    The evidence is that of the statistics that y shows, minus 12 bits for each fitted number. Without
+    statistics to compare, the fewest numbers are best.
+    """
     found = [*every]
-    fewest: dict[tuple[Fault, ...], int] = {}
-    for one in found:
-        fewest[one.faults] = min(one.numbers, fewest.get(one.faults, one.numbers))
-    return [one for one in found if one.numbers == fewest[one.faults]]
+    bits = [(weigh_statistics(case, one.variants[0]) or 0.0) - OF_A_NUMBER * one.numbers for one in found]
+    best: dict[tuple[Fault, ...], float] = {}
+    for one, each in zip(found, bits, strict=True):
+        best[one.faults] = max(each, best.get(one.faults, each))
+    return [one for one, each in zip(found, bits, strict=True) if each > best[one.faults] - _AS_LIKELY]
+
+
+_AS_LIKELY = 8.0
+"""Findings with equal faults are as likely as the best of them with at most so many bits less evidence."""
 
 
 @functools.lru_cache(maxsize=64)  # of each case, and again where parts of y are looked at
@@ -147,7 +158,7 @@ def try_pairs(case: Case) -> Iterator[Found]:
         for one in try_all(moved, STATISTICS, _is_near_line):
             if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
                 yield one._replace(faults=(*one.faults, fault), variants=(*one.variants, variant))
-    yield from keep_shortest(one for one in _try_eps_of_others(case) if one.share == 1.0)
+    yield from keep_likeliest(case, (one for one in _try_eps_of_others(case) if one.share == 1.0))
 
 
 def _try_eps_of_others(case: Case) -> Iterator[Found]:
@@ -173,7 +184,7 @@ def list_others(case: Case, rows: Sequence[Row]) -> Iterator[tuple[Fault, Varian
 
 
 _MOST_MOVED = 24
-"""The most faults of gamma and beta beside which faults of statistics are tried."""
+"""The most faults of gamma and beta with which faults of statistics are tried together."""
 
 
 def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps, is_half
+from normcli.identifying.faults.shown_statistics import fit_apart
 from normcli.identifying.faults.tables.parameters import recover_parameters
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import NEAR, Found, IndexRegion, Variant
@@ -55,11 +56,12 @@ def _find_statistics(case: Case) -> Iterator[Found]:
     """
     if not case.has_moments or case.count <= _LEAST_OF_LINE:
         return
-    used, wrong = case.used, int(case.differs.any(case.axes).sum())
+    mean, divisor = fit_apart(case)
+    wrong = int(case.differs.any(case.axes).sum())
     every = {
-        "divisor": Variant(case.mean, used.divisor, numbers=wrong, is_fitted=True),
-        "mean": Variant(used.mean, case.divisor, numbers=wrong, is_fitted=True),
-        "both": Variant(*used, numbers=2 * wrong, is_fitted=True),
+        "divisor": Variant(case.mean, divisor, numbers=wrong, is_fitted=True),
+        "mean": Variant(mean, case.divisor, numbers=wrong, is_fitted=True),
+        "both": Variant(*case.used, numbers=2 * wrong, is_fitted=True),
     }
     faults = {name: UNKNOWN[name].fault for name in every}
     if not case.centres:
@@ -279,7 +281,7 @@ def _find_ragged(case: Case, wrong: Selected, shape_of_view: tuple[int, ...]) ->
 # -- what is not finite, or 0
 
 _ROUNDINGS = 2.0
-"""The error of E[x²] − E[x]² beside the errors of its sums, in units in the last place."""
+"""The error of E[x²] − E[x]² without the errors of its sums, in units in the last place."""
 
 
 def find_source(case: Case, where: Selected) -> tuple[str, str] | None:

@@ -174,7 +174,14 @@ class Samples:
     ) -> Standard:
         """Return groups standardized in plain float64 arithmetic, or exactly if they have NaN.
 
-        Parameters are as in `_standardize`.
+        Parameters
+        ----------
+        grid : Grid
+        chosen : ndarray of int
+            The indices of the groups.
+        rows : ndarray, shape (groups, group_size)
+            The values of the groups.
+        divisor : Divisor
         """
         if np.isnan(rows).any():
             return self._standardize(grid, chosen, rows, divisor)

@@ -93,7 +93,7 @@ def _take_other_eps(case: Case) -> Iterator[Variant]:
     That eps is the median, rounded to 1, 2, 3, 5 and 8 digits. Nothing for a norm without eps.
     """
     if case.plan.spec.eps is not None:
-        found = dict.fromkeys(COMMON_EPS, 1)
+        found = dict.fromkeys(COMMON_EPS, 0)
         for eps, numbers in _shorten(float(np.median(case.unroot(case.used.divisor, case.square)))):
             found.setdefault(eps, numbers)
         found.pop(case.eps, None)
@@ -107,7 +107,7 @@ def _move_eps(case: Case) -> Iterator[Variant]:
     if place is not None:
         moved = replace(case, plan=case.plan.change_spec(eps_mode=place))
         for eps in dict.fromkeys((case.eps, *COMMON_EPS)):
-            yield from label(divide(moved.root(case.square, eps)), 1, place=place.value, eps=f"{eps:g}")
+            yield from label(divide(moved.root(case.square, eps)), place=place.value, eps=f"{eps:g}")
 
 
 def _change_ddof(case: Case) -> Iterator[Variant]:
@@ -140,6 +140,15 @@ def _round(make: Callable[[Case, _Cast], list[Variant]]) -> Callable[[Case], Ite
             yield from label(make(case, functools.partial(round_to_short, name=name)), dtype=name)
 
     return vary
+
+
+def _round_both(case: Case, cast: _Cast) -> list[Variant]:
+    """Return two variants: with mean and 1 / divisor rounded by `cast`, and with mean and variance rounded."""
+    mean = cast(case.mean)
+    return [
+        Variant(mean, 1.0 / cast(1.0 / case.divisor), values={"what": "mean and divisor"}),
+        Variant(mean, square=cast(case.square), values={"what": "mean and variance"}),
+    ]
 
 
 _STEPS = 8.0
@@ -190,14 +199,14 @@ OTHER_EPS = Row(
     Fault("stats-eps-other", "eps is {eps}, not {asked}", "set eps", "np.sqrt(x.var(-1) + 1e-6)", ("A", "B")),
     _take_other_eps,
 )
-"""The fault of another eps than the requested one, which may stand beside another fault."""
+"""The fault of another eps than the requested one, which may come with another fault."""
 
 EPS: Sequence[Row] = (
     OTHER_EPS,
     Row(Fault("stats-eps-outside", "eps {eps} is {place} the root", "move eps", "np.sqrt(x.var(-1)) + eps",
               ("A", "outside")), _move_eps),
 )  # fmt: skip
-"""The faults of another eps or place of eps, which may change divisors by as little as rounding does."""
+"""The faults of another eps or eps mode, which may change divisors by as little as rounding does."""
 
 DIVIDING: Sequence[Row] = (
     Row(Fault("stats-no-mean", "the mean is not subtracted", "subtract the mean of each group",
@@ -257,9 +266,9 @@ DIVIDING: Sequence[Row] = (
     Row(Fault("stats-rounded-mean-squared", "the mean is rounded to {dtype}, in E[x²] − mean² too",
               "keep statistics in float32", "(x * x).mean(-1) - m.astype(np.float16) ** 2", ("float16",)),
         _round(lambda c, cast: [Variant(cast(c.mean), square=c.average(c.x**2) - cast(c.mean) ** 2)]), "mean"),
-    Row(Fault("stats-rounded", "mean and divisor are rounded to {dtype}", "keep statistics in float32",
-              "(x - m.astype(np.float16)) / d.astype(np.float16)", ("float16",)),
-        _round(lambda c, cast: [Variant(cast(c.mean), 1.0 / cast(1.0 / c.divisor))]), "mean"),
+    Row(Fault("stats-rounded", "{what} are rounded to {dtype}", "keep statistics in float32",
+              "(x - m.astype(np.float16)) / d.astype(np.float16)", ("mean and divisor", "float16")),
+        _round(_round_both), "mean"),
     Row(Fault("stats-rounded-variance", "the {what} is rounded to {dtype}", "keep statistics in float32",
               "x.var(-1).astype(np.float16)", ("variance", "float16")),
         _round(lambda c, cast: [Variant(square=cast(c.square), values={"what": c.square_name})])),

@@ -99,7 +99,7 @@ _LARGEST_GROUP = 1 << 14
 """Sums in half precision are not simulated for larger groups."""
 
 _ROUNDINGS = 2.0
-"""The error of y in machine epsilons of half precision, beside that of its statistics: four roundings."""
+"""The error of y in machine epsilons of half precision, without that of its statistics: four roundings."""
 
 _ON_LINES = 0.9
 """Sums in half precision are tried if at least this part of y lies on a straight line in each group."""
