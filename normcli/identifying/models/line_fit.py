@@ -220,8 +220,7 @@ def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers:
     """Return the bits of evidence that y lies on fitted lines, and not there by chance.
 
     A value counts log2(s / its bound), if that is above 0, where s is the standard deviation of a · x along its
-    line. The sum is multiplied by (n − numbers) / n, for the n values of a line: as many values as were fitted
-    numbers show nothing.
+    line. The sum is multiplied by (n − numbers) / n, for the n values of a line.
 
     Parameters
     ----------
@@ -316,14 +315,11 @@ def _fit_both(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | No
     """Return a slope a and a shift b for each column, with |y − a · x − b| ≤ slack; None if a column has none.
 
     All arguments have the shape (values, columns), both results (columns,). b is in the middle of the shifts
-    that fit with a.
+    that fit with a. None too after 64 steps, or after one that finds no new piece.
 
-    Notes
-    -----
     With a slope a, b lies between L(a) = max(y − slack − a · x) and U(a) = min(y + slack − a · x), so a line
     needs L ≤ U. L − U is convex and piecewise linear. Each step tries the slope at which the last falling piece
-    meets the last rising one; if they meet above 0, there is no line. None too after 64 steps, or after one
-    that finds no new piece.
+    meets the last rising one; if they meet above 0, there is no line.
     """
     low, high, every = y - slack, y + slack, np.arange(x.shape[1])
 

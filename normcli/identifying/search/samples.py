@@ -174,14 +174,7 @@ class Samples:
     ) -> Standard:
         """Return groups standardized in plain float64 arithmetic, or exactly if they have NaN.
 
-        Parameters
-        ----------
-        grid : Grid
-        chosen : ndarray of int
-            The indices of the groups.
-        rows : ndarray, shape (groups, group_size)
-            The values of the groups.
-        divisor : Divisor
+        `rows` are the values of the groups of `grid` with the indices `chosen`, shape (groups, group_size).
         """
         if np.isnan(rows).any():
             return self._standardize(grid, chosen, rows, divisor)
