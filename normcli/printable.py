@@ -162,7 +162,7 @@ def _find_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def spread_wide(text: str) -> str:
-    r"""Return a text with a filler behind each wide character, so that its length is its width in columns.
+    r"""Return a text with a filler after each wide character, so that its length is its width in columns.
 
     The text may be broken at a filler. `gather_wide` takes fillers away, and so does rich.
 

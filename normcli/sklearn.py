@@ -102,8 +102,10 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     Raises
     ------
-    UsageError, DataError
-        As `normcli.fit`.
+    UsageError
+        By `fit`, if samples have statistics of their own, or an option makes no sense for the norm.
+    DataError
+        By `fit`, if X has NaN under `nan="raise"`.
 
     Examples
     --------
@@ -173,7 +175,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         return self._use(X).apply(self._read(X, reset=False))
 
     def inverse_transform(self, X: ArrayLike) -> Any:  # noqa: N803
-        """Return the X whose `transform` this is, each value rounded once; `NotFittedError` before `fit`."""
+        """Return the values that `transform` makes into X, each rounded once; `NotFittedError` before `fit`."""
         return self._use(X).invert(self._read(X, reset=False))
 
     def _use(self, x: ArrayLike) -> Statistics:
@@ -192,7 +194,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     @_of("std", "range", "half_range", "norm", "iqr", "q_range")
     def n_samples_seen_(self) -> int | NDArray[np.int64]:
-        """Return the number of samples seen; for variances, of values that counted.
+        """Return the number of samples seen; for norms by a variance, the number of values that counted.
 
         It is an array with one number for each feature if these differ.
         """

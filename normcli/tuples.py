@@ -10,6 +10,8 @@ else:
     import collections
 
     class _Maker(type):
+        """The metaclass that makes a named tuple of a class's annotated fields, with its methods."""
+
         def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> type:
             """Return the named tuple of a class body; `typing` would compile each annotation to check it."""
             if not bases:

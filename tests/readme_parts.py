@@ -1,10 +1,12 @@
-"""The generated parts of README and samples, for cog, which runs what stands between its marks (CONTRIBUTING)."""
+"""The generated parts of README, CONTRIBUTING and samples, for cog, which runs what stands between its marks (CONTRIBUTING)."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -100,3 +102,25 @@ def python(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, cwd=ROOT)
     comments = "\n".join(f"# {line}" for line in done.stdout.splitlines())
     return f"```python\n{code.strip()}\n{comments}\n```"
+
+
+def file_index() -> str:
+    """Return each folder of `normcli/` with its files: what each holds, and its public functions and classes."""
+    shown: list[str] = []
+    for init in sorted((ROOT / "normcli").rglob("__init__.py")):
+        lines = re.findall(
+            r"^\* `(\w+)`: (.*)", ast.get_docstring(ast.parse(init.read_text())) or "", flags=re.M
+        )
+        files = [(init.parent / f"{name}.py", words) for name, words in lines]
+        listed = [f"- `{path.name}`: {words}{_list_names(path)}" for path, words in files if path.exists()]
+        if listed:
+            shown += ["", f"`{init.parent.relative_to(ROOT)}/`", "", *listed]
+    return "\n".join(shown[1:])
+
+
+def _list_names(path: Path) -> str:
+    """Return the public functions and classes of a file as code in brackets; empty without any."""
+    kinds = ast.FunctionDef | ast.ClassDef
+    names = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, kinds)]
+    public = [f"`{name}`" for name in names if not name.startswith("_")]
+    return f" ({', '.join(public)})" if public else ""

@@ -123,7 +123,7 @@ class GroupFacts(NamedTuple):
     largest : ndarray
         The largest |x|.
     shifted : GroupFacts or None
-        The facts of x less each group's first value; None in these facts themselves.
+        The facts of x minus each group's first value; None in these facts themselves.
     """
 
     size: int

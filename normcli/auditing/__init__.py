@@ -1,15 +1,15 @@
 """Whole models: a run is recorded, every norm in it is judged, and the first bad one is named.
 
-* `record`: the norms of a model, recorded while it runs
-* `record_torch`: the hooks of torch's modules
-* `modules`: which norm a module is, by its class
-* `dump_file`: the file of a recorded run: tensors by name, settings of layers
-* `layer`: the layers of a run, opened
-* `alike`: layers whose norm nobody named: one of several alike is identified, the others compared with it
-* `audit`: layers compared with the exact norms
+* `record`: `normcli.record`: the norms of a PyTorch, Keras or Flax model, recorded while it runs
+* `record_torch`: the hooks of torch's modules, for inputs, outputs and gradients
+* `modules`: which norm a module is, by its class and attributes
+* `dump_file`: the format of a dump: tensors by name, settings of layers; written and read
+* `layer`: opens a dump, a folder of arrays or `--pairs`, as a list of layers with their tensors
+* `alike`: identifies layers of unknown norm, and tries a norm found on later layers of the same class
+* `audit`: each layer's output, gradients and running statistics compared with the exact ones
 * `running_check`: running statistics compared with those that follow from the batches
 * `onnx_graph`: the norms of an ONNX graph
-* `onnx_run`: a run of an ONNX model, as a dump
-* `onnx_fold`: batch norms of an ONNX graph behind layers, into which they can be folded
-* `runs`: two runs side by side
+* `onnx_run`: an ONNX model run on inputs, its norms written as a dump
+* `onnx_fold`: pairs of layer and batch norm in an ONNX graph, for `fold`
+* `runs`: `audit --against`: two recorded runs compared layer by layer
 """

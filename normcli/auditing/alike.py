@@ -26,15 +26,17 @@ if TYPE_CHECKING:
 
 
 class _Finding(NamedTuple):
-    """A norm found on an earlier layer.
+    """A norm that was found on an earlier layer, to be tried on later ones.
 
     Parameters
     ----------
     hypothesis : Hypothesis
+        The grouping, the divisor, and how gamma and beta entered.
     eps : float
     level : Level
-        The level of accuracy at which that layer's output agrees with the norm.
+        The error bounds within which that layer's output agreed with the norm.
     told : Diagnosis
+        The diagnosis of that layer's output.
     """
 
     hypothesis: Hypothesis
@@ -44,7 +46,7 @@ class _Finding(NamedTuple):
 
 
 class KnownNorms:
-    """The norms found on layers so far, by class, shapes and dtypes of the layer."""
+    """The norms found on layers so far, by the layers' class, shapes and dtypes; it grows with `identify`."""
 
     def __init__(self) -> None:
         self._findings: dict[Hashable, list[_Finding]] = {}
@@ -53,11 +55,12 @@ class KnownNorms:
         """Return the diagnosis of a layer's output, and its largest distance from the norm found, in ulp.
 
         The distance is None if no norm fits. Norms found before on layers of the same class, shapes and dtypes
-        are tried first; a norm that is found is kept for later layers.
+        are tried first. A norm that is found is added for later layers.
 
         Parameters
         ----------
         question : Question
+            The layer's input x, output y, gamma and beta.
         kind : str
             The layer's class.
 
@@ -94,10 +97,10 @@ class KnownNorms:
 
 
 def _hold(finding: _Finding, question: Question) -> float | None:
-    """Return the largest distance of y from a norm found earlier, in ulp.
+    """Return the largest distance of the question's y from a norm found on an earlier layer, in ulp.
 
-    None if y is further off than that finding's level allows in any group, or gamma and beta cannot be applied
-    in the way of that finding.
+    None if y is further off, in any group, than the error bounds of that finding allow, or gamma and beta
+    cannot be applied as they were there.
     """
     x, y, gamma, beta, *_ = question
     own = finding.hypothesis.affine

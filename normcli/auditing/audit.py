@@ -140,7 +140,7 @@ class LayerVerdict(NamedTuple):
 
     @property
     def telling(self) -> JudgedTensor | None:
-        """The first part that is wrong; without one, the output if it has a `cause`; otherwise None."""
+        """The first tensor of the layer that is wrong; if none, the output if it has a `cause`; else None."""
         finding = (part for part in self.parts[:1] if part.cause is not None)
         return next((part for part in self.parts if not part.ok), None) or next(finding, None)
 
@@ -164,7 +164,7 @@ class Audit(NamedTuple):
 def audit(
     layers: Sequence[RecordedLayer], tolerate: Tolerate = choose_tolerance, effort: Effort = DEFAULT_EFFORT
 ) -> Audit:
-    """Return the verdict on each layer; only the first bad one keeps its `detail`.
+    """Return the verdict on each layer; only the first bad one has a `detail`, as the arrays may be large.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def audit(
     tolerate : callable
         Takes a dtype and returns the `Tolerance` for its values.
     effort : Effort
-        The threads, and the observer of progress.
+        The number of threads, and the observer of progress.
     """
     known, found = KnownNorms(), list[LayerVerdict]()
     judged = judge_each(
@@ -198,7 +198,7 @@ def judge_each(
     strip: Callable[[Judged], Judged],
     effort: Effort,
 ) -> Iterator[Judged]:
-    """Yield the judgement of each layer in order; two processes judge a run of `MUCH` bytes or more.
+    """Yield the judgement of each layer in order; two processes judge a run of 64 MiB or more.
 
     Parameters
     ----------
@@ -207,9 +207,9 @@ def judge_each(
     judge : callable
         Takes the number of a layer and an effort; returns the judgement.
     strip : callable
-        Returns a judgement without its arrays, for the way from another process.
+        Takes a judgement and returns it without its arrays; it is applied in another process alone.
     effort : Effort
-        The observer is told the bytes of finished layers; of a single layer, the passes over its values.
+        Its observer gets the bytes of finished layers; of a single layer, the progress within it.
     """
     observer = None if len(sizes) == 1 else effort.observer
     if observer is not None:
@@ -236,7 +236,8 @@ def judge_layer(
 ) -> LayerVerdict:
     """Return the verdict on one layer; a `NormError` while it is judged becomes the verdict's `problem`.
 
-    A layer for which no norm is named is first compared with `known`, the norms found before, which it adds to.
+    A layer whose norm is not named is identified: norms in `known` are tried first, and a new one is added to
+    it.
     """
     try:
         return _judge(layer, tolerate, effort, known or KnownNorms())
@@ -294,7 +295,10 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
 
 
 def _find_surroundings(layer: RecordedLayer) -> Surroundings:
-    """Return the gate around a layer's norm; raise `DataError` if it was not recorded."""
+    """Return the recorded gate of a layer, with its activation and order; empty `Surroundings` without a gate.
+
+    Raises `DataError` if the settings name an activation of a gate, but no gate was recorded.
+    """
     gate, settings = layer.load("gate"), layer.settings
     if gate is None:
         if settings.gate_act:
@@ -310,7 +314,7 @@ def _summarize(role: str, found: Comparison, told: Diagnosis | None = None) -> J
 
 
 def _pair(layer: RecordedLayer, plan: Plan, roles: tuple[str, str]) -> Given | None:
-    """Return a mean and a variance in the shape of a plan's statistics; None if one of them is missing."""
+    """Return a recorded mean and variance in the shape of a plan's statistics; None if one is missing."""
     mean, var = (layer.load(role) for role in roles)
     return None if mean is None or var is None else fit_given(plan, Given(mean.values, var.values), roles)
 
@@ -318,10 +322,7 @@ def _pair(layer: RecordedLayer, plan: Plan, roles: tuple[str, str]) -> Given | N
 def _judge_running(
     layer: RecordedLayer, plan: Plan, tensor: Tensor, before: Given | None, tolerate: Tolerate, effort: Effort
 ) -> Iterator[JudgedTensor]:
-    """Yield the verdicts on running statistics after a training step, by the framework's rule for momentum.
-
-    Nothing is yielded if running statistics before or after the step were not recorded.
-    """
+    """Yield the verdicts on running mean and variance after a training step; none if any was not recorded."""
     after = _pair(layer, plan, ("running_mean_after", "running_var_after"))
     if before is None or after is None:
         return
@@ -334,7 +335,7 @@ def _judge_running(
 
 
 def _list_gradients(found: CheckedGradients) -> Iterator[JudgedTensor]:
-    """Yield the verdicts on gradients; one that differs only by roundings of its summed terms is right."""
+    """Yield the verdicts on gradients; a gradient off only by roundings of its summed terms is right."""
     for name, comparison in found.comparisons.items():
         part, finding = _summarize(_GRADIENTS[name], comparison), found.causes.get(name)
         if finding is not None and finding.is_rounding:

@@ -43,7 +43,7 @@ ROLES = (
 
 
 class LayerSettings(NamedTuple):
-    """The settings of one layer in a dump, beside its tensors.
+    """The settings of one layer in a dump; the layer's tensors are stored apart from them.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class LayerSettings(NamedTuple):
     options : mapping
         Options of that norm, as golden files or the command line write them.
     evaluation : bool
-        Whether running statistics normalize.
+        Whether the layer normalizes with running statistics.
     momentum : float, "none" or None
         The momentum of the running statistics that the layer updates, "none" for a plain average of all
         batches; None if the layer updates none.
@@ -70,7 +70,7 @@ class LayerSettings(NamedTuple):
     weights_of : str
         The layer whose weights and running statistics this one shares; empty if it has its own.
     gate_act : str
-        The activation applied to the gate, as `silu`; empty without a gate.
+        The activation applied to the gate, such as `silu`; empty without a gate.
     gates_input : bool
         Whether the gate multiplies the input of the norm; otherwise it multiplies the result.
     """
@@ -129,14 +129,14 @@ _PIECE = 1 << 24
 
 
 class DumpWriter:
-    """A dump whose tensors are written as they come, behind room for a header, which `finish` writes.
+    """A dump whose tensors are written as they come, after space for a header, which `finish` writes.
 
     Parameters
     ----------
     stream : BinaryIO
         A new file that can be read and sought.
     layers : int
-        About how many layers there will be.
+        About how many layers there will be; with many more, `finish` has to move all values.
     """
 
     def __init__(self, stream: BinaryIO, layers: int) -> None:
@@ -152,7 +152,7 @@ class DumpWriter:
         ----------
         name : str
         dtype : str
-            The dtype by the format's name, as `BF16`.
+            The dtype by its name in safetensors, such as `BF16`.
         shape : sequence of int
         data : ndarray of uint8
             The bytes of the values, in C order.
@@ -170,7 +170,7 @@ class DumpWriter:
             self.add(name, name_dtype(values.dtype), values.shape, raw)
 
     def finish(self, layers: Sequence[LayerSettings], made_by: str) -> None:
-        """Write the header: the settings of the layers, the program in `made_by`, and the tensors added."""
+        """Write the header: the settings of the layers, the program that made the dump, and all tensors."""
         described = [
             {key: value for key, value in one._asdict().items() if value or _is_zero(value)} for one in layers
         ]
@@ -184,7 +184,7 @@ class DumpWriter:
         self._stream.seek(0, os.SEEK_END)
 
     def _move(self, by: int) -> None:
-        """Move all values by some bytes towards the end, the last first."""
+        """Move all values by `by` bytes towards the end of the file, the last ones first."""
         for number in reversed(range(math.ceil(self._end / _PIECE))):
             start = self._room + number * _PIECE
             self._stream.seek(start)

@@ -46,20 +46,20 @@ _PAIRS = re.compile(r"(.+?\.(?:safetensors|npz)):([^=]*)=(.*)", re.IGNORECASE | 
 
 
 class HeldTensor(NamedTuple):
-    """A tensor of a dump: the function that loads it, and about how many bytes of the dump it takes."""
+    """A tensor of a dump: a function that loads it, and its size in bytes, which may be an estimate."""
 
     load: Callable[[], Tensor]
     byte_count: int
 
 
 class RecordedLayer(NamedTuple):
-    """A layer of a dump.
+    """A layer of a dump: its settings, and its tensors, which are loaded when they are asked for.
 
     Parameters
     ----------
     settings : LayerSettings
     tensors : mapping of str to HeldTensor
-        Role → tensor.
+        The tensors by role, such as `input`.
     """
 
     settings: LayerSettings
@@ -87,14 +87,14 @@ class RecordedLayer(NamedTuple):
 
 
 def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]:
-    """Return the layers of a dump in the order in which they ran; without settings, in the order of the file.
+    """Return the layers of a dump, in the order in which they ran, or without settings in that of the file.
 
     Parameters
     ----------
     path : str
         A safetensors or npz file, or a folder of npy files whose names are `NAME.input.npy`.
     default : NormSpec or None
-        The norm of layers for which the settings name none.
+        The norm of layers for which the settings name none; None: it stays unknown.
 
     Raises
     ------
@@ -130,14 +130,20 @@ def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]
 def _find_tensors(
     settings: LayerSettings, tensors: Mapping[str, Mapping[str, HeldTensor]]
 ) -> Iterator[tuple[str, HeldTensor]]:
-    """Yield (role, tensor) of a layer: weights of the layer it shares them with, then its own, which count."""
+    """Yield (role, tensor) for a layer: first the weights that it shares with another layer, then its own.
+
+    A dict made of these pairs has the layer's own tensors where both have one.
+    """
     shared = tensors.get(settings.weights_of, {})
     yield from ((role, shared[role]) for role in _OF_WEIGHTS if role in shared)
     yield from tensors.get(settings.name, {}).items()
 
 
 def _open_folder(folder: Path) -> tuple[dict[str, HeldTensor], str | None]:
-    """Return the tensors of a folder by name, and the text of its settings, if it has any."""
+    """Return the tensors of a folder by name, and the text of its `dump.json`, None without one.
+
+    Raises `DataError` if a file cannot be read.
+    """
     try:
         files = sorted(file for file in folder.iterdir() if file.suffix == _SUFFIX and file.is_file())
         names = {
@@ -157,7 +163,10 @@ def _open_folder(folder: Path) -> tuple[dict[str, HeldTensor], str | None]:
 
 
 def _open_archive(path: str) -> dict[str, HeldTensor]:
-    """Return the tensors of a safetensors or npz file by name, each loaded when it is asked for."""
+    """Return the tensors of a safetensors or npz file by name, each loaded when it is asked for.
+
+    Raises `DataError` if the file cannot be read, `UsageError` if its format has no tensors by name.
+    """
     try:
         with open_regular(path) as stream:
             if path.lower().endswith(_SAFETENSORS):
@@ -201,7 +210,7 @@ def _name_default(default: NormSpec | None) -> tuple[str | None, dict[str, Any]]
 def pair_tensors(
     pairs: str, weights: str | None = None, default: NormSpec | None = None
 ) -> list[RecordedLayer]:
-    """Return the layers that two patterns name.
+    """Return the layers whose inputs and outputs two patterns name.
 
     Parameters
     ----------
@@ -209,9 +218,9 @@ def pair_tensors(
         `FILE:*.input=*.output`: each tensor of the file whose name fits the first pattern is an input; the name
         of its output is the second pattern with the same text for `*`.
     weights : str or None
-        A file with `NAME.weight` and `NAME.bias`, where NAME is what `*` stands for.
+        A file with `NAME.weight` and `NAME.bias`, where NAME is what `*` stands for; None: no weights.
     default : NormSpec or None
-        The norm of the layers.
+        The norm of the layers; None: it is not known.
 
     Raises
     ------
@@ -245,7 +254,9 @@ def pair_tensors(
 def choose_layers(
     layers: Sequence[RecordedLayer], only: Sequence[str], skip: Sequence[str]
 ) -> list[RecordedLayer]:
-    """Return the layers whose names fit one of the patterns `only`, if there are any, and none of `skip`.
+    """Return the layers whose names fit a pattern in `only` (all if it is empty) and none in `skip`.
+
+    Patterns are those of `fnmatch`, such as `layers.*.norm`.
 
     Raises
     ------

@@ -66,7 +66,8 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
         The module's name in the model.
     module : torch.nn.Module
     also : mapping
-        A class, or a class's name → its norm, as `rms` or `ln:axes=1`; preferred to the table of conventions.
+        A class, or a class's name → its norm, such as `rms` or `ln:axes=1`; it comes before the table of
+        conventions.
     """
     kind = type(module)
     full = f"{kind.__module__}.{kind.__qualname__}"
@@ -109,7 +110,7 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
 
 
 def _overrides(module: Any) -> bool:
-    """Whether a module's class is not known itself, and replaces `forward` of the known class behind it."""
+    """Whether a module's class is unknown and replaces the `forward` of a known class that it inherits from."""
     kind = type(module)
     if _find_named_row(kind.__name__) is not None or kind.__name__.endswith((_FROZEN, _FIRST)):
         return False
@@ -125,7 +126,10 @@ _ORDERED = "data_format"
 
 
 def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, Any]:
-    """Return the options that a module's attributes hold: eps, sizes, and axes that its convention lacks."""
+    """Return the options that a module's attributes hold: eps, sizes, and axes unless `row` has them.
+
+    `row` is the convention of the module's class; None without one.
+    """
     eps = next((value for name in _EPS if (value := getattr(module, name, None)) is not None), None)
     found: dict[str, Any] = {} if eps is None else {"eps": float(eps)}
     for option, attribute in _OPTIONS.items():

@@ -26,7 +26,7 @@ _ROLES = ("weight", "bias", "running_mean", "running_var")
 
 
 class GraphPair(NamedTuple):
-    """A layer of a graph and the batch norm behind it.
+    """A layer of an ONNX graph and the batch norm that takes its output.
 
     Parameters
     ----------
@@ -42,19 +42,19 @@ class GraphPair(NamedTuple):
 
     @property
     def is_turned(self) -> bool:
-        """Whether the layer's weight is a matrix (in, out)."""
+        """Whether the layer's weight is a matrix (in, out), and not (out, in)."""
         return self.layer.op_type == "Gemm" and not read_attributes(self.layer).get("transB", 0)
 
 
 class OpenModel(NamedTuple):
-    """An ONNX model whose batch norms may be folded.
+    """An ONNX model, with the pairs of layer and batch norm that can be folded.
 
     Parameters
     ----------
     model : onnx.ModelProto
     graph : Graph
     pairs : list of GraphPair
-        Each batch norm that alone takes the result of a layer, with the layer.
+        Each batch norm that follows a layer and alone takes its output, with the layer.
     norms : list of str
         The names of all batch norms that use running statistics.
     """
@@ -66,14 +66,14 @@ class OpenModel(NamedTuple):
 
     @classmethod
     def read(cls, path: str) -> OpenModel:
-        """Return the model in a file, with its batch norms behind layers.
+        """Return the model in a file, with its pairs of layer and batch norm.
 
         Raises
         ------
         MissingExtraError
             If onnx is not installed.
         DataError
-            If the model cannot be read, or has no batch norm behind a layer.
+            If the model cannot be read, or has no batch norm after a layer.
         """
         try:
             import onnx
@@ -95,10 +95,10 @@ class OpenModel(NamedTuple):
         return cls(model, graph, pairs, [norm.settings.name for norm in norms])
 
     def list_layers(self) -> tuple[dict[str, NDArray[Any]], list[NormedLayer]]:
-        """Return the constants of the model by name, and each pair as a layer to fold.
+        """Return the model's constants by name, as a state dict, and each pair as a layer to fold.
 
-        The constants of a pair are called `NAME.weight`, `NAME.bias`, `NAME.running_mean` …; a matrix of shape
-        (in, out) is transposed to (out, in).
+        The constants of a pair are called `NAME.weight`, `NAME.bias`, `NAME.running_mean` …, without their old
+        names unless other nodes use them; a matrix of shape (in, out) is transposed to (out, in).
         """
         graph = self.graph
         arrays = {name: values for name in graph.constants if (values := graph.read(name)) is not None}
@@ -122,7 +122,7 @@ class OpenModel(NamedTuple):
         return state, layers
 
     def write(self, folded: Mapping[str, NDArray[Any]]) -> bytes:
-        """Return the bytes of the model's file, without the batch norms of the pairs.
+        """Return the bytes of the model's file without the pairs' batch norms; `model` is changed in place.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ def _name_layer(layer: Any) -> str:
 
 
 def _find_layer(graph: Graph, norm: Mapping[str, str], outputs: Collection[str]) -> Any:
-    """Return the layer of constant weights whose result only this norm takes; None if there is none.
+    """Return the layer before a norm, if its weights are constant and only this norm takes its output; or None.
 
     Parameters
     ----------

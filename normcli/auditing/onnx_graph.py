@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class GraphNorm(NamedTuple):
-    """A norm of a graph.
+    """A norm found in an ONNX graph.
 
     Parameters
     ----------
     settings : LayerSettings
     tensors : mapping of str to str
-        Role → the tensor's name in the graph.
+        The tensors' names in the graph by role, such as `input` and `weight`.
     """
 
     settings: LayerSettings
@@ -31,7 +31,7 @@ class GraphNorm(NamedTuple):
 
 
 class Graph:
-    """A graph by its tensors: the node that makes each, the nodes that take each, and the constants.
+    """An ONNX graph, indexed by its tensors: the node that makes each, the nodes that take each, the constants.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def read_attributes(node: Any) -> dict[str, Any]:
 
 
 class _NodeRule(NamedTuple):
-    """The reading of a kind of node: its norm, inputs and attributes.
+    """How a kind of ONNX node is read: its norm, inputs and attributes.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class _NodeRule(NamedTuple):
     defaults : mapping
         Option → its value where the node has no such attribute.
     like : str or None
-        The framework's row of conventions; None if that has options which a node never has.
+        The framework in the table of conventions; None if its row has options that such a node never has.
     """
 
     norm: str
@@ -152,7 +152,10 @@ _SUM_OF_SKIP = 3
 
 
 def _read_node(node: Any) -> GraphNorm:
-    """Return the norm that a node of a kind in `_NODES` is."""
+    """Return the norm that a node of one of the kinds in `_NODES` stands for.
+
+    An axis that counts from the left becomes the option `first_axis`, as its node may not show the rank.
+    """
     rule, given = _NODES[node.op_type], read_attributes(node)
     options = {option: given[name] for name, option in rule.options.items() if name in given}
     options = {name: _shorten(value) for name, value in {**rule.defaults, **options}.items()}
@@ -188,9 +191,9 @@ def _shorten(value: Any) -> Any:
 
 
 def _read_chain(graph: Graph, root: Any) -> GraphNorm | None:
-    """Return the norm that divides by a square root, the node `root`; None if the nodes around it are no norm.
+    """Return the norm spelled out by the nodes around a square root, `root`; None if they are no norm.
 
-    It is `ln` if a mean is subtracted before, otherwise `rms`.
+    It is `ln` if a mean is subtracted before the squares are taken, otherwise `rms`.
     """
     added = graph.find_maker(root.input[0], "Add")
     if added is None:
@@ -222,7 +225,10 @@ _EXPONENTS = {"ReduceL1": 1.0, "ReduceL2": 2.0}
 
 
 def _read_length(graph: Graph, reduced: Any) -> GraphNorm | None:
-    """Return `lp` if x is divided by the larger of its length and eps (torch's `F.normalize`), or None."""
+    """Return the norm `lp` if x is divided by max(its length, eps), as in torch's `F.normalize`; else None.
+
+    `reduced` is the node that makes the length.
+    """
     x, axes = reduced.input[0], _read_axes(graph, reduced)
     floor = graph.find_taker(reduced.output[0], "Clip", "Max")
     if axes is None or floor is None:
@@ -263,7 +269,7 @@ def _read_axes(graph: Graph, mean: Any) -> tuple[int, ...] | None:
 
 
 def _follow(graph: Graph, node: Any) -> dict[str, str]:
-    """Return role → name of a norm's output, gamma and beta in the nodes behind `node`, which divides.
+    """Return the names of a norm's output, gamma and beta by role, from the nodes after its division, `node`.
 
     Gamma is a constant by which the quotient is multiplied, beta one that is added to the product; a norm
     without gamma is taken to have no beta.

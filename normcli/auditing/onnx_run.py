@@ -42,7 +42,7 @@ _TYPES = {
 
 
 def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) -> None:
-    """Run a model once, and write a dump of the inputs, outputs and weights of its norms.
+    """Run an ONNX model once, and write a dump of the inputs, outputs and weights of its norms.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
     dump : str
         The safetensors file to write.
     inputs : str or None
-        An npz or safetensors file with the model's inputs by name; without it they are drawn: standard normal
-        floats, integers of 0 and 1, and 2 for lengths that the graph leaves open.
+        An npz or safetensors file with the model's inputs by name. None: they are drawn, standard normal floats
+        and integers of 0 and 1; axes whose length the graph leaves open get the length 2.
     seed : int
         The seed of inputs that are drawn.
 
@@ -111,9 +111,9 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
 
 
 def _name_sum(graph: Graph, norm: GraphNorm) -> GraphNorm:
-    """Return a norm whose input has a name.
+    """Return a norm whose input has a name; only the sum that a `Skip…` node normalizes may lack one.
 
-    A `Skip…` node normalizes a sum. If that has no name, the node gets an output for it, in place.
+    Such a node gets a fourth output for its sum, in place.
     """
     if norm.tensors["input"]:
         return norm
@@ -124,9 +124,9 @@ def _name_sum(graph: Graph, norm: GraphNorm) -> GraphNorm:
 
 
 def _settle(norm: GraphNorm, made: Mapping[str, NDArray[Any]]) -> Any:
-    """Return a norm's settings with `axes` in place of `first_axis`, and lists in place of tuples.
+    """Return a norm's settings with the option `axes` in place of `first_axis`, and lists in place of tuples.
 
-    For an input with 3 axes, `first_axis` 1 becomes `axes` [1, 2]; -1 becomes [-1].
+    For an input with 3 axes, `first_axis` 1 becomes `axes` [1, 2]; -1 becomes [-1]. `made` has the tensors.
     """
     options = dict(norm.settings.options)
     first = options.pop("first_axis", None)
@@ -147,14 +147,14 @@ def _expose(model: Any, names: Iterable[str]) -> None:
 
 
 def _fix_shape(declared: Any, shape: tuple[int, ...]) -> None:
-    """Set the open lengths of a declared input to those of a shape, so that shapes behind it are known."""
+    """Set the open lengths of a declared input to those of a shape, in place: later shapes follow from them."""
     for dim, length in zip(declared.type.tensor_type.shape.dim, shape, strict=False):
         if not dim.HasField("dim_value"):
             dim.dim_value = length
 
 
 def _run(session: Any, feeds: Mapping[str, NDArray[Any]], wanted: Container[str]) -> dict[str, NDArray[Any]]:
-    """Return the wanted outputs of a model by name; large ones of known shapes lie in temporary files."""
+    """Run a model, and return the wanted outputs by name; large ones of known shapes lie in temporary files."""
     binding = session.io_binding()
     made: dict[str, NDArray[Any]] = {}
     for name, values in feeds.items():

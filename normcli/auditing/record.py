@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _ClassRule(NamedTuple):
-    """The reading of a class of layers: its norm, settings and tensors.
+    """How a class of layers of Keras or Flax is read: its norm, options and tensors.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class _ClassRule(NamedTuple):
     options : mapping
         Option → the attribute that holds it.
     keeps : bool
-        Whether `axis` is the axis that is kept, not the one reduced.
+        Whether the attribute `axis` is the axis that is not reduced (the channel).
     weight : str
         The attribute of a Keras layer that holds gamma.
     """
@@ -107,14 +107,14 @@ def _describe(
     Parameters
     ----------
     rule : _ClassRule
-        The reading of its class.
+        How the layer's class is read.
     layer : object
     like : str
         The framework's name in the table of conventions.
     momentum : float or None
         The momentum of running statistics that this call updates; None if it updates none.
     evaluation : bool
-        Whether running statistics normalize.
+        Whether the layer normalizes with running statistics.
     """
     options: dict[str, Any] = {"like": like}
     for option, attribute in rule.options.items():
@@ -136,7 +136,10 @@ def _shorten(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _watch_keras(model: Any, calls: Calls) -> Iterator[None]:
-    """Wrap, as a context manager, the calls of a Keras model's norms while the block runs."""
+    """Return a context manager that wraps the `call` of each norm of a Keras model while its block runs.
+
+    Each call is added to `calls`; at the end, also after an error, the layers' own methods are restored.
+    """
     import keras
 
     give = keras.ops.convert_to_numpy
@@ -187,7 +190,10 @@ def _restore(layer: Any, own: Any) -> None:
 
 @contextlib.contextmanager
 def _watch_flax(model: Any, calls: Calls) -> Iterator[None]:
-    """Intercept, as a context manager, calls of Flax Linen's norms outside of `jit` while the block runs."""
+    """Return a context manager that intercepts calls of Flax Linen's norms outside of `jit` in its block.
+
+    Each call is added to `calls`.
+    """
     from flax import linen
 
     def intercept(call: Any, args: Any, options: Any, context: Any) -> Any:

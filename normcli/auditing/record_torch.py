@@ -36,7 +36,7 @@ _OF_TOKENS = 3
 
 
 class _Sample(NamedTuple):
-    """The part of a large input that is recorded: some indices of one axis.
+    """Which indices of one axis of a large input are recorded.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class _Sample(NamedTuple):
 
 
 class _Call:
-    """One call of a module, from its beginning on.
+    """One call of a module, from its beginning on, with what is to be written at its end.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class _Call:
         self.replaced: dict[str, Any] = {}
 
     def take(self, role: str, gradient: Any) -> None:
-        """Keep the gradient of a role; gradients of later backward passes are ignored."""
+        """Store the gradient of a role; gradients of later backward passes are ignored."""
         self.gradients.setdefault(role, gradient)
 
 
@@ -103,7 +103,10 @@ class Recorder:
         self._lock = threading.RLock()
 
     def add(self, settings: LayerSettings, tensors: Mapping[str, Any], sample: _Sample | None) -> str:
-        """Write a call's tensors by role, under a name that no other call has; return the name."""
+        """Write a call's tensors by role; return the name that the call has in the dump, `NAME` or `NAME#2` ….
+
+        With a `sample`, only its indices are written, of all tensors that have its axis.
+        """
         with self._lock:
             name, number = settings.name, 1
             while name in self._names:
@@ -147,12 +150,13 @@ _OF_SHAPE = ("input", "output", "grad_input", "grad_output", "gate")
 
 
 class ModuleWatch:
-    """The hooks of one module.
+    """The hooks of one module: `begin` runs before each of its calls, and `end` after it.
 
     Parameters
     ----------
     recorder : Recorder
     name : str
+        The module's name in the model.
     """
 
     def __init__(self, recorder: Recorder, name: str) -> None:
@@ -160,11 +164,11 @@ class ModuleWatch:
         self._calls = threading.local()
 
     def begin(self, module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Keep the input and the module's state before the module runs.
+        """Store the input and the module's state before the module runs.
 
-        If gradients are recorded, return new arguments for the module, as (positional, named), and put views in
-        place of its weight and bias, which `end` undoes: their gradients are of this call alone. Otherwise
-        return None.
+        If gradients are recorded, return new arguments for the module, as (positional, named), and replace its
+        weight and bias, until `end`, by views, so that their gradients are of this call alone. Otherwise return
+        None.
         """
         recorder = self._recorder
         settings = describe_module(self._name, module, recorder.also)
@@ -199,7 +203,8 @@ class ModuleWatch:
     def end(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
         """Give the module its own parameters back, and write the call.
 
-        Nothing is written if the module raised, or its output cannot be recorded.
+        No tensors are written if the module raised, or its output cannot be recorded; of a layer that cannot be
+        judged, only the settings are written.
         """
         recorder, call = self._recorder, self._calls.open.pop()
         module._parameters.update(call.replaced)
@@ -251,7 +256,7 @@ class ModuleWatch:
         return parameters
 
     def _write_gradients(self, name: str, call: _Call, is_single: bool, dy: Any) -> None:
-        """Keep `dy`, and write all gradients of a call at the end of its first backward pass.
+        """Store `dy`, and write all gradients of a call at the end of its first backward pass.
 
         Parameters
         ----------
@@ -259,7 +264,7 @@ class ModuleWatch:
             The name of the call in the dump.
         call : _Call
         is_single : bool
-            Whether the input is a single sample, to which an axis of batch is added.
+            Whether the input is a single sample, to which a batch axis is added.
         dy : torch.Tensor
             The gradient of the output.
         """
@@ -276,9 +281,10 @@ class ModuleWatch:
         self._recorder.torch.autograd.Variable._execution_engine.queue_callback(write_all)
 
     def _choose(self, plan: Plan | None, x: Any) -> _Sample | None:
-        """Return the part of a large input to record; None to record the input whole.
+        """Return which indices of a large input are recorded; None to record the input whole.
 
-        The part is drawn: indices of the longest axis that is not reduced, so that whole groups are recorded.
+        They are drawn along the longest axis that is not reduced, so that the groups recorded are complete.
+        None too if there is no limit, `plan` is None, or all axes are reduced.
         """
         most, recorder = self._recorder.most_bytes, self._recorder
         size = x.numel() * x.element_size()

@@ -31,19 +31,27 @@ def check_running(
     stored: Mapping[str, NDArray[Any]],
     tolerate: Callable[[np.dtype[Any]], Tolerance],
 ) -> Iterator[tuple[str, Comparison, str | None]]:
-    """Yield (name, comparison, cause) for each of `RUNNING` that is stored; the cause is None if it agrees.
+    """Yield (name, comparison, cause) for each of `running_mean` and `running_var` that is in `stored`.
+
+    The comparison is with what follows from the batches; the cause is None if it agrees.
 
     Parameters
     ----------
     before : State
         The running statistics before the batches.
     batches : sequence of Result
-        The statistics of the batches, in the order in which they enter.
+        The statistics of the batches, in order.
     rule : RunningRule
+        The momentum and ddof by which they are averaged.
     stored : mapping of str to ndarray, shape (C)
         The layer's running statistics after these batches, by name.
     tolerate : callable
         Takes a dtype and returns the `Tolerance` for its values.
+
+    Raises
+    ------
+    DataError
+        If the batches do not fit the state, or a statistic is not finite.
     """
     expected = _enter(before, batches, rule)
     for place, name in enumerate(RUNNING):
@@ -55,7 +63,7 @@ def check_running(
 
 
 def _enter(before: State, batches: Sequence[Result], rule: RunningRule) -> tuple[NDArray[Any], ...]:
-    """Return the running mean and variance after all batches have entered, by a rule."""
+    """Return the running mean and variance after all batches were averaged into them by a rule."""
     state = before
     for batch in batches:
         state = update(state, batch, rule).after
@@ -65,7 +73,9 @@ def _enter(before: State, batches: Sequence[Result], rule: RunningRule) -> tuple
 def _explain(
     place: int, theirs: NDArray[Any], before: State, batches: Sequence[Result], rule: RunningRule
 ) -> str:
-    """Return the words for the fault that reproduces running statistics, as `running_var differs: …`.
+    """Return words for the fault that reproduces running statistics, such as `running_var differs: …`.
+
+    If no known fault does, the words are that momentum or the batch is another.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _AS_NEAR = 2.0
 
 
 class LayerPair(NamedTuple):
-    """One layer of two runs.
+    """One layer in two runs of a model, compared.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class LayerPair(NamedTuple):
     differences : tuple of str
         Words for each setting, weight, running statistic or shape that differs in the second run.
     algorithms : tuple of str or None
-        The name of the computation that reproduces each run's output bit for bit; None if none does, and in
-        all pairs but the first at which the runs part.
+        For the first pair with equal inputs that differs, the name of the algorithm that reproduces each run's
+        output bit for bit, None if none does. For all other pairs, both are None.
     """
 
     first: LayerVerdict
@@ -75,7 +75,7 @@ class LayerPair(NamedTuple):
 
     @property
     def nearer(self) -> str | None:
-        """The run that is nearer the exact norm, `first` or `second`.
+        """The run whose output is nearer to the exact norm, `first` or `second`.
 
         None if both are about equally near, their inputs differ, or one was not judged.
         """
@@ -89,14 +89,14 @@ class LayerPair(NamedTuple):
 
 
 class RunComparison(NamedTuple):
-    """Two runs, layer by layer.
+    """Two recorded runs of a model, compared layer by layer.
 
     Parameters
     ----------
     pairs : tuple of LayerPair
         The layers that both runs have, in the order of the first run.
     alone : mapping of str to tuple of str
-        `first` and `second` → the names of layers that this run has alone.
+        `first` and `second` → the names of layers that only this run has.
     """
 
     pairs: tuple[LayerPair, ...]
@@ -109,10 +109,9 @@ class RunComparison(NamedTuple):
 
     @property
     def between(self) -> tuple[str | None, str] | None:
-        """The names of the layer before the first one whose inputs differ, and of that one, or None.
+        """The names of two consecutive layers between which the runs begin to differ; None if all inputs agree.
 
-        None if the inputs of all layers agree. The first name is None if already the first layer's inputs
-        differ.
+        The second is the first layer whose inputs differ, the first the layer before it, or None without one.
         """
         before = None
         for pair in self.pairs:
@@ -135,7 +134,7 @@ def compare_runs(
 ) -> RunComparison:
     """Compare two runs layer by layer, and each with the exact norms.
 
-    Only the first pair at which the runs part has the details of its layers, and `algorithms`.
+    Only the first pair that differs though its inputs agree has `algorithms`, and the details of its layers.
 
     Raises
     ------
@@ -183,7 +182,7 @@ def _pair(
     one, other : RecordedLayer
         The layer in the first and in the second run.
     run : sequence of RecordedLayer
-        The whole first run, in which the owner of another weight is sought.
+        The whole first run, which is searched for a layer whose weight the second run's layer has.
     tolerate : callable
     effort : Effort
     known : KnownNorms
@@ -194,7 +193,7 @@ def _pair(
 
 
 def _name_algorithm(layer: RecordedLayer, verdict: LayerVerdict) -> str | None:
-    """Return the name of the computation that reproduces a layer's output bit for bit; None if none does.
+    """Return the name of the algorithm that reproduces a layer's output bit for bit; None if none does.
 
     None too for a layer with a gate, or one that normalizes with running statistics.
     """
@@ -227,7 +226,7 @@ def _list_differences(
 ) -> Iterator[str]:
     """Yield words for each setting, weight and shape of the second layer that differs from the first.
 
-    `run` is the whole first run: if another of its layers has a weight that differs, the words name this layer.
+    `run` is the whole first run: if another of its layers has the second layer's weight, the words name it.
     """
     for role in (INPUT, OUTPUT):
         loaded = [tensor.values.shape for tensor in (one.load(role), other.load(role)) if tensor is not None]

@@ -66,7 +66,7 @@ class TranslatedFormatter(click.HelpFormatter):
         return self.write(f"{' ' * self.current_indent}{translate(heading)}：\n")
 
     def write_text(self, text: str) -> None:
-        """Write paragraphs."""
+        """Write paragraphs in the chosen language, wrapped to the formatter's width."""
         if is_translating():
             paragraphs = inspect.cleandoc(text).split("\n\n")
             width = self.width - self.current_indent
@@ -74,7 +74,7 @@ class TranslatedFormatter(click.HelpFormatter):
         super().write_text(text)
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Write terms and what they mean."""
+        """Write rows of two columns in the chosen language: terms, and what they mean."""
         rows = list(rows)
         if is_translating():
             rows = [(spread_wide(term), text) for term, text in rows]

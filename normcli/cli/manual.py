@@ -28,6 +28,7 @@ def format_manual() -> str:
 
 
 def _list_lines() -> Iterator[str]:
+    """Yield the lines of the man page as troff, section by section."""
     summary, examples = inspect.cleandoc(commands.help or "").split("\n\n")[:2]
     yield f'.TH NORMCLI 1 "" "normcli {__version__}"'
     yield from (".SH NAME", f"normcli \\- {_escape(summary.rstrip('.').lower())}")

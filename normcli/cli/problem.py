@@ -143,7 +143,7 @@ class Running(NamedTuple):
     state: State | None = None
 
     def fit(self, plan: Plan) -> Given:
-        """Return the statistics in the plan's shape; raise `NormError` if they do not fit it."""
+        """Return these running statistics in the plan's shape; raise `NormError` if they do not fit it."""
         from normcli.results.given_inputs import fit_given
 
         if self.state is not None:

@@ -109,6 +109,7 @@ class ProgressBar(Watcher):
         self._bar: Progress | None = None
 
     def _show(self, seconds: float) -> None:
+        """Show the bar, or update it; nothing is shown if all work that was announced is done."""
         if self._bar is None:
             if self._done >= self._expected:
                 return

@@ -129,7 +129,7 @@ _MAY_BE_BLANK = "delimiter"
 
 
 class _Command(click.Command):
-    """A command that refuses empty values, as of unset shell variables, and options given twice."""
+    """A click command that refuses empty values (of unset shell variables) and options given twice."""
 
     context_class = TranslatedContext
 
@@ -298,7 +298,7 @@ class _VerbOfNorms(CommandGroup):
         self.params.append(LANGUAGE)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does; without a norm, use the verb `without_norm`, or raise click's `UsageError`."""
+        """Parse as click does; without a norm, run the verb `without_norm`, or raise click's `UsageError`."""
         if not args and not ctx.resilient_parsing:
             raise click.UsageError(
                 f"{ctx.info_name} needs a {self.subject}; the norms are {', '.join(NORMS)}", ctx

@@ -2,11 +2,11 @@
 
 Needs the extra `dask`. The result is the same to the bit for any chunks, workers and order of arrival.
 
-* `arrays`: arrays of dask, block by block
-* `blocks`: a worker's task for a block, and the sum of blocks
-* `block_comparison`: a tensor compared with the exact one block by block
-* `session`: a cluster, connected to or started, and left
-* `stores`: arrays of stores and files, block by block
+* `arrays`: dask arrays fitted, normalized lazily and checked: `fit`, `normalize`, `check` in Python
+* `blocks`: what a worker does with one block: sums, or normalization; the tree that adds up sums
+* `block_comparison`: `check` block by block, and the comparisons joined
+* `session`: a dask client: connected to a scheduler or local workers, running tasks, retries, errors
+* `stores`: zarr, HDF5 and files fitted, normalized and checked by a cluster's workers
 """
 
 import contextlib

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -50,13 +49,14 @@ def require_known(x: Any) -> None:
 
 
 def fit_array(x: Any, request: Request, nan: str) -> Stats:
-    """Return the statistics of a dask array from one pass over its blocks, which is run at once.
+    """Return the statistics of a dask array; this calculates its blocks at once, in one pass.
 
     Parameters
     ----------
     x : dask.array.Array
     request : Request
     nan : {"propagate", "omit", "raise"}
+        The rule for NaN: it makes its group's statistics NaN, is left out, or is an error.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def fit_array(x: Any, request: Request, nan: str) -> Stats:
 
 
 def use_statistics(use: Use, x: Any, *, inverts: bool) -> Any:
-    """Return a lazy dask array: x normalized with fitted statistics, or with `inverts` a normalized x restored.
+    """Return a lazy dask array: x normalized with fitted statistics, or, with `inverts`, x restored.
 
     Raises
     ------
@@ -90,12 +90,11 @@ def _use(block: BlockUse | BlockNorm, x: Any) -> Any:
     return _map(_join_groups(block, x, plan), plan.choose_output_dtype(x.dtype), block.run)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
 class LazyResult(Result):
     """The result of `normalize` for a dask array: `normalized` is a dask array that is not calculated yet.
 
-    `normalized` has the chunks of the input, except that a group which is normalized by itself lies in one
-    chunk. `check` is always empty.
+    Its chunks are those of the input, except that a group that is normalized by itself lies in one chunk.
+    `check` is always empty.
 
     Parameters
     ----------
@@ -106,8 +105,12 @@ class LazyResult(Result):
         for other norms, which then have no warnings.
     """
 
-    lazy: Any = None
-    stats: Stats | None = None
+    lazy: Any
+    stats: Stats | None
+
+    def __init__(self, *arguments: Any, lazy: Any = None, stats: Stats | None = None) -> None:
+        super().__init__(*arguments)
+        vars(self).update(lazy=lazy, stats=stats)
 
     @property
     def normalized(self) -> Any:
@@ -145,7 +148,7 @@ _IN_MEMORY = (
 
 
 class _Asked(NamedTuple):
-    """The request that the arguments of `normalize` make for a dask array.
+    """The arguments of `normalize` for a dask array, read.
 
     Parameters
     ----------
@@ -155,7 +158,7 @@ class _Asked(NamedTuple):
     plan : Plan
         The plan of the whole array.
     block : BlockUse or BlockNorm
-        The work for each block.
+        What is done with each block.
     """
 
     request: Request
@@ -165,7 +168,7 @@ class _Asked(NamedTuple):
 
 
 def _read_options(x: Taken, norm: str, options: Mapping[str, Any]) -> _Asked:
-    """Read the arguments of `normalize`; calculate the statistics, at once, if groups extend over samples.
+    """Read the arguments of `normalize`; if groups extend over samples, this calculates the statistics at once.
 
     Raises
     ------
@@ -256,7 +259,7 @@ def check_array(
 def _map(x: Any, dtype: np.dtype[Any], run: Any) -> Any:
     """Return a lazy dask array of the results of `run` for each block, of the same shape and with this dtype.
 
-    `run` takes the block's place (`Box`), its values and this version of normcli.
+    `run` takes the block's slices in the array (`Box`), its values, and the version of normcli.
     """
 
     def work_on(values: NDArray[Any], block_info: Any = None) -> NDArray[Any]:
@@ -268,21 +271,21 @@ def _map(x: Any, dtype: np.dtype[Any], run: Any) -> Any:
 
 
 def _join_groups(block: BlockUse | BlockNorm, x: Any, plan: Plan) -> Any:
-    """Return an array rechunked for the work on blocks: along the axes that it lists as whole, and channels.
+    """Return a dask array rechunked so that its blocks can be worked on one by one.
 
     For `BlockNorm`, blocks then hold whole groups; for `BlockUse`, they keep their chunks. In both cases a
-    block holds all channels if groups are runs of channels.
+    block holds all channels if channels are in groups (`gn`).
     """
     return _join_channels(x.rechunk(dict.fromkeys(block.list_whole(plan), -1)), plan)
 
 
 def _join_channels(x: Any, plan: Plan) -> Any:
-    """Return an array whose blocks hold all channels if groups are runs of channels; otherwise as it is."""
+    """Return a dask array whose blocks hold all channels if channels are in groups; otherwise x as it is."""
     return x if plan.grid.split is None else x.rechunk({plan.grid.split.axis: -1})
 
 
 def _list_blocks(x: Any) -> Iterator[tuple[Box, Delayed]]:
-    """Yield the place of each block in a dask array, and the task that makes its values."""
+    """Yield, for each block of a dask array, its slices in the array and the task that makes its values."""
     ends = [np.cumsum([0, *lengths]).tolist() for lengths in x.chunks]
     cuts = [[slice(a, b) for a, b in itertools.pairwise(some)] for some in ends]
     yield from zip(itertools.product(*cuts), x.to_delayed().ravel().tolist(), strict=True)

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class BlockCheck(NamedTuple):
-    """The work of comparing blocks with the exact values; a worker calls `run` for each block.
+    """How a block of a tensor is compared with the exact values; a worker calls `run` for each block.
 
     Parameters
     ----------
     block : BlockUse or BlockNorm
-        The norm that is exact; its output dtype, if it has one, is the dtype whose ulp are counted.
+        How a block is normalized exactly. Its output dtype, if it has one, is the dtype whose ulp are counted.
     tolerate : callable
         Takes a dtype and returns the `Tolerance` for its values.
     """
@@ -41,12 +41,12 @@ class BlockCheck(NamedTuple):
     tolerate: Callable[[np.dtype[Any]], Tolerance]
 
     def run(self, box: Box, values: NDArray[Any], actual: NDArray[Any], version: str) -> Comparison:
-        """Return the comparison of a block of `actual` with the exact one; indices count within the block.
+        """Return the comparison of a block of `actual` with the exact one; its indices count in the block.
 
         Parameters
         ----------
         box : tuple of slice
-            The place of the block in the tensor.
+            The block's slice along each axis of the tensor.
         values, actual : ndarray
             The block of x, and the block to compare.
         version : str
@@ -77,8 +77,8 @@ class BlockCheck(NamedTuple):
         dtype : numpy.dtype
             The dtype of the compared tensor.
         found : iterable
-            Pairs of a block's place and its comparison. The place of each comparison's worst value is changed
-            to the place in the whole tensor.
+            Pairs of a block's slices and its comparison. In each comparison, the flat index of the worst value
+            in the block is replaced, in place, by that in the whole tensor.
         """
         tolerance = self.tolerate(choose_counting_dtype(plan.choose_output_dtype(dtype)))
         groups = None if plan.groups_overlap else GroupTally(plan.grid.stats_shape)

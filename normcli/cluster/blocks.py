@@ -57,13 +57,14 @@ def require_sums(subject: Subject) -> None:
 
 
 class Whole(NamedTuple):
-    """The whole tensor that is cut into blocks: its shape, and the statistics that are fitted.
+    """A tensor that is fitted in blocks: its shape, its subject, and the rule for NaN.
 
     Parameters
     ----------
     subject : Subject
         The norm to fit.
     shape : tuple of int
+        The shape of the whole tensor.
     nan : {"propagate", "omit", "raise"}
     name : str
         The tensor's name in messages.
@@ -78,7 +79,7 @@ class Whole(NamedTuple):
     def choose(
         cls, request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], nan: str, name: str
     ) -> Whole:
-        """Return the whole for a request and a tensor's shape, dtype and name.
+        """Return the `Whole` for a request and a tensor's shape, dtype and name.
 
         Raises
         ------
@@ -90,7 +91,16 @@ class Whole(NamedTuple):
         return cls(subject, shape, nan, name)
 
     def gather(self, box: Box, values: NDArray[Any], version: str) -> Part:
-        """Return the sums of the block at `box`; `version` is the caller's version of normcli.
+        """Return the sums of a block.
+
+        Parameters
+        ----------
+        box : tuple of slice
+            The block's slice along each axis of the tensor.
+        values : array_like
+            The block's values.
+        version : str
+            The caller's version of normcli.
 
         Raises
         ------
@@ -104,23 +114,24 @@ class Whole(NamedTuple):
         return part
 
     def add(self, parts: Sequence[Part]) -> Part:
-        """Return the sum of parts that have the same groups and together hold whole samples."""
+        """Return the sum of parts that have the same groups and together hold whole samples (`add_parts`)."""
         return add_parts(self.subject, self.shape, parts)
 
     def join(self, parts: Iterable[Part]) -> Stats:
-        """Return the statistics of the tensor."""
+        """Return the statistics of the tensor from the results of the tasks that `build_tree` returned."""
         return join_parts(self.subject, self.shape, parts, omits_nan=self.nan == NanRule.OMIT)
 
     def build_tree(self, blocks: Iterable[tuple[Box, Delayed]]) -> list[Delayed]:
-        """Return tasks whose results, the added sums of blocks, `join` takes: a task for each range of groups.
+        """Return the tasks that add up the sums of blocks; `join` takes their results.
 
-        First, blocks are added that hold parts of the same samples, if samples need sums of their own
-        (`holds_apart`). Then all with the same groups are added, at most `FAN_IN` in one task.
+        If samples need sums of their own (`holds_apart`), the blocks that hold the same samples are added
+        first. Then blocks with the same groups are added, at most `FAN_IN` in one task, until a task for each
+        set of groups is left.
 
         Parameters
         ----------
         blocks : iterable
-            Pairs of a block's place in the tensor and the task that gathers its sums (`gather`).
+            Pairs of a block's slices in the tensor and the task that gathers its sums (`gather`).
         """
         plan = self.subject.plan(1)
         batch = plan.grid.layout.batch or 0
@@ -147,7 +158,7 @@ def _batch(parts: Sequence[Delayed], size: int) -> Iterator[Sequence[Delayed]]:
 
 
 class BlockUse(NamedTuple):
-    """The work of normalizing blocks with fitted statistics; a worker calls `run` for each block.
+    """How a block is normalized with fitted statistics; a worker calls `run` for each block.
 
     Parameters
     ----------
@@ -164,7 +175,7 @@ class BlockUse(NamedTuple):
     inverts: bool = False
 
     def plan(self, dtype: np.dtype[Any]) -> Plan:
-        """Return the plan for the whole tensor.
+        """Return the plan for the whole tensor, of this dtype.
 
         Raises
         ------
@@ -174,11 +185,11 @@ class BlockUse(NamedTuple):
         return self.use.plan("x", make_hollow(self.shape, dtype))
 
     def list_whole(self, plan: Plan) -> tuple[int, ...]:
-        """Return the axes along which blocks must be whole, besides an axis of grouped channels: none."""
+        """Return the axes that no block may divide, besides an axis of grouped channels: none."""
         return ()
 
     def count_in(self, dtype: str | None) -> BlockUse:
-        """Return a copy that counts distances in ulp of `dtype`; None: of the compared tensor's dtype."""
+        """Return a copy whose comparisons count ulp of `dtype`; None: of the compared tensor's dtype."""
         return self._replace(use=self.use._replace(dtype=dtype))
 
     def prepare(self, box: Box, block: NDArray[Any]) -> tuple[Plan, Inputs]:
@@ -188,7 +199,7 @@ class BlockUse(NamedTuple):
         return plan, use.fit_inputs(plan)
 
     def run(self, box: Box, values: NDArray[Any], version: str) -> NDArray[Any]:
-        """Return the block at `box`, normalized, or restored with `inverts`.
+        """Return a block, normalized, or with `inverts` restored; `box` is its slice along each axis.
 
         Raises
         ------
@@ -203,14 +214,14 @@ class BlockUse(NamedTuple):
         return use_stats(use, use.plan(tensor.source, block), tensor, None, ALONE, inverts=self.inverts)[0]
 
     def _cut(self, box: Box, dtype: np.dtype[Any]) -> Use:
-        """Return the use of statistics cut to a block's groups, with the block's part of gamma and beta."""
+        """Return the statistics, gamma and beta for the groups with values in a block."""
         whole = self.plan(dtype)
         gamma, beta = (cut_parameter(whole, name, box, getattr(self.use, name)) for name in ("gamma", "beta"))
         return self.use._replace(stats=cut_stats(self.use.stats, self.shape, box), gamma=gamma, beta=beta)
 
 
 class BlockNorm(NamedTuple):
-    """The work of normalizing blocks that hold whole groups; a worker calls `run` for each block.
+    """How a block that holds whole groups is normalized; a worker calls `run` for each block.
 
     Parameters
     ----------
@@ -230,15 +241,15 @@ class BlockNorm(NamedTuple):
         return make_plan(self.request, self.shape, dtype)
 
     def list_whole(self, plan: Plan) -> tuple[int, ...]:
-        """Return the axes along which blocks must be whole: those over which a plan reduces."""
+        """Return the axes that no block may divide: those that the plan reduces."""
         return plan.grid.axes
 
     def count_in(self, dtype: str | None) -> BlockNorm:
-        """Return a copy that counts distances in ulp of `dtype`; None: of the compared tensor's dtype."""
+        """Return a copy whose comparisons count ulp of `dtype`; None: of the compared tensor's dtype."""
         return self._replace(request=self.request._replace(dtype=dtype))
 
     def prepare(self, box: Box, block: NDArray[Any]) -> tuple[Plan, Inputs]:
-        """Return the plan of a block, and the inputs for it: its part of gamma and beta."""
+        """Return the plan of a block, and the inputs for it: gamma and beta, cut to the block."""
         whole = self.plan(block.dtype)
         request = self.request._replace(axes=whole.grid.axes, keep=None, layout=whole.grid.layout.text)
         plan = make_plan(request, block.shape, block.dtype)
@@ -260,7 +271,7 @@ def make_hollow(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def cut_parameter(plan: Plan, name: str, box: Box, values: NDArray[Any] | None) -> NDArray[Any] | None:
-    """Return the part of gamma or beta for the block at `box`, with all axes of x; None for None.
+    """Return gamma or beta cut to a block, with as many axes as x; None for None.
 
     Parameters
     ----------
@@ -268,6 +279,7 @@ def cut_parameter(plan: Plan, name: str, box: Box, values: NDArray[Any] | None) 
         The plan of the whole tensor.
     name : {"gamma", "beta"}
     box : tuple of slice
+        The block's slice along each axis of the tensor.
     values : ndarray or None
         Gamma or beta in any shape that the plan takes.
     """
@@ -286,7 +298,7 @@ def choose_block(
     nan: str | None,
     fit: Callable[[Request, str], Stats],
 ) -> BlockUse | BlockNorm:
-    """Return the work for each block: `BlockUse` if groups extend over samples, otherwise `BlockNorm`.
+    """Return how blocks are normalized: `BlockUse` if groups extend over samples, otherwise `BlockNorm`.
 
     Parameters
     ----------
@@ -296,6 +308,7 @@ def choose_block(
     affine : mapping of str to ndarray
         Gamma and beta by name, for the whole tensor; without one that was not given.
     nan : {"propagate", "omit", "raise"} or None
+        None: the rule of the request's convention, or "propagate".
     fit : callable
         Takes a request and a rule for NaN, and returns the statistics; called only for `BlockUse`.
 

@@ -52,7 +52,7 @@ RETRIES = 3
 
 
 class Session:
-    """A connection to a cluster; `open_session` makes one.
+    """A connection to a dask scheduler, on which tasks are run; `open_session` makes one.
 
     Parameters
     ----------
@@ -68,6 +68,8 @@ class Session:
 
     def run(self, tasks: Sequence[Delayed], advance: Callable[[int], None] = lambda count: None) -> list[Any]:
         """Run tasks; return their results in the order of the tasks.
+
+        After an error of any kind but `NormError`, the other tasks are cancelled; this waits for them to end.
 
         Parameters
         ----------
@@ -100,9 +102,10 @@ class Session:
         return gathered
 
     def _settle(self, keys: set[Any]) -> None:
-        """Wait at most `SETTLE` seconds until no worker runs a task with one of these keys, and might write.
+        """Wait at most 30 seconds until no worker runs a task with one of these keys, and might still write.
 
-        Workers that were started here are stopped instead: their threads may write on after a task ends.
+        Workers that were started here are stopped instead, and the session with them: their threads may write
+        on after a task ends.
         """
         if self._cluster is not None:
             self._client.close()
@@ -113,12 +116,12 @@ class Session:
             time.sleep(_POLL)
 
     def _watch(self, futures: list[Any], advance: Callable[[int], None]) -> None:
-        """Wait until all tasks are done or one failed; `advance` takes the number of tasks newly done.
+        """Wait until all tasks are done or one failed; `advance` is called with the number of tasks newly done.
 
         Raises
         ------
         DataError
-            If the scheduler ends, or there are no workers for `PATIENCE` seconds.
+            If the scheduler ends, or there are no workers for 30 seconds.
         """
         alone_since: float | None = None
         done, asked = 0, time.monotonic()
@@ -147,7 +150,10 @@ def _is_running(keys: set[Any], dask_worker: Any) -> bool:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Return a context manager that discards standard error, also of processes started in its block."""
+    """Return a context manager that discards standard error, also of processes started in its block.
+
+    Standard error is restored at the end, also after an error.
+    """
     sys.stderr.flush()
     kept = os.dup(_STDERR)
     try:
@@ -186,7 +192,10 @@ def _start_workers(count: int | None) -> Any:
 
 @contextlib.contextmanager
 def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session]:
-    """Return a context manager of a session with a scheduler, or with workers that end with its block.
+    """Return a context manager of a `Session`, with a scheduler or with workers started on this machine.
+
+    At the end of the block, also after an error, the connection is closed and those workers are stopped.
+    Logging of dask is silenced for the whole process.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ with require_dask():
 
 
 class Origin(NamedTuple):
-    """The path or URL of an array, sent to workers, each of which opens it once.
+    """The path or URL of an array, in a form that is sent to workers, each of which opens it once.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def _open_once(origin: Origin) -> Stored:
 
 
 def open_source(source: str) -> Stored:
-    """Return the array at a path or URL.
+    """Return the array at a path or URL; in a worker, zarr's threads are limited to the worker's.
 
     Raises
     ------
@@ -116,7 +116,7 @@ Outcome = TypeVar("Outcome")
 
 
 def run_each(session: Session, work: Callable[[Item], Outcome], items: Sequence[Item]) -> list[Outcome]:
-    """Return the outcome of a function for each item, each in a task of its own.
+    """Return the result of a function for each item, each calculated in a task of its own; [] for no items.
 
     Parameters
     ----------
@@ -136,7 +136,10 @@ def run_each(session: Session, work: Callable[[Item], Outcome], items: Sequence[
 
 
 def _run_one(work: Callable[[Item], Outcome], item: Item, version: str, rules: StoreRules) -> Outcome:
-    """Return `work(item)`, by the caller's rules for stores; raise `DataError` for another version."""
+    """Return `work(item)`, with the caller's rules for stores set in this process.
+
+    Raises `DataError` if `version`, the caller's of normcli, is not this process's.
+    """
     require_version(version)
     Stores.rules = rules
     return work(item)
@@ -145,14 +148,13 @@ def _run_one(work: Callable[[Item], Outcome], item: Item, version: str, rules: S
 def fit_files(session: Session, request: Request, named: Sequence[Named], policy: Policy) -> Fitted:
     """Return the statistics over files, which workers read by their names.
 
-    The first file is opened by this process too, for the dtype and the axes that all have in common.
+    The first file is also opened by this process, for the dtype and the axes that all must have.
 
     Raises
     ------
     NormError
-        If a file cannot be read or does not fit the others, or the cluster fails.
-    UsageError
-        If the statistics are quantiles, which do not follow from sums.
+        If a file cannot be read or does not fit the others and `policy` does not leave it out, the statistics
+        are quantiles, or the cluster fails.
     """
 
     def survey_all(survey: Survey, sources: Sequence[Named]) -> list[Surveyed | str]:
@@ -201,9 +203,9 @@ def fit_store(session: Session, request: Request, source: str, nan: str) -> Stat
 def choose_lengths(
     stored: Stored, plan: Plan, least: tuple[int, ...] | None = None, whole: tuple[int, ...] = ()
 ) -> tuple[int, ...]:
-    """Return the length of blocks along each axis: whole chunks, as many along the last axes as `BLOCK` holds.
+    """Return the length of blocks along each axis: whole chunks, as many as fit into 16 MiB.
 
-    Blocks hold all channels if groups are runs of channels.
+    Chunks are joined along the last axis first. Blocks hold all channels if channels are in groups.
 
     Parameters
     ----------
@@ -212,7 +214,7 @@ def choose_lengths(
     least : tuple of int, optional
         A length for each axis, of which the block's length is a multiple; by default the length of the chunks.
     whole : tuple of int
-        The axes along which blocks are whole.
+        The axes that blocks do not divide.
     """
     shape, room = stored.array.shape, BLOCK // stored.array.dtype.itemsize
     lengths = list(least or stored.chunks)
@@ -231,13 +233,13 @@ def _gather_box(origin: Origin, whole: Whole, box: Box, version: str) -> Part:
 
 
 def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: Any) -> None:
-    """Normalize an array of a store block by block into another, of which blocks are whole chunks or shards.
+    """Normalize an array of a store into another, by blocks that consist of the target's chunks or shards.
 
     Parameters
     ----------
     session : Session
     use : BlockUse or BlockNorm
-        The work for each block.
+        How a block is normalized.
     source : str
         The path or URL of the array.
     target : zarr.Array
@@ -260,13 +262,13 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
 
 
 def check_store(session: Session, check: BlockCheck, source: str, actual: str) -> Checked:
-    """Return the comparison of one array of a store with the exact norm of another, block by block.
+    """Compare one array of a store with the exact norm of another, block by block.
 
     Parameters
     ----------
     session : Session
     check : BlockCheck
-        The work for each block.
+        How a block is compared.
     source, actual : str
         The paths or URLs of the array x, and of the array that is compared.
 
@@ -292,7 +294,9 @@ def _check_box(origin: Origin, actual: Origin, check: BlockCheck, box: Box, vers
 
 
 def _write_box(origin: Origin, target: Any, use: BlockUse | BlockNorm, box: Box, version: str) -> None:
-    """Write the normalized block at `box` into an array, one chunk or shard at a time.
+    """Normalize a block and write it into the array `target`, one chunk or shard at a time.
+
+    `box` is the block's slice along each axis.
 
     Raises
     ------

@@ -18,7 +18,7 @@ NUMPY_READER = "safetensors.numpy"
 
 
 class Arrays(NamedTuple):
-    """The arrays of one framework: a template of code for each operation.
+    """The array operations of one framework, each as a template of code.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class Arrays(NamedTuple):
         `{axes}`, which stay as axes of length 1. `{axis_list}` is the reduced axes as a list, `{last}` as many
         axes at the end, `{count}` their number, `{kept}` the result's shape, `{order}` the axes with the
         reduced ones at the end and `{flat}` the shape with these as one axis; `{by_rows}` and `{matrices}` are
-        order and shape with rows and columns as the last two axes; `{q}` is the quantile, from 0 to 1, which
-        lies `{rest}` of the way from place `{low}` to place `{high}` of the sorted values.
+        order and shape with rows and columns as the last two axes. `{q}` is the quantile, from 0 to 1; among
+        the sorted values s it is s[{low}] + {rest} · (s[{high}] − s[{low}]).
     call : mapping of str to str
         The templates of `sqrt`, `abs` and `sign`; `maximum` of an array and a number; `where` of a condition, a
         number and an array; `reshape`, `transpose`, `pad`; `turn`, which swaps the last two axes, for

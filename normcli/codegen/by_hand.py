@@ -62,7 +62,7 @@ _REDUCTIONS: Mapping[type, str] = {Sum: "sum", Maximum: "max", Minimum: "min"}
 
 
 class Writer(Printer):
-    """A writer of formulas in the code of one framework, for all groups at once.
+    """A writer of formulas as code of one framework, over arrays that hold all groups at once.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class Writer(Printer):
         }
 
     def format(self, expression: Expression) -> tuple[str, int]:
-        """Return the code of a formula of `x` and of the names that are `defined`, and its precedence."""
+        """Return (code, precedence) of a formula, in which names have to be `defined` or constants."""
         match expression:
             case Quotient(Sum(terms=(), each=each), Symbol("n")) if each is not None:
                 return self._reduce_written("mean", each)
@@ -166,7 +166,7 @@ class Writer(Printer):
         return super().format(expression)
 
     def format_symbol(self, symbol: Symbol) -> tuple[str, int]:
-        """Return the code of a name and its precedence: the name itself if it is assigned, else its value."""
+        """Return (code, precedence) of a name: the name itself if it is assigned, else its value."""
         name = NAMES.get(symbol.text, symbol.text)
         if name in self.defined:
             return name, ATOM
@@ -177,7 +177,7 @@ class Writer(Printer):
         return self.format(symbol.value)
 
     def format_fold(self, fold: Fold) -> tuple[str, int]:
-        """Return code and precedence of a reduction, a sum of terms, or a maximum of an array and a number."""
+        """Return (code, precedence) of a reduction, a sum of terms, or a maximum of an array and a number."""
         each, window = fold.each, self.window
         if fold.terms or each is None:
             if isinstance(fold, Maximum):
@@ -196,7 +196,7 @@ class Writer(Printer):
         return self.reduce(kind, x), ATOM if self.axes else held
 
     def _sum_window(self, x: str, window: Reach) -> Iterator[tuple[str, str]]:
-        """Yield (variable, code) of two assignments: `padded`, and `squares`, the sum over each value's window.
+        """Yield (name, code) of two assignments: `padded`, and `squares`, the sum over each value's window.
 
         `x` is the code of a term. It is padded with 0 at both ends, so that the sum is one of shifted slices.
         """
@@ -237,7 +237,7 @@ class Statement(NamedTuple):
     ----------
     code : str
     note : str
-        The comment behind the code, such as the shape of its result.
+        The comment after the code, such as the shape of its result; "" for none.
     depth : int
         The number of indents within the function.
     """
@@ -248,7 +248,7 @@ class Statement(NamedTuple):
 
 
 def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[Statement]:
-    """Yield the lines from `x`, of the plan's shape, to `y`, with gamma and beta where they are given.
+    """Yield the statements from `x`, of the plan's shape, to `y`, with gamma and beta where they are given.
 
     Parameters
     ----------
@@ -283,12 +283,9 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[S
 
 
 def _iterate(iteration: Iteration, writer: Writer) -> Generator[Statement, None, str]:
-    """Yield the lines of power iterations; return the code of the divisor at the end of the generator.
+    """Yield the statements of power iterations; the generator's return value is the code of the divisor.
 
-    Raises
-    ------
-    UsageError
-        If the framework has no operator for them.
+    Raises `UsageError` if the framework has no operator for them.
     """
     if "turn" not in writer.arrays.call:
         raise UsageError(f"{writer.arrays.title} has no operator for power iterations")
@@ -314,14 +311,14 @@ def _iterate(iteration: Iteration, writer: Writer) -> Generator[Statement, None,
 
 
 def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...] = ()) -> Iterator[Statement]:
-    """Yield the lines that scale and shift `y` by gamma and beta.
+    """Yield the statements that scale and shift `y` by gamma and beta.
 
     Parameters
     ----------
     plan : Plan
     arrays : Arrays
     shape : tuple of int
-        The shape that gamma and beta are brought to, so that they broadcast.
+        The shape to which gamma and beta are reshaped, so that they broadcast.
     names : tuple of str
         The parameters to apply; empty for all parameters of the norm.
     """
@@ -340,7 +337,7 @@ def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...
 
 
 def _keep_needed(defined: list[tuple[str, str]], y: str) -> list[tuple[str, str]]:
-    """Return the (name, code) pairs that the code of `y` needs, directly or through each other."""
+    """Return the (name, code) pairs of `defined` that the code of `y` uses, directly or through each other."""
     needed: list[tuple[str, str]] = []
     for name, code in reversed(defined):
         if any(re.search(rf"\b{name}\b", later) for later in (*(later for _, later in needed), y)):
@@ -353,8 +350,8 @@ def _define(
 ) -> Iterator[tuple[str, str]]:
     """Yield (name, code) of the assignments for a definition; nothing if it has no name or changes nothing.
 
-    Names that it assigns are added to `writer.defined`. `given` maps names that are not calculated from their
-    formulas to their code.
+    Assigned names are added to `writer.defined`. `given` has, by name, the code of names that are not
+    calculated from their formulas.
     """
     name = NAMES.get(definition.name or "", definition.name)
     if name is None or (definition.when == "zero" and plan.spec.eps):

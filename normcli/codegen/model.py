@@ -32,7 +32,9 @@ _OUTPUTS = {"TopK": 2}
 
 
 def write_model(task: Task) -> bytes:
-    """Return the file of a model with the inputs `x` and, if there is a gate, `gate`, and the output `y`.
+    """Return the bytes of an ONNX model with the inputs `x` and, with a gate, `gate`, and the output `y`.
+
+    Gamma, beta and running statistics are constants of the model.
 
     Raises
     ------
@@ -74,7 +76,7 @@ def write_model(task: Task) -> bytes:
 
 
 class _Graph:
-    """The nodes of an ONNX graph, made from statements of Python that assign to names.
+    """The nodes of an ONNX graph, made from Python statements that assign to names.
 
     After a second assignment to a name, the name stands for the new tensor.
     """
@@ -96,7 +98,7 @@ class _Graph:
             self._known |= {"RUNNING_MEAN": given.mean.astype(dtype), "RUNNING_VAR": given.var.astype(dtype)}
 
     def add(self, code: str, depth: int) -> None:
-        """Add the nodes of an assignment; none for an `if`, or for the indented lines after one that is false.
+        """Add the nodes of an assignment; none for an `if`, nor for indented lines after one that is false.
 
         An `if` such as `if gamma is not None:` is true if that parameter was given. `depth` is above 0 for an
         indented line.
@@ -112,7 +114,7 @@ class _Graph:
         self._tensors[statement.targets[0].id] = self._make(statement.value)
 
     def finish(self) -> str:
-        """Name the result `y`, and return that name."""
+        """Name the last tensor assigned to `y` so, and return that name."""
         made = self._tensors["y"]
         if not self.nodes or self.nodes[-1].output[0] != made:
             self._add_node("Identity", [made])
@@ -120,7 +122,7 @@ class _Graph:
         return "y"
 
     def _make(self, value: ast.expr) -> str:
-        """Add the nodes of an expression, and return the name of its tensor."""
+        """Add the nodes of a Python expression to the graph, and return the name of its tensor."""
         match value:
             case ast.Name(name):
                 return self._tensors.get(name) or self._keep(name, self._known[name])
@@ -154,7 +156,7 @@ class _Graph:
         return name
 
     def _keep(self, name: str, values: NDArray[Any]) -> str:
-        """Add an initializer with some values, and return its name; gamma and beta keep theirs."""
+        """Add an initializer with these values, and return its name; gamma, beta and the like keep theirs."""
         import onnx
 
         if name in self._known:

@@ -77,9 +77,9 @@ def write_module(task: Task, framework: str) -> str:
 
 
 def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Statement]:
-    """Yield the lines from `x` to `y`, with the framework's own call, or by hand if `call` is None.
+    """Yield the statements from `x` to `y`, with the framework's own call, or by hand if `call` is None.
 
-    By hand, half precision is calculated in float32.
+    By hand, half precision is calculated in float32. Raises `UsageError` if the framework lacks an operation.
     """
     dtype, evaluation, half = _name_dtype(arrays, task.dtype), task.evaluation, is_half(task.dtype)
     single = arrays.dtype.format(dtype="float32")
@@ -110,13 +110,16 @@ def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Statem
 
 
 def _list_parameters(task: Task) -> list[str]:
-    """Return the parameters of the function `normalize`, as code."""
+    """Return the parameters of the emitted function `normalize`, as code."""
     gate = [source.name for source in task.sources if source.name == "gate"]
     return ["x", *gate, *([] if task.plan.fixed_parameters else ["gamma=None", "beta=None"])]
 
 
 def _write_main(task: Task, arrays: Arrays, made: dict[str, TensorCode]) -> Iterator[str]:
-    """Yield the lines that make the inputs and print the result."""
+    """Yield the lines of the module's main part, which make the inputs and print the result.
+
+    `made` has the code of each tensor by its name.
+    """
     dtype = _name_dtype(arrays, task.dtype)
     for source in task.sources:
         name, (code, *_, is_native) = source.name, made[source.name]
@@ -134,7 +137,7 @@ def _write_main(task: Task, arrays: Arrays, made: dict[str, TensorCode]) -> Iter
 
 
 def _write_constants(task: Task, made: dict[str, TensorCode]) -> Iterator[str]:
-    """Yield the lines of the constants: running statistics, u and v, and numbers of inputs."""
+    """Yield the lines that assign constants: running statistics, u and v, and the numbers of inputs."""
     given = task.inputs.given
     if given is not None:
         yield from write_constant("RUNNING_MEAN", write_numbers(given.mean))
@@ -186,7 +189,7 @@ def _describe_request(task: Task) -> str:
 
 
 def describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list[str]) -> str:
-    """Return a sentence on the framework's call, or on why there is none; "" for NumPy, which has no calls.
+    """Return a sentence on the framework's call, or on why it is not used; "" for NumPy, which has no calls.
 
     Parameters
     ----------
@@ -231,7 +234,7 @@ _INDENT = "    "
 
 
 def write_line(code: str, note: str = "", depth: int = 1) -> list[str]:
-    """Return the lines of a statement, with a comment behind it or, if that is too long, before it.
+    """Return the lines of a statement, with a comment after it or, if that is too long, before it.
 
     Parameters
     ----------
@@ -252,7 +255,7 @@ def write_line(code: str, note: str = "", depth: int = 1) -> list[str]:
 
 
 def write_constant(name: str, text: str) -> list[str]:
-    """Return the lines that define a constant: one, or if that is too long, several with `# fmt: skip`.
+    """Return the lines that assign a constant: one, or if that is too long, several with `# fmt: skip`.
 
     `text` is the code of the value. It is broken at blanks only, so long code needs brackets around it.
     """
@@ -265,7 +268,7 @@ def write_constant(name: str, text: str) -> list[str]:
 
 
 def _split_call(code: str, width: int) -> list[str]:
-    """Return a statement as lines: one, or if it is longer than `width`, with the call at its end split.
+    """Return a statement as one line, or as several, at most `width` long, with the call at its end split.
 
     The call's arguments get one line if that fits, else a line each. A statement that does not end in a call is
     not split.
@@ -281,7 +284,7 @@ def _split_call(code: str, width: int) -> list[str]:
 
 
 def _find_opening(code: str) -> int:
-    """Return the position of the bracket that the last character closes."""
+    """Return the index of the bracket that the last character closes; raise ValueError if there is none."""
     depth = 0
     for place in range(len(code) - 1, -1, -1):
         depth += (code[place] in ")]}") - (code[place] in "([{")

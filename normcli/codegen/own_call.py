@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def write_own_call(
     call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evaluation: bool
 ) -> Iterator[Statement]:
-    """Yield the lines from `x` to `y`, with gamma and beta where they are given.
+    """Yield the statements from `x` to `y` that call the framework, with gamma and beta where they are given.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def write_own_call(
 def _fill_layer(
     call: Call, own: list[str], places: dict[str, object], *, evaluation: bool
 ) -> Iterator[Statement]:
-    """Yield the lines that give a layer its parameters and running statistics.
+    """Yield the statements that assign parameters and running statistics to a layer object.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def _fill_layer(
 
 
 def _write_running(call: Call, plan: Plan, arrays: Arrays) -> Iterator[Statement]:
-    """Yield the lines that make arrays of running statistics, in the shape that the call takes."""
+    """Yield the statements that make arrays of running statistics, in the shape that the call takes."""
     running = plan.grid.running
     for name, constant in RUNNING.items():
         code, shape = arrays.constant.format(x=constant), running.stats_shape
@@ -121,7 +121,7 @@ def _find_channel(call: Call, plan: Plan) -> int | None:
 def _fill_places(
     call: Call, plan: Plan, order: tuple[int, ...], own: list[str], *, evaluation: bool
 ) -> dict[str, object]:
-    """Return the value of each name in braces in a call's templates.
+    """Return the values for the names in braces in a call's templates, by name.
 
     Parameters
     ----------

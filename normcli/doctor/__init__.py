@@ -1,5 +1,5 @@
 """The safety of kernels' algorithms in low precision, on a given tensor.
 
-* `doctor`: every algorithm tried on the tensor, and the verdict
-* `examination`: the records: how far each algorithm is off, how well groups are conditioned
+* `doctor`: tries every algorithm on the tensor, tile by tile: errors, lost variances, overflow
+* `examination`: the findings: distributions of errors, condition numbers, the cheapest safe algorithm
 """

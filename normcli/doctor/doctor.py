@@ -47,10 +47,10 @@ TOGETHER, MOST_VALUES = 64, 1 << 22
 
 
 def require_summed_statistics(plan: Plan) -> None:
-    """Raise `UsageError` unless a norm's statistics are sums of values or squares over whole groups.
+    """Raise `UsageError` unless a norm's statistics are sums of values or of squares over whole groups.
 
-    It is raised for norms that go by the order of values, that leave out centring or division, of matrices or
-    windows, and with p other than 2.
+    It is raised for norms by minimum, maximum or quantiles, norms without centring or division (`no_mean`,
+    `no_scale`), norms of matrices or sliding windows, and ℓp norms with p other than 2.
     """
     norm, spec = plan.norm, plan.spec
     if norm.is_by_order:
@@ -85,11 +85,12 @@ def examine(
     values : ndarray
         The tensor.
     inputs : Inputs or None
-        Gamma, beta and the selection; a group is examined as if it held only its selected values.
+        Gamma, beta and the selection, None for none of them; a group is examined as if it held only its
+        selected values.
     max_ulp : float or None
         The largest error in ulp that counts as safe; None for the tolerance of torch's `assert_close`.
     effort : Effort
-        Threads and memory.
+        The number of threads, and the observer of progress.
 
     Raises
     ------
@@ -123,7 +124,7 @@ def examine(
 
 
 class _Ward(Passes):
-    """The examination of a tensor tile by tile; `total` has the findings so far."""
+    """The examination of a tensor tile by tile, in threads; `total` has the findings so far."""
 
     def __init__(
         self, plan: Plan, source: Source, inputs: Inputs, tolerance: Tolerance, effort: Effort
@@ -165,9 +166,10 @@ class _Ward(Passes):
             self._examine_values(numbers[these], pack(raw), (pack(affine[0]), pack(affine[1])))
 
     def _examine_values(self, numbers: Integers, raw: NDArray[Any], affine: Affine) -> None:
-        """Add the errors of all computations in some groups to `total`: row i of `raw` is group `numbers[i]`.
+        """Add the errors of all computations in some groups to `total`.
 
-        Rows with values that are not finite in the examined dtype are left out.
+        Row i of `raw` is group `numbers[i]`. Rows with values that are not finite in the examined dtype are
+        left out.
         """
         here = self._start()
         with np.errstate(all="ignore"):
@@ -274,7 +276,7 @@ class _Ward(Passes):
 
 
 def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tuple[Lost, Lost]:
-    """Return the groups whose calculated variance is below 0, and those where it is 0 although values differ.
+    """Return the groups whose calculated variance is negative, and those where it is 0 though values differ.
 
     For norms without mean, the mean square takes the variance's place.
 
@@ -294,9 +296,9 @@ def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tupl
 
 
 def compare_rows(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
-    """Return the distances of rows from the exact rows, with `limits` as the tolerance.
+    """Return the distances of calculated rows from the exact rows, in ulp and in multiples of a tolerance.
 
-    `numbers` has the number of each row's group.
+    `numbers` has the number of each row's group, and `limits` is the tolerance.
     """
     error, ulp = measure_distance(actual.astype(np.float64), expected, limits.dtype)
     excess = limits.measure_excess(error, ulp, expected)
@@ -308,7 +310,7 @@ def compare_rows(actual: Values, expected: Floats, numbers: Integers, limits: To
 
 
 def locate_overflow(accumulation: Accumulation, row: Values, formula: RowFormula) -> int | None:
-    """Return the position in a row of the first value at which a sum of an algorithm is not finite.
+    """Return the index in a row of the value at which an algorithm's sum becomes infinite or NaN.
 
     Parameters
     ----------
@@ -320,8 +322,9 @@ def locate_overflow(accumulation: Accumulation, row: Values, formula: RowFormula
     Returns
     -------
     int or None
-        For algorithms that add in turn, the position at which the sum overflows; for others, that of the first
-        term that is not finite itself. None if only the sum of all terms overflows, or nothing does.
+        For algorithms that add one value after the other, the index at which the sum overflows; for others,
+        that of the first term that is not finite itself. None if only the sum of all terms overflows, or
+        nothing does.
     """
     found: list[int | None] = []
 

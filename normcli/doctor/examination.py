@@ -28,9 +28,10 @@ _FIRST, _LAST = (int(np.float64(bound).view(np.int64)) >> _SHIFT for bound in (_
 
 
 class Distribution:
-    """A histogram of numbers ≥ 0, with bins at most 3 % wide, and the largest number with its place.
+    """A histogram of numbers ≥ 0, with bins at most 3 % wide, and the largest number with its `place`.
 
-    NaN counts as ∞. Without numbers, `largest` and `place` are −1.
+    A place is an integer that the caller gives with each number, such as the number of a group. NaN counts as
+    ∞. Without numbers, `largest` and `place` are −1.
 
     Examples
     --------
@@ -45,10 +46,10 @@ class Distribution:
         self._bins = np.zeros(_LAST - _FIRST + 2, np.int64)
 
     def add(self, numbers: Floats, places: Integers) -> None:
-        """Count numbers, and keep the largest with its place; `places` has an integer for each number.
+        """Count numbers, and remember the largest with its place; `places` has an integer for each number.
 
-        Of equally large numbers, the place of the first in a call is kept, and over several calls the least
-        place.
+        Of equally large numbers, the place of the first in a call is remembered, and over several calls the
+        least place.
         """
         if not numbers.size:
             return
@@ -59,7 +60,7 @@ class Distribution:
         self._keep(float(numbers.flat[at]), int(places.flat[at]))
 
     def merge(self, other: Distribution) -> None:
-        """Add the counts of another distribution."""
+        """Add the counts of another distribution to this one, and its largest number if that is larger."""
         self._bins += other._bins
         if other.place >= 0:
             self._keep(other.largest, other.place)
@@ -70,7 +71,7 @@ class Distribution:
 
     @property
     def median(self) -> float:
-        """The least number of the median's bin; 0 for the first bin, ∞ for the last, NaN without numbers."""
+        """The lower edge of the median's bin; 0 for the first bin, ∞ for the last, NaN without numbers."""
         count = int(self._bins.sum())
         if not count:
             return float("nan")
@@ -88,15 +89,15 @@ SHORT = "float16"
 
 
 class Overflow(NamedTuple):
-    """The first group whose statistics, as an algorithm computes them, are not finite.
+    """The first group whose statistics, as an algorithm computes them, are infinite or NaN.
 
     Parameters
     ----------
     group : int
         The number of the group.
     place : int or None
-        The position in the group of the value at which a sum overflows, or of the first term that is not
-        finite; None if no single value is at fault.
+        The index in the group of the value at which a sum overflows, or of the first term that is not finite;
+        None if no single value is at fault.
     """
 
     group: int
@@ -105,7 +106,7 @@ class Overflow(NamedTuple):
 
 @dataclass
 class Lost:
-    """The number of groups whose variance an algorithm lost (below 0, or 0), and the number of the first group.
+    """The number of groups whose variance an algorithm lost (below 0, or 0), and the number of the first one.
 
     `first` is None without such groups.
     """
@@ -128,7 +129,9 @@ class Lost:
 
 @dataclass
 class Distances:
-    """The distances of values from the exact ones; a place in a distribution is the number of a group.
+    """How far an algorithm's values are from the exact ones, over all groups that were compared.
+
+    Each distribution keeps its largest distance; the `place` of that is the number of the value's group.
 
     Parameters
     ----------
@@ -155,12 +158,11 @@ class Distances:
 class Finding:
     """The outcome of one computation (an algorithm, the dtype of its sums and its casts) on a tensor.
 
-    It holds the distances from the exact values, and the groups whose variance was lost.
-
     Parameters
     ----------
     computation : Computation
     distances : Distances
+        How far its values are from the exact ones.
     negative, zero : Lost
         The groups whose calculated variance is below 0, and the groups where it is 0 although values differ.
     overflow : Overflow or None
@@ -179,7 +181,7 @@ class Finding:
         return self.distances.mismatches == 0
 
     def merge(self, other: Finding) -> None:
-        """Add the outcome of an equal computation in other groups."""
+        """Add the outcome of the same computation in other groups to this one."""
         self.distances.merge(other.distances)
         self.negative.merge(other.negative)
         self.zero.merge(other.zero)
@@ -199,8 +201,8 @@ class Examination:
     findings : list of Finding
         One for each computation, the cheapest first.
     conditions : mapping of str to Distribution
-        The condition numbers of the groups by the names of `CONDITIONS`; a place is the number of a group.
-        Norms without mean have no "mean²/var".
+        The condition numbers of the groups by the names in `CONDITIONS`; the `place` of the largest is the
+        number of its group. Norms without mean have no "mean²/var".
     judged : int
         The number of groups that were examined: those whose values are all finite in the dtype.
     faint : int
@@ -237,9 +239,9 @@ class Examination:
 
     @property
     def worst_group(self) -> tuple[int, int] | None:
-        """The group with the largest error in most unsafe computations, and their number; None if all are safe.
+        """(group, count): the group that has the largest error in most unsafe computations, and in how many.
 
-        Only computations with the usual order of casts count.
+        None if all are safe. Only computations with the usual order of casts count.
         """
         groups = Counter(finding.distances.excess.place for finding in self.usual if not finding.is_safe)
         return min(groups.items(), key=lambda pair: (-pair[1], pair[0])) if groups else None

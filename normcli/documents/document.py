@@ -248,7 +248,7 @@ class Document(Protocol):
 
 
 class RecordDocument(Document, Protocol):
-    """A document whose CSV rows have the members of its JSON-lines records as cells."""
+    """A document whose rows of CSV are its JSON-lines records, with a record's members as cells."""
 
     @property
     def row_names(self) -> Sequence[str]:

@@ -195,7 +195,7 @@ def _cut_excerpts(
 
 
 class _Excerpt(NamedTuple):
-    """The values that are shown of a tensor, as text.
+    """The values of a tensor that are shown, as text.
 
     Parameters
     ----------
@@ -205,9 +205,9 @@ class _Excerpt(NamedTuple):
     texts : ndarray of str
         The values as text, in the shape that the positions span.
     owners : ndarray of int
-        The number of each value's colour, or `NOBODY`, in the shape of `texts`.
+        The number of each value's group, which colours it, or `NOBODY`, in the shape of `texts`.
     panels : list of slice
-        The parts of the columns that are set in matrices of their own.
+        Slices of the columns, each of which is shown in matrices of its own.
     """
 
     grid: Grid

@@ -54,7 +54,7 @@ _APPROXIMATELY = r"\approx"
 
 
 class _Text(Printer):
-    """Plain text: numbers with `digits` digits, long sums with their first and last terms unless `full`."""
+    """A writer of plain text: numbers with `digits` digits, long sums shortened in the middle unless `full`."""
 
     gap = "…"
 
@@ -72,7 +72,7 @@ class _Text(Printer):
 
 
 class _Latex(_Text):
-    """LaTeX, with commands that GitHub's MathJax has."""
+    """A writer of LaTeX, with commands that GitHub's MathJax has."""
 
     gap, sigma, square = r"\cdots", r"\sum", None
     extremes: Mapping[type[Fold], str] = {Maximum: r"\max", Minimum: r"\min"}
@@ -100,7 +100,7 @@ class _Latex(_Text):
 
 
 class _Code(Printer):
-    """Python, with every digit; a long sum is a loop over `values`, and over `dy_values` beside these."""
+    """A writer of Python code with every digit; a long sum is a loop over `values` (and `dy_values`)."""
 
     square = None
     forms: Mapping[type[Operation], Form] = {

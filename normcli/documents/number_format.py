@@ -42,9 +42,9 @@ def format_cells(values: NDArray[Any], digits: int | None) -> list[str]:
     values : ndarray
         Any shape; the strings are in C order.
     digits : int or None
-        Significant digits of each value. None: all values have as many decimals as give the largest five
-        significant digits; if that is very large or small, they are in scientific notation. Integers, and
-        floats that are all small whole numbers, have no decimals.
+        Significant digits of each value. None: the largest value has five, and all have its decimals; if it is
+        very large or small, they are in scientific notation. Integers, and floats that are all small whole
+        numbers, have no decimals.
 
     Examples
     --------

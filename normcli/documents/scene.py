@@ -54,11 +54,15 @@ class Text(NamedTuple):
     Parameters
     ----------
     x, y : float
-        The baseline's start, middle or end, as `anchor` says.
+        The baseline's start, middle or end, as `anchor` (`start`, `middle`, `end`) says.
+    size : float
+        The font size.
     role : str
         `ink`, `muted`, or for text on a group's colour `on`, with the number of its look in `look`.
+    mono : bool
+        Whether the font is monospaced.
     upward : bool
-        Read from the bottom to the top.
+        Whether the text reads from the bottom to the top.
     """
 
     x: float
@@ -92,7 +96,7 @@ Shape = Polygon | Rectangle | Polyline | Text | ShapeGroup
 
 
 class Panel(NamedTuple):
-    """A part of a picture: shapes within (0, 0) and (width, height)."""
+    """A part of a picture: shapes in a rectangle from (0, 0) to (width, height)."""
 
     width: float
     height: float

@@ -1,4 +1,4 @@
-"""The inputs of a calculation beside the tensor: gamma, beta, known statistics, the values that count."""
+"""The inputs of a calculation other than the tensor: gamma, beta, known statistics, the values that count."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Selection(NamedTuple):
     Parameters
     ----------
     mask : ndarray of bool or None
-        True where a value counts, as `Grid.fit_mask` returns it; None if there is no mask.
+        True where a value counts, of the tensor's rank (`Grid.fit_mask`); None if there is no mask.
     omits_nan : bool
         Whether NaN does not count.
     fill : Fill
@@ -50,14 +50,14 @@ class Selection(NamedTuple):
     fill: Fill = Fill.PASS
 
     def select(self, values: NDArray[Any], index: Sequence[NDArray[np.intp]]) -> Selected:
-        """Return an array that is True where one of a tensor's values, at some positions, counts.
+        """Return an array that is True where one of a tensor's values, at some indices, counts.
 
         Parameters
         ----------
         values : ndarray
             The tensor.
         index : sequence of integer arrays
-            Positions along each axis, which broadcast against each other.
+            Indices along each axis, which broadcast against each other.
         """
         places = tuple(index)
         here = np.asarray(values[places])
@@ -103,7 +103,7 @@ class Selection(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """The inputs of a calculation beside the tensor, in the shapes of its plan.
+    """The inputs of a calculation in addition to the tensor, in the shapes of its plan.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ def invert(
 def invert_by(
     fitted: Plan, of: NDArray[Any], plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort
 ) -> tuple[NDArray[Any], Loss]:
-    """Undo a normalization with the statistics of another tensor's groups, as `invert` does.
+    """Undo a normalization with the statistics of another tensor's groups.
 
     Parameters
     ----------
@@ -108,8 +108,13 @@ def invert_by(
         The plan of the other tensor, which has the groups of `plan`, of any size.
     of : ndarray
         The other tensor, before its normalization.
-    plan, values, inputs, effort
-        As in `invert`; of the inputs, gamma and beta are used.
+    plan : Plan
+        The plan of the norm whose result `values` is.
+    values : ndarray
+        The normalized tensor.
+    inputs : Inputs
+        Gamma and beta are used.
+    effort : Effort
 
     Returns
     -------

@@ -125,7 +125,7 @@ class Passes(Tiles):
         Parameters
         ----------
         measure : callable
-            Called with leaves, shape (leaves, values), the numbers of their groups, a workspace, and the
+            Called with leaves, shape (leaves, values), the index of each leaf's group, a workspace, and the
             keyword `need_sum`, which says whether means are subtracted.
         add : callable
             Called with what `measure` returns, in any order, by one thread at a time.
@@ -226,7 +226,7 @@ class Passes(Tiles):
             self.walk.each(write, whole=False, most=self.most_written)
 
     def read_group(self, number: int) -> Iterator[NDArray[Any]]:
-        """Read a group again, and yield the values that count, piece by piece."""
+        """Read the group with an index again, and yield its values that count, in pieces of one axis."""
         geometry = self.geometry
         index = (int(at) for at in np.unravel_index(number, geometry.kept_shape))
         place = dict(zip(geometry.kept_runs, index, strict=True))

@@ -59,10 +59,10 @@ def normalize_group(
     values : ndarray
         The whole tensor, which may be a map of a large file.
     group : int
-        The group's number, in C order over the kept axes.
+        The group's index, in C order over the kept axes.
     wanted : sequence of int
-        Which values of the group to return: their numbers in C order over the reduced axes of the view. A
-        window has one value, number 0.
+        Which values of the group to return: their indices in C order over the reduced axes of the view. A
+        window has one value, with index 0.
     inputs : Inputs
         Gamma, beta, known statistics (`given`) and the gate are used; the selection, `measured` and the bounds
         (`clip`) are not.
@@ -87,7 +87,7 @@ def normalize_group(
 def differentiate_group(
     plan: Plan, values: NDArray[Any], dy: NDArray[Any], group: int, inputs: Inputs = NO_INPUTS
 ) -> NDArray[Any]:
-    """Return dx of the values of one group, flat, in C order of the view; to the bit as `run_backward` does.
+    """Return dx of the values of one group, flat, in C order of the view; to the bit that of `run_backward`.
 
     If groups are windows, return dx of every value on the window's line along its axis.
 
@@ -97,7 +97,7 @@ def differentiate_group(
     values, dy : ndarray
         The whole tensors.
     group : int
-        The group's number, in C order over the kept axes.
+        The group's index, in C order over the kept axes.
     inputs : Inputs
         Gamma, beta, known statistics (`given`), gates and the selection are used.
     """
@@ -145,7 +145,10 @@ class GroupPart(NamedTuple):
 
 
 def _isolate(plan: Plan, group: int, inputs: Inputs) -> GroupPart:
-    """Return a group, given by its number, with its plan and its part of the inputs but for the selection."""
+    """Return a group, given by its index, with its plan and its part of the inputs but for the selection.
+
+    If groups are windows, the part is the line along their axis that holds all values of the window.
+    """
     selected = plan.grid.select_group(group)
     index = {axis: place for axis, place in enumerate(selected) if isinstance(place, int)}
     along = None

@@ -64,8 +64,8 @@ def gather(
     values : ndarray
     effort : Effort
     apart : bool
-        True for a block that holds only a part of each of its samples. The plan then has the batch axis among
-        its kept axes, so that each sample has groups of its own, and no deviations of samples are calculated.
+        True for a block that holds only a part of each of its samples. The plan then does not reduce the batch
+        axis, so that each sample has groups of its own, and no deviations of samples are calculated.
     shared : SharedSums or None
         Sums to which the groups are added in place, and which are returned; None: new sums, one for each group.
     """
@@ -100,9 +100,9 @@ class _Gatherer:
     sums : Sums
         The sums, which are changed in place.
     numbers : ndarray of int or None
-            For each group of the tensor, the index in `sums` to which it is added; None: its own number.
-        by_sample : bool
-            Whether no leaf holds values of two samples. Leaves then have numbers of (sample, group) pairs.
+        For each group of the tensor, the index in `sums` to which it is added; None: its own number.
+    by_sample : bool
+        Whether no leaf holds values of two samples. Leaves then have numbers of (sample, group) pairs.
     images : bool
         Whether deviations of samples are added, too.
     """
@@ -144,7 +144,11 @@ class _Gatherer:
         self._batches, self._leaves = [], 0
 
     def _add_now(self, batch: LeafSums) -> None:
-        """Add the sums of leaves, and deviations of samples that are one leaf each."""
+        """Add the sums of leaves to those of their groups.
+
+        Deviations of samples are added too: at once if a sample is one leaf, else when all its leaves were
+        added.
+        """
         sums, count = self.sums, batch.leaves.count
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner
@@ -250,7 +254,7 @@ class LeafSums(NamedTuple):
     Parameters
     ----------
     groups : ndarray of int, shape (leaves,)
-        The number of each leaf's group, in C order over the kept axes.
+        The number of each leaf's group, in C order over the axes that are not reduced.
     leaves : Leaves
         The sums of the finite values; zeros, except for the count, in extreme leaves.
     extremes : list of (int, ExactSums)

@@ -108,8 +108,8 @@ def require_all(shards: Shards | None, purpose: str = "merge") -> None:
 def take_shard(named: Sequence[Named], request: Request, number: int, count: int) -> list[Named]:
     """Return shard `number` of `count`: every `count`-th tensor, or consecutive samples of a single tensor.
 
-    A single tensor is loaded only when the result is; loading raises `UsageError` if the tensor has fewer
-    samples than there are shards.
+    A single tensor is not loaded here, but by the `load` of the result. That raises `UsageError` if the tensor
+    has fewer samples than there are shards.
 
     Parameters
     ----------

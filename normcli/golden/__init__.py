@@ -1,5 +1,5 @@
 """Files with an input, parameters and exact results, for the tests of other projects.
 
-* `golden`: golden files written, read and checked
-* `manifest`: `manifest.json`, read and refused: the request, the files, their hashes
+* `golden`: writes a folder of golden files, and verifies one
+* `manifest`: `manifest.json`: read, and compared with the folder: request, recipe, files, SHA-256
 """

@@ -60,7 +60,7 @@ _LONG_ULP = 1.0
 
 
 class Golden(NamedTuple):
-    """A golden folder that was verified.
+    """The result of verifying a folder of golden files.
 
     Parameters
     ----------
@@ -154,7 +154,10 @@ def write_golden(
 
 
 def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
-    """Check that a folder has the files of its manifest, and that its results are exact.
+    """Read a folder of golden files, and compare its results with the exact ones.
+
+    Files that differ from the manifest are errors; values that differ from the exact ones are not: `Golden.ok`
+    is then False.
 
     Parameters
     ----------
@@ -202,9 +205,10 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
 
 
 def _describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
-    """Return the members of a manifest for a plan: the request, the choices it comes to, and the selection.
+    """Return the members of a manifest that follow from a plan and a selection.
 
-    The names are `norm`, `options`, `convention` and, unless it is None, `selection`.
+    `norm` and `options` are the request, `convention` the choices that it comes to, and `selection` the rules
+    for NaN and for values that do not count, unless it is None.
     """
     described: dict[str, Any] = {
         "norm": plan.request.norm,
@@ -260,7 +264,7 @@ def _locate(folder: Path, name: str) -> Path:
 
 
 def _narrow(parameter: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return a parameter in a dtype if that holds it exactly, otherwise as it is."""
+    """Return a parameter in the dtype given if that holds each of its values exactly, otherwise as it is."""
     with np.errstate(all="ignore"):
         narrow = parameter.astype(dtype)
     return narrow if np.array_equal(narrow, parameter, equal_nan=True) else parameter

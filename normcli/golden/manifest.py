@@ -125,7 +125,7 @@ _DRAWN_WITHIN = 8.0
 
 
 class Manifest:
-    """A manifest that was read.
+    """The manifest of a folder of golden files, read from its file.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class Manifest:
             raise DataError(f"{self.path}: {error}") from error
 
     def _read_files(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the member `files`; raise `DataError` unless it lists just the files of the norm."""
+        """Return the member `files`; raise `DataError` if it lacks a file of the norm, or has another one."""
         try:
             norm = Choices(self.request).norm
         except UsageError as error:
@@ -205,12 +205,9 @@ class Manifest:
         return None if self.intact else f"{MANIFEST} is not what was written (sha256)"
 
     def read_selection(self, mask: NDArray[Any] | None) -> SelectionRequest | None:
-        """Return the selection of values by the manifest and the array of its mask; None if it has none.
+        """Return the selection of values from the manifest and the array of its mask; None without one.
 
-        Raises
-        ------
-        DataError
-            If the member `selection` is no object.
+        Raises `DataError` if the member `selection` is no object.
         """
         selection = self.members.get("selection")
         if selection is None:
@@ -222,13 +219,14 @@ class Manifest:
     def require_agreement(self, actual: dict[str, Any], files: Mapping[str, Any]) -> None:
         """Raise `DataError` if members of the manifest differ from those that follow from its files.
 
-        Unknown and missing members are refused too. What `recipe`, `source` and `sha256` say is not tested.
+        Unknown and missing members are refused too. The values of `recipe`, `source` and `sha256` are not
+        tested.
 
         Parameters
         ----------
         actual : dict of str to JSON value
-            The members `norm`, `options`, `selection` and `convention`, derived anew. It is written to: for a
-            manifest of another version of normcli, its `convention.formula` becomes the manifest's.
+            The members `norm`, `options`, `selection` and `convention`, derived anew. For a manifest of another
+            version of normcli, its `convention.formula` is replaced in place by the manifest's.
         files : mapping of str to mapping
             The name of each file's array → file, shape and dtype, derived anew.
         """
@@ -241,7 +239,7 @@ class Manifest:
             raise DataError(f"{self.path}: {'; '.join(found[:_MOST_NAMED])}{more}")
 
     def _contradict(self, actual: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[str]:
-        """Yield a sentence for each member of the manifest that is unknown, missing or another."""
+        """Yield a sentence for each member of the manifest that is unknown, missing or different."""
         for name in self.members:
             if name not in _MEMBERS:
                 yield f"{format_member(name)} is no member of a manifest"
@@ -281,7 +279,7 @@ class Manifest:
     def _follow(
         self, recipe: dict[str, Any], plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None
     ) -> str | None:
-        """Return a sentence on the first file that a recipe does not draw again; None if it draws all."""
+        """Return a sentence on the first file that differs from what the recipe draws; None if none does."""
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)
         if "shape" in recipe:
@@ -320,7 +318,7 @@ def digest_members(manifest: Mapping[str, Any]) -> str:
 
 
 def _compare(name: str, said: Any, actual: Any, *, complete: bool) -> Iterator[str]:
-    """Yield a sentence for each member in which the manifest's value differs from the one derived anew.
+    """Yield a sentence for each member whose value in the manifest, `said`, is not the one derived anew.
 
     A member that is missing in `said` is a difference only if `complete`: the manifest is of this version.
     """
@@ -337,7 +335,7 @@ def _compare(name: str, said: Any, actual: Any, *, complete: bool) -> Iterator[s
 
 
 def _are_close(mine: NDArray[Any], drawn: NDArray[Any]) -> bool:
-    """Whether two arrays have the same number of values, equal within `_DRAWN_WITHIN` epsilons if floats."""
+    """Whether two arrays have equal values in C order, floats within 8 machine epsilons; shapes may differ."""
     if mine.size != drawn.size:
         return False
     drawn = drawn.reshape(mine.shape)

@@ -120,15 +120,17 @@ class Trial(NamedTuple):
         """The dtype of y, in native byte order."""
         return self.actual.dtype.newbyteorder("=")
 
-    def score_all(self) -> Iterator[tuple[list[Computation], Floats]]:
+    def score_all(self, chosen: Sequence[Accumulation] = ()) -> Iterator[tuple[list[Computation], Floats]]:
         """Yield the computations of each accumulation, with the shares of y that are equal to their results.
+
+        Accumulations are those of `chosen`, or if it is empty, all.
 
         Shares have the shape (computations, eps), for the norm's eps and the other usual ones. In place of a
         share below 90 %, or below the best so far, an upper bound of it is yielded.
         """
         formula, has_gamma = RowFormula.of(self.plan), self.affine[0] is not None
         least = LEAST_SHARE
-        for accumulation in _list_all(formula):
+        for accumulation in chosen or _list_all(formula):
             widens = accumulation.dtype != self.dtype.name
             given = self.measure(accumulation, list_usual_eps(formula.eps))
             casts = [

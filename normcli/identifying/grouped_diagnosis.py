@@ -212,7 +212,7 @@ def _examine_group(
 ) -> Diagnosis | None:
     """Return the diagnosis of one group's rows as a table without groups; None without findings.
 
-    It is the first group in `differing`, the numbers of the groups that differ, whose values vary.
+    It is the first group in `differing`, the indices of the groups that differ, whose values vary.
     """
     varies = find_varying(found.stats.sums) & ~find_few(found.stats)
     places, width = found.groups.places[fetch(found.groups.met)], table.tensor.values.shape[1]

@@ -191,19 +191,20 @@ def _find_faults(
     ----------
     found : Identification
     list_cases : callable
-        Returns cases: x and y beside the exact result of each default norm.
+        Returns cases: x and y with the exact result of each default norm.
     in_parts : bool
         Whether faults in only a part of y are looked for too, and recovered statistics.
     """
     x, y, *_, subject = found.question
     is_map = found.plain is not None and not found.plain.axes
-    is_told = found.claims or found.matches or found.reason or found.known
+    stored = None if subject is None else subject.inputs.given
+    is_told = found.claims or found.matches or found.reason or (found.known and stored is None)
     if is_told or is_map or x.shape != y.shape:
         return found
     if subject is not None and subject.plan.norm.tracks and found.plain is not None:
         evaluation = found.evaluation
         is_untrained = evaluation is not None and find_untrained_eps(evaluation) is not None
-        if is_untrained or subject.inputs.given is None:
+        if is_untrained or stored is None:
             return found  # evaluation, as far as anything shows
     if subject is not None:
         return found._replace(claims=recover_used(subject, x, y, choose_counting_dtype(y.dtype)))
@@ -244,7 +245,7 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     norm : str or None
         The only norm to look for; None for all.
     list_cases : callable
-        Returns cases: x and y beside the exact result of each default norm.
+        Returns cases: x and y with the exact result of each default norm.
     """
     x, y, gamma, beta, layout, start, _ = question
     orders = find_orders(x.shape, y.shape)

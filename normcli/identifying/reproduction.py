@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.algorithms.row_computation import Computation
+    from normcli.algorithms.row_computation import Accumulation, Computation
     from normcli.identifying.search.affine_step import AffineStep
     from normcli.identifying.search.match import Match
 
@@ -67,7 +67,7 @@ class Reproduction(NamedTuple):
         The number of compared values.
     bits : float
         The evidence in bits: the number of different values of y that the computation reproduces and the exact
-        result does not, less log2 of the number of tried computations, and a price for each wrong value.
+        result does not, minus log2 of the number of tried computations, and a price for each wrong value.
     match : Match
         The norm as a match, with the distances of y from the exact result.
     words : str
@@ -175,9 +175,10 @@ def reproduce(
                     told = list(_try_candidate(x, y.transpose(candidate.order), candidate, step))
                     found += told
                     failed.update(() if told else (same,))
-            if any(one.equal == 1.0 for one in found):
+            exact = dict.fromkeys(one.computation.accumulation for one in found if one.equal == 1.0)
+            if exact:
                 for other, step in itertools.product(_move_eps(candidate), steps[candidate.way]):
-                    found += _try_candidate(x, y.transpose(other.order), other, step)
+                    found += _try_candidate(x, y.transpose(other.order), other, step, [*exact])
                 break
     most = max((one.equal for one in found), default=0.0)
     best = [one for one in found if one.equal == most]
@@ -198,7 +199,7 @@ def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
 
 
 def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
-    """Yield a candidate with eps inside the root, and with eps outside, except for its own place of eps.
+    """Yield a candidate with eps inside the root, and with eps outside, except for its own eps mode.
 
     Nothing for norms without eps.
     """
@@ -242,7 +243,11 @@ def _hold(told: Reproduction, x: NDArray[Any], y: NDArray[Any]) -> Reproduction:
 
 
 def _try_candidate(
-    x: NDArray[Any], y: NDArray[Any], candidate: Candidate, step: AffineStep
+    x: NDArray[Any],
+    y: NDArray[Any],
+    candidate: Candidate,
+    step: AffineStep,
+    chosen: Sequence[Accumulation] = (),
 ) -> Iterator[Reproduction]:
     """Yield the reproductions of y by a candidate norm, one for each computation that is best on a few groups.
 
@@ -257,6 +262,8 @@ def _try_candidate(
     candidate : Candidate
     step : AffineStep
         Gamma and beta, in the way in which they entered.
+    chosen : sequence of Accumulation
+        The ways to add up statistics that are tried; all, without any.
     """
     try:
         plan = make_plan(candidate.request, x.shape, x.dtype)
@@ -266,7 +273,7 @@ def _try_candidate(
     if not has_sums or not 1 < plan.grid.group_size <= LARGEST_GROUP:
         return
     few = Trial.take(plan, x, y, step, FEW_VALUES)
-    scored = list(few.score_all()) if len(few.rows) else []
+    scored = list(few.score_all(chosen)) if len(few.rows) else []
     tried = sum(shares.size for _, shares in scored)
     best = max((float(shares.max()) for _, shares in scored), default=0.0)
     if best < LEAST_SHARE:

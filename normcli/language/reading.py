@@ -192,6 +192,11 @@ class Reader:
         return seen[text]
 
     def _find_readings(self, text: str, names: frozenset[str], seen: dict[str, str | None]) -> Iterator[str]:
+        """Yield the translations of a text by all rules in turn, the surest first; nothing if none gives one.
+
+        The rules: a mark before it, sentences, clauses, messages with values, an end mark, formulas, lists,
+        brackets, and a capital at its start.
+        """
         bare = text.strip(" ")
         if bare != text:
             inner = self._read(bare, names, seen)

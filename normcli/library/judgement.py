@@ -287,11 +287,12 @@ def ask(
 def judge_tensor(
     question: Question, tensors: tuple[Tensor, Tensor], norm: str | None, gate: NDArray[Any] | None = None
 ) -> Judgement[Identification]:
-    """Find the norm that made a tensor of another one.
+    """Find the norm that made the second of two tensors of the first.
 
     Parameters
     ----------
     question : Question
+        The two tensors with what is known of gamma, beta and layout, as `ask` returns it.
     tensors : pair of Tensor
         The input, and the tensor that is identified.
     norm : str or None

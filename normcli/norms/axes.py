@@ -108,6 +108,7 @@ def choose_rows(chosen: Choices, layout: Layout, axes: tuple[int, ...]) -> tuple
 
 
 def _require_channel(layout: Layout) -> int:
+    """Return the channel axis of a layout; raise `UsageError` if it has none."""
     if layout.channel is None and layout.words is not None:
         raise UsageError(f"none of the axes {', '.join(layout.words)} is called channel; give axes (--axes)")
     if layout.channel is None:

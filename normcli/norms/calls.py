@@ -56,7 +56,7 @@ class Call(NamedTuple):
         The name of the function or class; empty where it is the text before the first parenthesis of `layer` or
         `call`.
     call : str
-        The function call, as a template of Python code; `normcli.codegen.own_call` fills its places.
+        The function call, as a template of Python code, whose placeholders `normcli.codegen.own_call` fills.
     layer : str
         The call that makes a layer, as a template, for frameworks that need a layer in place of a function.
     build : sequence of str
@@ -179,7 +179,7 @@ class Call(NamedTuple):
         yield from self._list_refused(plan, evaluation=evaluation)
 
     def _list_refused(self, plan: Plan, *, evaluation: bool) -> Iterator[str]:
-        """Yield such texts on matrices and windows, and unless `evaluation` on what training refuses."""
+        """Yield what `list_obstacles` does on matrices and windows, and unless `evaluation` on training."""
         grid, window, refuses = plan.grid, plan.spec.window, self.convention.refuses
         rows, iteration = plan.spec.rows, plan.spec.iteration
         if self.iterates and (iteration is None or iteration.start != self.iterates):

@@ -76,7 +76,7 @@ class Convention(NamedTuple):
     rows : AxesRule or None
         The axes that are a matrix's rows by default.
     channel : {"first", "last"} or None
-        The place of the channel axis, from which the default layout follows.
+        Whether the channel axis is the first after the batch or the last, for the default layout.
     parameters : ParameterRule or None
         The shape of gamma and beta; `NONE` where the framework's norm has none.
     takes_beta : bool or None
@@ -97,10 +97,10 @@ class Convention(NamedTuple):
     omits_nan : bool
         Whether NaN is ignored.
     short : ShortRule or None
-        The quantities, besides eps, that are rounded to half precision for input in half precision; None if
-        nothing is rounded so.
+        The quantities that are rounded to half precision, in addition to eps, for input in half precision; None
+        if neither they nor eps are.
     one_pass : bool
-        Whether the variance is E[x²] − E[x]², which loses all digits if the mean is large beside the deviation.
+        Whether the variance is E[x²] − E[x]², which loses all digits if |mean| is large against the deviation.
     sums_in_float64 : bool
         Whether squares of float32 values are summed in float64, where they do not overflow.
     divides_first : bool

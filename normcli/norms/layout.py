@@ -117,6 +117,10 @@ class Layout(NamedTuple):
         return tuple(sorted(axes))
 
     def _resolve_token(self, token: str | int, option: str) -> int:
+        """Return the number of one axis, from 0, by its number, letter or word.
+
+        Raises `UsageError` if there is no such axis; the message begins with `option`.
+        """
         if isinstance(token, int):
             if not -self.ndim <= token < self.ndim:
                 have = f"0 to {self.ndim - 1} (or −{self.ndim} to −1)" if self.ndim else "none"
@@ -139,8 +143,8 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
     Parameters
     ----------
     text : str or None
-        One letter per axis, in any case; or one word per axis, separated by commas (a single word has a comma
-        behind it).
+        One letter per axis, in any case; or one word per axis, separated by commas (a single word ends with a
+        comma).
     ndim : int
         The tensor's rank.
     channel_last : bool

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class OptionKind(enum.Enum):
-    """The type of an option's values; the member's value is its name in messages."""
+    """The type of an option's values; the value of a member is the type's name in messages."""
 
     INTEGER = "an integer"
     NUMBER = "a number"

@@ -128,9 +128,9 @@ class Plan:
         return replace(self, spec=self.spec._replace(**changes))
 
     def choose_output_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return a result's dtype: the option `dtype`; else a float tensor's own up to 8 bytes; else float64.
+        """Return the dtype of results for a tensor of a dtype: this plan's `spec.dtype`, if it is set.
 
-        The byte order of a tensor's own dtype becomes the machine's.
+        Otherwise a float dtype of up to 8 bytes stays, in the machine's byte order; all others become float64.
         """
         if self.spec.dtype is not None:
             asked: np.dtype[Any] = np.dtype(find_type(self.spec.dtype))
@@ -212,7 +212,7 @@ class Plan:
         name : str
             The parameter's name, `gamma` or `beta`.
         parameter : ndarray
-            An array of that shape, or of one that `place_parameter` places and that broadcasts to it.
+            An array of that shape, or one that fits along the tensor (`place_parameter`) and broadcasts to it.
 
         Raises
         ------

@@ -28,7 +28,7 @@ class NanRule(enum.StrEnum):
 
 
 class Fill(enum.StrEnum):
-    """The result for values that are masked or omitted: themselves, 0, NaN, or normalized like others."""
+    """The results for values that are masked or omitted: as they were, 0, NaN, or normalized too."""
 
     PASS = "pass"
     ZERO = "zero"

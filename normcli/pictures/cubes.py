@@ -182,6 +182,7 @@ class Cubes:
     def _draw_box(
         self, box: Sequence[range], faces: dict[Place, list[Bounds]], describe: Describe
     ) -> list[Shape]:
+        """Return the shapes of a block of cubes: its cells, shaded sides and edges."""
         shapes: list[Shape] = []
         for cell, found in faces.items():
             colour, data = describe(self._index(cell))
@@ -280,9 +281,10 @@ def _make_edge(
 
 
 def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) -> tuple[int, int]:
-    """Return how many positions of an edge, from its start and from its end, are shown on all axes.
+    """Return two counts of an edge's positions: how many from its start, and up to its end, are all shown.
 
-    `bound` has the shown positions along each axis, or None for all of them.
+    Positions are counted along the edge's axes together, in C order. `bound` has the shown positions along each
+    axis, or None for all of them.
     """
     seen = [
         np.isin(np.arange(length), positions.shown) if positions is not None else np.ones(length, dtype=bool)

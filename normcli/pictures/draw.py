@@ -210,7 +210,7 @@ def _draw_cubes(cubes: Cubes, result: Result, owners: Owners, options: Options) 
 
 
 def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: Options) -> tuple[Panel, str]:
-    """Return the matrices of a result with their caption, and a sentence on them."""
+    """Return a result laid flat as matrices or drawers, with a caption; and a sentence for the description."""
     places = [positions.shown for positions in shown]
     values = _pick(result, places, options)
     texts = None
@@ -251,6 +251,7 @@ def _make_describe(owners: Owners, places: Sequence[Sequence[int]], values: NDAr
 
 
 def _plot(result: Result, options: Options) -> tuple[list[Panel], str]:
+    """Return a panel of a result's histograms, with a legend unless it has windows, and a text on them."""
     owners = Owners(result, options.digits)
     words = "Histograms of the input and of y, a pair for each group, with marks at 0, mean and deviation."
     legend = []

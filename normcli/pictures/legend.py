@@ -203,6 +203,7 @@ class ReachOwners(Owners):
         return f"Coloured are the values whose dx a dy at {self._name} changes. All other values are grey."
 
     def _make_entry(self, owner: int, look: int) -> LegendEntry:
+        """Return the line of the legend for `VALUE`, `WINDOW` or `OTHER`; the last is grey."""
         fill, part, name = (
             (1, "value", f"dy is 1 here: {self._name}"),
             (0, "reached", "values that it reaches: their dx changes"),

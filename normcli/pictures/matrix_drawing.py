@@ -195,6 +195,7 @@ class MatrixDrawing:
         return "" if positions.gap is None else f"…{self._plan.grid.shape[axis] - positions.size:,}…"
 
     def _draw_cell(self, place: tuple[int, ...], x: float, y: float) -> Shape:
+        """Return a cell and its text at a point, by the numbers of its drawn positions along each axis."""
         fill, data = self._describe(tuple(p.shown[i] for p, i in zip(self._shown, place, strict=True)))
         children: tuple[Shape, ...] = (Rectangle(x, y, self._width, self._row, fill),)
         if self._texts is not None:

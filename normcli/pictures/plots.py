@@ -218,7 +218,7 @@ def draw_curves(
 
 
 def _draw_frame(labels: Sequence[str], highest: float, titles: tuple[str, str]) -> Iterator[Shape]:
-    """Yield the numbers and titles of both axes, and lines across the field."""
+    """Yield the numbers and titles of both axes, and horizontal lines at the numbers of the vertical one."""
     top, bottom = _TEXT * 2, _TEXT * 2 + HEIGHT
     for tick in choose_ticks(0.0, highest):
         y = bottom - HEIGHT * tick / highest
@@ -236,7 +236,7 @@ def _draw_frame(labels: Sequence[str], highest: float, titles: tuple[str, str]) 
 def _draw_curve(
     low: Sequence[Point], middle: Sequence[Point], high: Sequence[Point], look: int
 ) -> Iterator[Shape]:
-    """Yield the band, the curve, and, if there are few places, a mark and a vertical line at each."""
+    """Yield the band and the curve; with up to 24 points, a mark and a vertical line at each, too."""
     if len(middle) > 1:
         yield Polygon((*low, *reversed(high)), look + len(PALETTE))  # the same colour, lighter, and hatched
     for start, stop in itertools.pairwise(middle):

@@ -89,6 +89,7 @@ def _format_scene(scene: Scene, *, themed: bool) -> Iterator[str]:
 
 
 def _format_style(*, themed: bool) -> str:
+    """Return the style of an SVG, with colours for dark backgrounds too if `themed`."""
     rules = [
         f".normcli text{{font-family:{_SANS};stroke:none}}",
         f".normcli .mono{{font-family:{_MONO}}}.normcli .bold{{font-weight:600}}",

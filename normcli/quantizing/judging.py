@@ -286,7 +286,7 @@ def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: boo
 
 
 def _find_worst(found: Quantized, theirs: Floats, right: Floats) -> WorstScale:
-    """Return the scale with the largest relative error among those that differ."""
+    """Return the scale with the largest relative error; `theirs` and `right` have the scale of each value."""
     off = np.abs(theirs - right) / right
     place = np.unravel_index(
         int(np.argmax(np.where(theirs == right, -1.0, np.nan_to_num(off, nan=np.inf)))), right.shape

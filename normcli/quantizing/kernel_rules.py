@@ -61,7 +61,11 @@ class ScaleRule(NamedTuple):
 
 
 def list_scale_rules(found: Quantized) -> Iterator[ScaleRule]:
-    """Yield the ways in which kernels make scales for the format and values of `found`, likely ones first."""
+    """Yield the ways in which kernels make scales, likely ones first, for the format and result in `found`.
+
+    They differ in the scale's formula and rounding, in the values that share a scale, and in the tensor whose
+    largest magnitudes are taken.
+    """
     asked, y = found.asked, found.exact.normalized
     row, per = asked.row, asked.per
 

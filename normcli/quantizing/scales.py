@@ -87,9 +87,9 @@ def _divide(largest: Floats, divisor: float) -> Scales:
 
 
 def _find_powers(largest: Floats, row: QuantizedFormat, rounding: ScaleRounding) -> Scales:
-    """Return the power of two for each group's largest magnitude; raise `DataError` if it is above 2¹²⁷.
+    """Return the power of two for each group's largest magnitude, by a rule such as `ScaleRounding.FLOOR`.
 
-    A power below 2⁻¹²⁷, also that of a group of zeros, is 2⁻¹²⁷.
+    A power below 2⁻¹²⁷, also that of a group of zeros, is 2⁻¹²⁷. Raises `DataError` for one above 2¹²⁷.
     """
     part, exponents = np.frexp(largest)
     part, exponents = part * 2.0, exponents - 1 - int(np.frexp(row.grid.largest)[1] - 1)

@@ -27,7 +27,7 @@ TILE = 1 << 18
 
 
 def _find_largest(y: Floats) -> Floats:
-    """Return the largest magnitude along the last axis, of length 1 there, by the compiled kernel or NumPy."""
+    """Return the largest magnitude along the last axis, which has length 1 in the result."""
     kernel = find_kernel()
     largest: Floats = np.empty((*y.shape[:-1], 1))
     if kernel is None:
@@ -155,7 +155,7 @@ class QuantizingSink(_RowSink):
         self.rounder = Rounder(row.grid, length)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Keep the scales and the codes of a tile.
+        """Write the scales and the codes of a tile into `scales` and `codes`, and add its losses.
 
         Raises
         ------

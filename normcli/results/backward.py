@@ -156,10 +156,10 @@ def backward(
 
     Notes
     -----
-    With a gate z behind the norm, dy · act(z) takes the place of dy, and dgate is dy · norm(x) · act′(z). With
+    With a gate z after the norm, dy · act(z) takes the place of dy, and dgate is dy · norm(x) · act′(z). With
     a gate before the norm, dx and dgate are act(z) and x · act′(z) times the derivative with respect to the
     product x · act(z), whose rounding is ignored. The derivative of relu is 0 at 0. For a gate that is
-    broadcast, dgate is the sum over the values that each of its numbers multiplies, rounded once; a gate behind
+    broadcast, dgate is the sum over the values that each of its numbers multiplies, rounded once; a gate after
     the norm does not multiply masked values, and a masked NaN adds 0.
 
     Running statistics are constants: with them, dx is γ · dy / √(running_var + eps). Masked values have dx = dy

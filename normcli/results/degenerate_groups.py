@@ -207,7 +207,7 @@ class _Search:
         return self.plan.spec.zero_rule is ZeroRule.NAN and not self.plan.spec.eps
 
     def _judge_flat_groups(self, flat: GroupNumbers) -> None:
-        """Add the groups numbered in `flat`, whose deviation or length is 0, to `found`, by kinds."""
+        """Add groups whose deviation or length is 0 (`flat` has their numbers) to `found`, by kinds."""
         norm, spec, is_nan = self.plan.norm, self.plan.spec, self._makes_nan
         if spec.iteration is not None and flat.size:  # u and v may be orthogonal to the columns and rows of X
             there = self._find_holders(self.values, _is_not_zero, self.selection)

@@ -43,7 +43,8 @@ class SelectionRequest(NamedTuple):
         is an error ("raise"). None: "omit" if the plan's convention omits NaN, else "propagate".
     fill : {"pass", "zero", "nan", "normalize"} or None
         The rule for values that are not selected: they are passed through ("pass"), replaced by 0 or by NaN, or
-        normalized with the statistics of the others, as in Keras and Flax. None: "pass".
+        normalized with the statistics of the others, as in Keras and Flax. None: "pass", or "normalize" if the
+        plan has the option `over`.
     """
 
     mask: NDArray[Any] | None = None

@@ -70,6 +70,7 @@ class State(NamedTuple):
         Parameters
         ----------
         shape : tuple of int
+            The shape that the running mean must have.
         name : str
             The running mean's name in the message.
         what : str
@@ -254,7 +255,7 @@ def _weigh(rule: RunningRule, batches: int) -> tuple[float, float]:
 
 
 def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:
-    """Raise `DataError` if a statistic is not finite; `whose` statistics these are, the message says."""
+    """Raise `DataError` if a statistic is not finite; `whose`, `running` or `batch's`, is for the message."""
     for name, values in statistics._asdict().items():
         wrong = np.flatnonzero(~np.isfinite(values))
         if wrong.size:

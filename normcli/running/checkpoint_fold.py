@@ -210,13 +210,13 @@ def describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_give
 def describe_state(
     folded: Sequence[FoldedMatrix], saved: Mapping[str, NDArray[Any]], has_open: Sequence[str]
 ) -> Iterator[str]:
-    """Yield notes on a state dict: weights with two possible axes of rows, weights of one axis, and others.
+    """Yield notes on weights whose rows or norm are open, and on parametrizations that stay as they are.
 
     Parameters
     ----------
     folded : sequence of FoldedMatrix
     saved : mapping of str to ndarray
-        The state dict after folding, in which other parametrizations stay as they are.
+        The state dict after folding.
     has_open : sequence of str
         The names of weights whose rows could be axis 0 or axis 1.
     """

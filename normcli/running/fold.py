@@ -234,7 +234,7 @@ def _scale(layer: Layer, dtype: np.dtype[Any], solution: Solution, gamma: Floats
 
 
 def require_layer(layer: Layer) -> None:
-    """Raise `DataError` unless the weight and the bias are of a layer's shape."""
+    """Raise `DataError` unless a layer's weight, groups and bias have shapes that fit each other."""
     shape = layer.weight.shape
     if not 2 <= len(shape) <= _MOST_AXES:
         raise DataError(
@@ -313,13 +313,13 @@ def is_rounding(folded: Layer, proof: tuple[float, float]) -> bool:
 
 
 def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[float, float]:
-    """Run a random batch through layer and norm, and through the folded layer, and compare the outputs.
+    """Compare layer and norm with the folded layer on a random batch.
 
     Returns
     -------
     tuple of float
-        The largest difference of an output, and the largest magnitude of an output of layer and norm. Either
-        may be NaN or infinite if a value is beyond float64.
+        The largest |difference| of the two outputs, and the largest magnitude of the output of layer and norm.
+        Either may be NaN or infinite if a value is beyond float64.
     """
     x = draw_batch(layer, seed)
     with np.errstate(all="ignore"):

@@ -333,11 +333,11 @@ def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> Fol
 
 
 def find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any], rows: int) -> tuple[int, bool]:
-    """Return the axis of a weight that has the rows, 0 or 1, and whether that was left open.
+    """Return (axis, is_open): the axis of a weight that has the rows of its matrix, 0 or 1.
 
-    It is the axis for which the matrix has u.size rows and v.size columns; 0 if there is none. If both axes
-    fit, it is the one for which u and v come from one power iteration of the weight, as a training step leaves
-    them. If that is neither or both, it is `rows`, and left open unless both axes give one σ.
+    The axis is the one for which the matrix has u.size rows and v.size columns, 0 if there is none. If both
+    axes fit, it is the one for which u and v come from one power iteration, as a training step leaves them. If
+    still both or none fit, it is `rows`, and `is_open` is True unless both axes give one σ.
     """
     matrices = {}
     for axis in range(min(weight.ndim, 2)):

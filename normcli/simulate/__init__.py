@@ -1,6 +1,6 @@
 """Batches drawn at random around one sample, whose statistics and output are watched.
 
-* `batch_size`: how far statistics and output change with the size of the batch
-* `batches`: the batches that are drawn
-* `training`: training against evaluation, step after step
+* `batch_size`: `simulate batch-size`: statistics and output of a sample by size of its batch
+* `batches`: populations, random batches around a sample, changed data, quartiles
+* `training`: `simulate training`: output by batch statistics and by running statistics, by steps
 """

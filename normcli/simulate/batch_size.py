@@ -65,7 +65,7 @@ class Movement(NamedTuple):
 
 
 class MovedNorm(NamedTuple):
-    """The distances of one norm's statistics and output from the population's, for each batch size.
+    """How far one norm's statistics and output are from the population's, for each batch size.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class MovedNorm(NamedTuple):
 
     @property
     def moves(self) -> bool:
-        """Whether a sample's output depends on other samples of its batch, whose values are in its groups."""
+        """Whether a sample's output depends on the other samples of its batch, which share its groups."""
         return depends_on_batch(self.plan)
 
 
@@ -192,14 +192,15 @@ def _plan(request: Request, values: NDArray[Any]) -> Plan:
 
 
 def calculate_batch(plan: Plan, batch: NDArray[Any], inputs: Inputs = NO_INPUTS) -> Result:
-    """Return the result of a batch for the request of a plan, in float64."""
+    """Return the result of a batch, normalized in float64 by the request of a plan."""
     return calculate(_plan(plan.request, batch), batch, inputs)
 
 
 def _move(plan: Plan, asked: BatchSizes, effort: Effort) -> Iterator[Movement]:
-    """Yield the distances of the watched sample for each batch size in `asked`, in order.
+    """Yield how far the watched sample is from its results in the population, for each batch size in order.
 
-    For a norm whose groups lie within one sample, nothing is drawn, and all distances are 0.
+    `asked` has the population, the sizes and the draws. For a norm whose groups lie within one sample, nothing
+    is drawn, and all distances are 0.
     """
     population, _, sizes, draws, seed, change = asked
     if not depends_on_batch(plan):
@@ -234,10 +235,9 @@ def _name_statistics(plan: Plan) -> tuple[str | None, str | None]:
 
 
 def _compare_statistics(result: Result, whole: Result) -> tuple[float | None, float | None]:
-    """Return the distances of a batch's centre and spread from the population's; None for one that is missing.
+    """Return how far a batch's centre and spread are from the population's; None for one that the norm lacks.
 
-    They are the means over the groups of |centre − centre of all| / spread of all and |spread / spread of all
-    − 1|.
+    They are |centre − centre of all| / spread of all and |spread / spread of all − 1|, as means over groups.
     """
     centre, spread = _name_statistics(whole.plan)
     scale = np.asarray(1.0 if spread is None else whole.statistics[spread])

@@ -26,7 +26,7 @@ MOST_BATCHES = 10_000_000
 
 
 class Change(NamedTuple):
-    """A change of values: scale · x + shift."""
+    """A change of values, scale · x + shift, as if they came from other data."""
 
     shift: float = 0.0
     scale: float = 1.0
@@ -94,7 +94,7 @@ class Population(NamedTuple):
             raise DataError(f"{option} of {max(sizes)} take as many samples; the input has {held}")
 
     def take(self, numbers: Sequence[int]) -> NDArray[Any]:
-        """Return the samples with these numbers as one array in memory."""
+        """Return the samples with these numbers, in this order, as one array in memory."""
         index: tuple[Any, ...] = (*(slice(None),) * self.axis, list(numbers))
         return np.asarray(fetch(self.values[index]))
 
@@ -114,12 +114,12 @@ class Population(NamedTuple):
         return np.concatenate([self.take([self.sample]), change.apply(others)], axis=self.axis)
 
     def follow(self, effort: Effort, sizes: Sequence[int], times: int) -> Callable[[int], None]:
-        """Tell the observer how many bytes all batches have; return a function to report a finished batch.
+        """Announce to the observer the bytes of all batches; return a function to report a finished batch.
 
         Parameters
         ----------
         effort : Effort
-            Its observer, if it has one, is told.
+            Its observer is used; without one, the function does nothing.
         sizes : sequence of int
             The numbers of samples in batches.
         times : int
@@ -133,7 +133,7 @@ class Population(NamedTuple):
         Raises
         ------
         UsageError
-            If there are more than `MOST_BATCHES` batches.
+            If there are more than ten million batches.
         """
         if len(sizes) * times > MOST_BATCHES:
             raise UsageError(f"{len(sizes) * times:,} batches are drawn; at most {MOST_BATCHES:,} are")
@@ -145,7 +145,7 @@ class Population(NamedTuple):
 
 
 class Quartiles(NamedTuple):
-    """The quartiles of numbers: a quarter lie below `low`, half below `median`, a quarter above `high`."""
+    """The quartiles of numbers: a quarter are below `low`, half below `median`, a quarter above `high`."""
 
     low: float
     median: float

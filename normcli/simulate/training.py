@@ -34,17 +34,17 @@ STEPS, BATCH, RUNS = 60, 8, 20
 
 
 class Step(NamedTuple):
-    """One step of training: distances from results on the whole population, as quartiles over the runs.
+    """One step of training: quartiles, over the runs, of distances from results on the whole population.
 
     Parameters
     ----------
     number : int
         The number of the step, from 1.
     training : Quartiles
-        The distance of the watched sample's y from its y on the whole population, if y is normalized with the
-        statistics of the step's batch: the mean of |difference| over its values, in the unit of y.
+        The distance of the watched sample's y, normalized with the statistics of the step's batch, from its y
+        on the whole population: the mean of |difference| over its values, in the unit of y.
     evaluation : Quartiles
-        The distance of the watched sample's y if it is normalized with the running statistics after the step.
+        The distance of the watched sample's y, normalized with the running statistics after the step.
     mean : Quartiles
         The mean over channels of |running mean − population mean| / population standard deviation.
     var : Quartiles
@@ -69,7 +69,7 @@ class Training(NamedTuple):
         The plan for the whole population.
     population : Population
     rule : RunningRule
-        The rule by which batches enter the running statistics.
+        The momentum and ddof by which batches are averaged into the running statistics.
     steps : tuple of Step
     batch, runs, seed : int
         The number of samples in a batch, the number of runs, and the seed.
@@ -181,7 +181,7 @@ def simulate_training(
 
 
 def _run(asked: Training, steps: int, whole: Result, rng: np.random.Generator) -> Iterator[list[float]]:
-    """Yield the four distances at each step of one run: training, evaluation, mean and var, as in `Step`.
+    """Yield [training, evaluation, mean, var] for each step of one run: the distances that `Step` explains.
 
     Parameters
     ----------

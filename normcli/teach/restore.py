@@ -72,7 +72,7 @@ class Restoration(NamedTuple):
     scaled : bool
         Whether `atol` is the default for small values: `ATOL` times the largest |x|.
     closeness : Closeness
-        The restored tensor beside the input.
+        The comparison of the restored tensor with the input.
     """
 
     result: Result
@@ -242,7 +242,7 @@ def measure_closeness(restored: NDArray[Any], values: NDArray[Any], rtol: float,
 
 
 def _find_largest(sizes: NDArray[np.float64], start: int) -> tuple[float, int]:
-    """Return the largest size and minus its place; of two such pairs of one size, the larger is the earlier."""
+    """Return the largest size, and −(`start` + its index); of two equal sizes, `max` takes the earlier."""
     place = int(sizes.argmax())
     return float(sizes.reshape(-1)[place]), -(start + place)
 

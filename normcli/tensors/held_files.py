@@ -268,7 +268,7 @@ def is_at(descriptor: int, path: Path) -> bool:
 def remove_leftovers(folder: Path) -> None:
     """Remove the drafts and locks in a folder that were left by processes that have ended.
 
-    Those that are locked, by a running process, are kept; where there are no locks, all are kept.
+    Drafts and locks of running processes are locked, and stay; on systems without locks, all stay.
     """
     from pathlib import Path  # slow to import, and reading files does not need it
 

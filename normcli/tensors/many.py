@@ -156,6 +156,7 @@ def load_all(path: str) -> dict[str, NDArray[Any]]:
 
 
 def _load_member(path: str, key: str) -> NDArray[Any]:
+    """Return one array of an archive by its key, of whatever dtype; raise `DataError` if it is damaged."""
     try:
         return load(f"{path}:{key}").values
     except DataError:  # a damaged file, for which it is raised again below, or a dtype that norms do not take

@@ -266,7 +266,7 @@ class Region(NamedTuple):
             raise DataError(f"{name} has the shape {self.shape}, which NumPy cannot hold") from error
 
     def require_exact(self, name: str, available: int) -> None:
-        """Raise `DataError` unless `available` is the values' size in bytes; also for a dtype of objects."""
+        """Raise `DataError` unless `available`, in bytes, is the values' size; also for a dtype of objects."""
         if self.dtype.kind == "O":
             require_real(self.dtype, name)
         if available < self.byte_count:

@@ -71,7 +71,7 @@ def iterate_blocks(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[
 
 
 def _cut(shape: tuple[int, ...], size: int) -> Iterator[tuple[int | slice, ...]]:
-    """Yield indices that cut an array into consecutive parts of at most `size` values, in C order.
+    """Yield indices that cut an array into consecutive blocks of at most `size` values, in C order.
 
     An index covers leading axes only: `()` is the whole array. Nothing is yielded for an array without values.
     """
@@ -120,7 +120,7 @@ def cut_boxes(shape: Sequence[int], start: int, stop: int) -> Iterator[tuple[sli
 def forget(values: NDArray[Any]) -> None:
     """Release the memory into which a memory map has read its file; do nothing for other arrays.
 
-    Values written to the map stay in the file. For a private map (mode `c`) nothing is done, as values written
+    Values written to the map stay in the file. A private map (mode `c`) is not touched, as the values written
     to it are in memory only.
     """
     mapping = getattr(values, "_mmap", None)

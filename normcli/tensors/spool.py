@@ -180,7 +180,7 @@ class Collected:
             self._stream.close()
 
     def add(self, block: NDArray[Any]) -> None:
-        """Append a block of values, copied unless it is contiguous.
+        """Append a block of values. A contiguous one is not copied, and must not be changed before `finish`.
 
         Raises
         ------

@@ -96,7 +96,7 @@ class Tensor(NamedTuple):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of this tensor as users count it: float64 for whole numbers from text or a table."""
+        """The dtype of this tensor as users see it: float64 for whole numbers from text or a table."""
         import numpy as np  # on use: the command line imports this module's constants, often without NumPy
 
         whole = self.has_no_dtype and self.values.dtype.kind in "biu"

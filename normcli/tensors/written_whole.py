@@ -308,7 +308,10 @@ def _fill_place(draft: Path, target: Path) -> None:
 
 
 def _exchange(draft: Path, target: Path) -> None:
-    """Put a folder in the place of another and remove the other: atomically on Linux, else by two renames."""
+    """Put the folder `draft` in the place of `target`, and remove the latter.
+
+    This is atomic on Linux; elsewhere it takes two renames, between which there is no folder at `target`.
+    """
     import shutil
 
     if not _swap(draft, target):

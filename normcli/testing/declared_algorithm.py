@@ -90,8 +90,8 @@ def derive_bounds(computation: Computation, asked: Problem) -> DerivedBound:
     Raises
     ------
     UsageError
-        If the norm, running statistics or a mask has no bounds, or the dtype of the sums does not hold the
-        values.
+        If bounds are not known for the norm, or with running statistics or a mask, or if the dtype of the sums
+        does not hold the values.
     """
     plan, values = asked.plan, asked.values
     _require_bounds(computation, asked)
@@ -106,7 +106,7 @@ def derive_bounds(computation: Computation, asked: Problem) -> DerivedBound:
 def tolerate_derived(words: str, dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
     """Return the default tolerance of a dtype, marked as derived from the algorithm that `words` name.
 
-    `scale` is the largest magnitude of what is compared.
+    `scale` is the largest magnitude of the exact values.
     """
     return choose_tolerance(dtype, scale=scale)._replace(derived=words)
 

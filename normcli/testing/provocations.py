@@ -50,7 +50,7 @@ _LARGEST_HALF = get_largest("float16")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Provocation:
-    """One input on which kernels fail.
+    """One input on which kernels fail, with parameters, a gradient, and options for `assert_matches`.
 
     Parameters
     ----------
@@ -87,10 +87,10 @@ def provocations(
 ) -> list[Provocation]:
     """Return the inputs on which kernels of a norm fail.
 
-    The inputs are groups of 1, 2, 3 and of one less than, exactly and one more than powers of two; a mean far
-    above the spread, up to the limit of the dtype; constant groups; one value far out; subnormal values, and
-    values with subnormal squares; values whose squares exceed the largest float16, or the largest of the dtype;
-    groups unlike each other; tensors of 1 to 5 axes, not contiguous, and without values.
+    The inputs are groups of 1, 2 and 3 values, and of 2ⁿ − 1, 2ⁿ and 2ⁿ + 1; a mean far above the spread, up to
+    the limit of the dtype; constant groups; one value far out; subnormal values, and values with subnormal
+    squares; values whose squares exceed the largest float16, or the largest of the dtype; groups unlike each
+    other; tensors of 1 to 5 axes, not contiguous, and without values.
 
     Parameters
     ----------
@@ -183,14 +183,14 @@ def _read_stream(seed: int) -> np.random.Generator:
 
 
 class _Values(NamedTuple):
-    """A kind of values: its name, and a function from standard normal rows, one per group, to the values."""
+    """A kind of values: its name, and a function that takes standard normal rows and returns the values."""
 
     name: str
     make: Callable[[Floats], Floats]
 
 
 class _CaseMaker:
-    """A maker of the cases for a norm with options, and a dtype.
+    """A maker of the cases for one norm, with options, in one dtype.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ class _CaseMaker:
         return make_plan(self._request, shape, self._dtype)
 
     def make_all(self) -> Iterator[Provocation]:
-        """Yield every case."""
+        """Yield every case whose shape fits the norm and its options."""
         for size in _GROUP_SIZES:
             yield from self._make(f"group size {size}", self._find_shape(size))
         usual = self._find_shape(_USUAL_SIZE, _USUAL_GROUPS)
@@ -259,7 +259,10 @@ class _CaseMaker:
         yield _Values(f"edge of {name}", lambda z: np.clip(z / 2.0, -1.0, 1.0) * largest)
 
     def _find_shape(self, size: int, groups: int = 3) -> Shape:
-        """Return a shape with groups of a size, several if possible; else another that fits, or (3, size)."""
+        """Return a shape with groups of `size` values, at least `groups` of them if the norm allows it.
+
+        If no shape has such groups, it is another that fits the options; if none fits, (3, size).
+        """
         fitting = []
         channels = max(2, self._request.groups or 2)  # one for each group
         paired = (max(2, -(-groups // channels)), channels, size)

@@ -62,7 +62,7 @@ def format_text(document: Document, view: View) -> str:
 
 
 def write_html(document: Document, view: View) -> str:
-    """Return the tables as HTML for a notebook, with the colours of the groups."""
+    """Return a document's tables as HTML for a notebook, with the colours of the groups."""
     make = functools.partial(Console, file=io.StringIO(), width=UNBOUNDED, soft_wrap=True, record=True)
     console = make(color_system="truecolor", force_terminal=True)
     console.push_theme(_make_theme(PALETTE))
@@ -161,7 +161,7 @@ def _separate(parts: Iterable[Iterable[Text]]) -> Iterator[Text]:
 
 
 def _fold_equation(text: str, width: int) -> Iterator[str]:
-    """Yield the lines of arithmetic; if it does not fit one line, a line per `=`, with more terms below."""
+    """Yield the lines of arithmetic: one if it fits, else one for each `=`, and more where that is too long."""
     margin = " " * 3
     if len(margin) + len(text) <= width:
         yield margin + text

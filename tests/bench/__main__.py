@@ -100,53 +100,58 @@ def main() -> int:
     if unknown:
         filtered = "; plants are chosen by --only" if "judge" in chosen else ""
         parser.error(f"no section is {', '.join(unknown)}; sections: {', '.join(SECTIONS)}{filtered}")
-    measured: list[Table] = []
-    if "startup" in chosen:
-        measured.append(startup.measure(3 * options.runs))
-    if "memory" in chosen:
-        measured += in_memory.measure(options.runs)
-    if "files" in chosen:
-        measured += files.measure(options.runs, options.folder)
-    if "growth" in chosen:
-        measured.append(files.measure_growth(options.folder))
-    if "quantizing" in chosen:
-        measured.append(quantizing.measure(options.runs, options.folder))
-    if "stores" in chosen:
-        from tests.bench import stores  # on use: it needs zarr and dask
-
-        measured += stores.measure(options.runs, options.folder, options.cell)
-    if "merging" in chosen:
-        from tests.bench import merging  # on use: it needs dask
-
-        measured += merging.measure()
-    if "models" in chosen:
-        from tests.bench import models  # which needs torch
-
-        measured.append(models.measure(options.runs, options.folder))
-    if "planted" in chosen:
-        from tests.bench import planted  # which needs torch and transformers
-
-        measured.append(planted.measure())
-    if "fit" in chosen:
-        measured.append(fitting.measure(options.runs, options.folder))
-    if "tables" in chosen:
-        measured += [
-            measure(options.runs, options.folder) for measure in (tables.measure, tables.measure_parquet)
-        ]
-    if "search" in chosen:
-        measured += search.measure(options.seconds, options.cell)
-    if "judge" in chosen:
-        from tests.bench import judge  # which needs the extra [peers]
-
+    is_good = True
+    for section in (name for name in SECTIONS if name in chosen):
         try:
-            measured += judge.measure(options.verdicts, options.only, options.every)
+            measured = [*_measure(section, options)]
         except ValueError as error:
             parser.error(f"--only: {error}")
-    text = to_markdown(measured)
-    print(text)
-    if options.record:
-        RECORD.write_text(put_in_place(text, RECORD.read_text()))
-    return 0 if all(row.ok for table in measured for row in table.rows) else 1
+        text = to_markdown(measured)
+        print(text, flush=True)
+        if options.record:  # section by section, since later ones may be interrupted
+            RECORD.write_text(put_in_place(text, RECORD.read_text()))
+        is_good = is_good and all(row.ok for table in measured for row in table.rows)
+    return 0 if is_good else 1
+
+
+def _measure(section: str, options: argparse.Namespace) -> Iterable[Table]:
+    """Return the tables of a section; what only some sections need (zarr, dask, torch, peers) is imported here."""
+    runs, folder = options.runs, options.folder
+    if section == "startup":
+        return [startup.measure(3 * runs)]
+    if section == "memory":
+        return in_memory.measure(runs)
+    if section == "files":
+        return files.measure(runs, folder)
+    if section == "growth":
+        return [files.measure_growth(folder)]
+    if section == "quantizing":
+        return [quantizing.measure(runs, folder)]
+    if section == "fit":
+        return [fitting.measure(runs, folder)]
+    if section == "tables":
+        return [tables.measure(runs, folder), tables.measure_parquet(runs, folder)]
+    if section == "stores":
+        from tests.bench import stores
+
+        return stores.measure(runs, folder, options.cell)
+    if section == "merging":
+        from tests.bench import merging
+
+        return merging.measure()
+    if section == "models":
+        from tests.bench import models
+
+        return [models.measure(runs, folder)]
+    if section == "planted":
+        from tests.bench import planted
+
+        return [planted.measure()]
+    if section == "search":
+        return search.measure(options.seconds, options.cell)
+    from tests.bench import judge
+
+    return judge.measure(options.verdicts, options.only, options.every)
 
 
 if __name__ == "__main__":

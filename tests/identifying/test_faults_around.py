@@ -143,7 +143,7 @@ def test_an_eps_in_half_precision_is_no_sum_in_another_order():
     wide = x.astype("f8")
     y = wide / (np.sqrt((wide**2).mean(-1, keepdims=True)) + 1e-3) * z * sigmoid(z)
     told = normcli.check(y.astype("f2"), x, "rms", gate=z, eps=1e-6).diagnosis
-    assert (told.verdict, told.cause) == ("undecided", "rms may differ by rounding in float16 alone")
+    assert (told.verdict, told.cause) == ("fault", "rms differs: eps 0.001 is outside the root")
 
 
 def root(x, eps=1e-5):

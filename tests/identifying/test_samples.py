@@ -54,10 +54,17 @@ def test_ways_of_gamma_and_beta_are_kept_together_as_each_is_by_itself(dtype):
     y = normalize(X.astype(dtype), "ln", gamma=gamma, beta=beta, dtype=np.dtype(dtype).name).normalized
     samples = make(X.astype(dtype), y, gamma=gamma, beta=beta)
     sample, loosest = samples.take(ROWS, np.arange(12), DEVIATION), samples.levels[-1]
-    kept = samples.keep_possible(sample, samples.steps, loosest)
+    kept = samples.keep_possible([sample], samples.steps, loosest)[DEVIATION]
     assert kept[0].way == "gamma, beta"
     assert len(kept) < len(samples.steps)
     assert kept == [step for step in samples.steps if samples.bound(sample, step, loosest) is not None]
+
+
+def test_ways_whose_shift_alone_is_y_show_no_norm_and_are_left_out():
+    gamma, beta = np.linspace(0.5, 2.0, 8), np.linspace(-1.0, 1.0, 8)
+    samples = make(X, np.broadcast_to(beta, X.shape), gamma=gamma, beta=beta)
+    assert {step.way for step in samples.steps} == {"gamma", "1 + gamma", "swapped", "none"}
+    assert len(make(X, gamma=gamma, beta=beta).steps) == 7
 
 
 def test_groups_that_are_not_finite_are_apart():

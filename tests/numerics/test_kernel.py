@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -185,3 +187,12 @@ def test_lines_are_joined_where_gamma_varies_from_block_to_block_and_along_lines
     wide, out = _widen(Elements(raw, None, divisor, gamma, None), np.empty(raw.shape))
     assert wide.x.shape == out.shape == (3, 1, 20)
     np.testing.assert_array_equal((wide.x / wide.divisor.hi * wide.gamma).reshape(raw.shape), raw * gamma)
+
+
+def test_values_are_not_repeated_where_lines_are_joined():
+    raw, divisor = np.ones((4000, 3)), Pair(np.ones((1, 3)), np.zeros((1, 3)))
+    tracemalloc.start()
+    wide, _ = _widen(Elements(raw, None, divisor, None, None), np.empty(raw.shape))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (wide.x.base is raw, wide.x.shape[-1] > 3, peak < 2 * raw.nbytes) == (True, True, True)

@@ -95,7 +95,7 @@ class Folding(RecordDocument):
     order: tuple[str, ...] = ("out", "in", "…")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, a table of channels, and a line on the proof."""
+        """Yield a header, a table of output channels, and a line on the difference on a random batch."""
         weight, norm, channels = self.layer.weight, self.norm, self.layer.channels
         kind = "linear layer" if weight.ndim == 2 else f"{weight.ndim - 2}-D convolution"
         kinds = (
@@ -196,7 +196,7 @@ class CheckpointFolding(RecordDocument):
     row_names = ("layer", "norm")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, a table of pairs and, if any is folded, a line on the proofs."""
+        """Yield a header, a table of (layer, norm) pairs and, if any is folded, a line on the proofs."""
         yield Facts(
             "fold · batch normalization into the layers before it",
             (

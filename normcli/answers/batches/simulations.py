@@ -127,7 +127,7 @@ class BatchSizeAnswer(_SimulationAnswer):
     found: BatchSizes
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, a table and a sentence for each norm whose y changes, a sentence on the others."""
+        """Yield a header; for each norm whose y changes, a table and a sentence; a sentence on the others."""
         yield self._build_header()
         for norm in self._moving:
             yield _list_movements(norm)

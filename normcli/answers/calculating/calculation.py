@@ -77,7 +77,7 @@ class Answer:
     updated: Mapping[str, NDArray[Any]] = field(default_factory=dict, kw_only=True)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, and those of input, statistics, x̂, y and check that `view.show` names."""
+        """Yield a header, and the sections on input, statistics, x̂, y and check that `view.show` names."""
         result, plan = self.result, self.result.plan
         affine = " and ".join(result.inputs.steps)
         yield self._build_header(view)

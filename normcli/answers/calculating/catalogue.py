@@ -34,7 +34,7 @@ _NOTHING = "–"
 
 
 class Catalogue(RecordDocument):
-    """The document of the table of norms."""
+    """The document of `normcli norms`: the table of norms, and of presets."""
 
     def sections(self, view: View) -> Iterator[Section]:
         """Yield two tables: norms, and presets (conventions with names of their own)."""
@@ -145,7 +145,7 @@ def _format_zero(row: Convention) -> str:
 
 
 def _list_notes(row: Convention) -> Iterator[str]:
-    """Yield sentences on a convention that no column has: variance in one pass, half precision, refusals."""
+    """Yield sentences on what no column of the table shows: variance in one pass, half precision, refusals."""
     size = NORMS[row.norm].divisor.size
     if row.note:
         yield row.note

@@ -54,7 +54,7 @@ class GradientsAnswer:
     dy: Tensor
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, and those of input, dy, dx, dgate and parameters' gradients that the view shows."""
+        """Yield a header, and the sections on the input, dy and the gradients that the view shows."""
         found, plan = self.gradients, self.gradients.plan
         title = f"backward {plan.norm.name} · {plan.norm.title}"
         selection = list_selection(plan, found.input, found.inputs.selection, None)

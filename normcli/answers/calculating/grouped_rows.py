@@ -52,7 +52,7 @@ class GroupedAnswer:
     warnings: Sequence[str]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield the header and the table of groups."""
+        """Yield a header, and a table with a row for each group of rows and each column."""
         groups = (f"rows by {make_printable(', '.join(self.by))}", format_count(len(self.names), "group"))
         facts = (("input", self.source), ("groups", groups))
         yield Facts(f"{self.norm.name} · {self.norm.title}", facts)
@@ -69,7 +69,7 @@ class GroupedAnswer:
         yield build_excerpt(table, make_row, len(self.names) * width, "group", view)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as a JSON object."""
+        """Return the statistics as a JSON object: `by`, `groups` (the objects of `records`) and warnings."""
         return {
             "schema": SCHEMA,
             "norm": self.norm.name,

@@ -40,7 +40,7 @@ class QuantizedAnswer(RecordDocument):
     row_names = ("scale", "value", "stored")
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, and those of scales, decoded values, codes and losses that the view shows."""
+        """Yield a header, and the sections on scales, decoded values, codes and losses that the view shows."""
         found = self.quantized
         yield self._build_header(view)
         if view.shows("stats"):

@@ -268,7 +268,7 @@ class RunningVerdict(RecordDocument):
             yield build_short_line(name, one, () if cause is None else (("evidence", cause),))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one JSON object."""
+        """Return the verdicts as a JSON object: `ok`, and in `checked` the objects of `records`."""
         return {"schema": SCHEMA, "norm": self.norm, "ok": self.ok, "checked": list(self.records())}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
@@ -308,7 +308,7 @@ class GroupedVerdict(Verdict):
         return header._replace(lines=tuple(lines))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as the base class does, with `by`, `group_count` and `not_judged` added."""
+        """Return the verdicts as a JSON object, with the members `by`, `group_count` and `not_judged`."""
         return {
             **super().data(),
             "by": list(self._kept_names[:-1]),

@@ -94,7 +94,10 @@ class QuantizedVerdict(RecordDocument):
         return told
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as one JSON object."""
+        """Return the verdicts as a JSON object: plan, format, `ok`, and in `checked` the objects of `records`.
+
+        For `identify` there are also `is_near`, and `also`, the other norms in words.
+        """
         asked = self.found.asked
         return {
             **describe_plan(self.found.exact.plan, {"input": describe_tensor(self.tensor)}),

@@ -78,7 +78,7 @@ class ComparisonAnswer:
     tensor: Tensor
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, and those of facts, equalities, values and groups that the view shows."""
+        """Yield a header, and the sections on facts, equalities, values and groups that the view shows."""
         columns = self.comparison.columns
         facts = list_facts(self.tensor, columns[0].result.dtype)
         assumed = list_assumed(column.result.plan for column in columns)
@@ -185,7 +185,7 @@ class ComparisonAnswer:
 
 
 def _format_facts(column: NormColumn, view: View) -> dict[str, str]:
-    """Return the cells of a norm's column in the table, by the labels of the rows."""
+    """Return the cells of a norm's column in the table of facts, by the labels of the rows."""
     plan = column.result.plan
     over, keeps, shapes, groups = find_reduction(plan, given=column.result.running is not None)
     alone = column.batch_of_one

@@ -72,7 +72,7 @@ class PlacementAnswer:
         return (POST, self.post, self.total), (PRE, self.pre, self.residual)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, and those of the table of differences and of the values that the view shows."""
+        """Yield a header, and the table of differences and the values side by side, if the view shows them."""
         yield self._build_header(view)
         if view.shows("facts"):
             yield self._tabulate(view)

@@ -61,7 +61,7 @@ class WholeFiles(contextlib.ExitStack):
         self.push(self._end)
 
     def open(self, path: str, least: int = 0, *, seeks: bool = False) -> BinaryIO:
-        """Return a new file of `least` bytes or more, renamed to `path` when the block ends without error."""
+        """Return a new file, renamed to `path` when this block ends; `DataError` without `least` bytes free."""
         from normcli.tensors.written_whole import open_whole
 
         return self.enter_context(open_whole(path, least, seeks=seeks, later=self._drafts))
@@ -222,7 +222,7 @@ class Destination(NamedTuple):
         file_format.write(files.open(str(self.path), least), saved)
 
     def measure(self) -> int | None:
-        """Return the size of the written file or store in bytes; None for a pipe or a device."""
+        """Return the size of the written file or store in bytes; None if there is no such regular file."""
         from pathlib import Path  # slow to import, and answers on a terminal need none
 
         path = Path(str(self.path))

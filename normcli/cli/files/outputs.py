@@ -100,7 +100,10 @@ class Outputs(NamedTuple):
             run.warn(problem.tensor.source, *describe_written(self.tensor, problem.tensor))
 
     def report(self, run: RunOptions, result: Result, seconds: float) -> None:
-        """Write shape, dtype, size, time and rate of the saved tensor to standard error, if one is saved."""
+        """Write shape, dtype, size, time and rate of the saved tensor to standard error.
+
+        Nothing is written if none is saved, or it went to standard output.
+        """
         if self.tensor is None or self.is_stream:
             return
         size = self.tensor.measure()

@@ -267,7 +267,7 @@ def _is_number(text: str) -> bool:
 
 
 def _parse_values(text: str, option: str) -> Parsed:
-    """Return the array that a text holds, as JSON, as numbers with commas, or as NumPy or PyTorch print it.
+    """Return the array that a text holds: as JSON, as numbers with commas, or as NumPy or PyTorch print it.
 
     Raises
     ------

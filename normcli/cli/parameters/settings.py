@@ -36,9 +36,10 @@ NOTES = "normcli.notes"
 
 
 class SourceOptions(NamedTuple):
-    """The options for the source of the input; None where an option is not given.
+    """The options for the source of the input; a field is None if its option is not given.
 
-    `wanted` is no option: the columns' names in the order in which a table's columns are arranged.
+    `wanted` is no option of the command line: the names of columns, in the order in which a table's are to
+    come.
     """
 
     inputs: tuple[str, ...] = ()
@@ -112,7 +113,7 @@ class ParameterOptions(NamedTuple):
 
 
 class RunningOptions(NamedTuple):
-    """The options for running statistics: values to begin or to evaluate with, and the file that keeps them."""
+    """The options for running statistics: to start from or to evaluate with, and the file that keeps them."""
 
     evaluation: bool = False
     running_mean: str | None = None
@@ -130,7 +131,7 @@ class TrainingOptions(NamedTuple):
 
 
 class SelectionOptions(NamedTuple):
-    """The options for values that count, and for the fate of the others."""
+    """The options that say which values count, and what becomes of the others."""
 
     mask: str | None = None
     lengths: tuple[int, ...] | None = None
@@ -152,7 +153,7 @@ class AnswerOptions(NamedTuple):
     colour: str = "auto"
 
     def view(self) -> View:
-        """Return the `View` for standard output: width None unless it is a terminal; colours by `--color`."""
+        """Return the `View` for standard output: a terminal's width, or None; colours by `--color`."""
         from normcli.documents.document import View
 
         terminal, width = sys.stdout.isatty(), None

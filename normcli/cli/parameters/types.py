@@ -41,7 +41,7 @@ def _split_integers(text: str, pattern: str, separators: str, example: str) -> t
 
 
 def parse_number(text: str) -> float:
-    """Return an int where the text is one, else a float."""
+    """Return an int where the text is one, else a float; click's `BadParameter` for any other text."""
     with contextlib.suppress(ValueError):
         return int(text)
     try:
@@ -106,7 +106,7 @@ class Word(click.Choice[str]):
 
 
 class Words(click.ParamType[tuple[str, ...]]):
-    """Words with commas between them.
+    """A click type for words with commas between them.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Words(click.ParamType[tuple[str, ...]]):
         return [CompletionItem(f"{before}{comma}{word}") for word in self.known if word.startswith(begun)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Return the words in their order; fail on an unknown word, or on none."""
+        """Return the words in their order; click's `BadParameter` for none, and for an unknown one."""
         given = [word.strip() for word in value.split(",") if word.strip()]
         words = tuple(SYNONYMS.get(word, word) for word in given)
         unknown = [word for word in words if self.known and word not in self.known]
@@ -170,11 +170,12 @@ class Framework(click.ParamType[str]):
 
 
 class OptionValue(click.ParamType[Any]):
-    """The value of an option of the table of options; the option's row parses and checks it.
+    """A click type for the value of an option of norms, which the option's row parses and checks.
 
     Parameters
     ----------
     row : Option
+        The row of the table of options.
     """
 
     def __init__(self, row: Option) -> None:
@@ -209,7 +210,7 @@ class LikeOption(click.Option):
 
 
 class Shard(click.ParamType[tuple[int, int]]):
-    """One of several parts, written `3/64`: the third of 64."""
+    """A click type for one of several parts, written `3/64`: the third of 64."""
 
     name = "shard"
 

@@ -92,7 +92,7 @@ class ParameterSums:
 class DoubleSums:
     """Sums for the derivatives with respect to gamma and beta in doubles, with bounds of their errors.
 
-    For gammas and betas of short floats alone. Threads may add at once.
+    For gammas and betas of float32 or half precision alone. Threads may add at once.
     """
 
     def __init__(self, count: int) -> None:
@@ -130,21 +130,21 @@ class DoubleSums:
 
 
 def _add_plainly(totals: Floats, flat: Integers, values: Floats) -> None:
-    """Add values to `totals` at the places `flat`, in doubles."""
+    """Add values to `totals`, in doubles; `flat` is the flat index into `totals` for each value."""
     first, stop = int(flat.min(initial=len(totals))), int(flat.max(initial=-1)) + 1
     if stop > first:
         totals[first:stop] += np.bincount(flat - first, values.reshape(-1), stop - first)
 
 
 def _add_special(totals: Floats, flat: Integers, values: Floats) -> None:
-    """Add the values that are not finite to `totals` at the places `flat`."""
+    """Add the values that are not finite to `totals`; `flat` is the flat index into `totals` for each value."""
     finite = np.isfinite(values).reshape(-1)
     if not finite.all():
         _add_plainly(totals, flat[~finite], values.reshape(-1)[~finite])
 
 
 def _add_rows(fixed: Fixed, places: Integers, values: Floats) -> None:
-    """Add values to the exact sums at places, of which there is one for each row, or one for each value."""
+    """Add values to exact sums for gamma or beta; `places` has a flat index for each row, or each value."""
     if places.shape != values.shape:
         fixed.add(places.reshape(-1), values)
     else:

@@ -55,9 +55,9 @@ class ReadTile(NamedTuple):
     Parameters
     ----------
     place : slices
-        Where the tile lies.
+        The tile as slices: what it covers of each run of the view.
     numbers : ndarray of int, shape (groups,)
-        The numbers of its groups.
+        The indices of its groups in the tensor.
     values : TileValues
     dy : ndarray of float64, of the values' shape
         The derivative of the loss with respect to the norm's result: times the gate, if one follows the norm.
@@ -93,7 +93,7 @@ class Tile(NamedTuple):
     Parameters
     ----------
     numbers : ndarray of int, shape (groups,)
-        The numbers of its groups.
+        The indices of its groups in the tensor.
     rows : GradientRows
     filled : ndarray or None
         dx of the values that do not count, before `downstream` multiplies it; None if all are normalized.
@@ -145,7 +145,7 @@ class Band(NamedTuple):
         return np.searchsorted(self.numbers, numbers)
 
     def take(self, numbers: Integers) -> SolvedGroups:
-        """Return the coefficients of the groups with these numbers."""
+        """Return the coefficients of some groups, given by their indices in the tensor."""
         assert self.solved is not None  # from its second walk on
         return self.solved.take(self.locate(numbers))
 

@@ -218,11 +218,11 @@ def normalize_windows(
     Parameters
     ----------
     plan : Plan
-        With a window.
+        The plan of a norm with sliding windows.
     x : ndarray
-        Whole along the window's axis.
+        A tile with every value along the windows' axis.
     axes : tuple of int
-        The window's axis alone.
+        The windows' axis alone.
     precision : Precision
         The precision of the dtype that the result is rounded to.
 

@@ -141,7 +141,7 @@ class CompiledTiles:
         self._normalize_left(left, groups, solution.take(lambda a: a[:, None]))
 
     def _normalize_left(self, left: Integers, groups: Groups, solution: Solution) -> None:
-        """Normalize by NumPy the groups with the numbers `left`, which the kernel has not decided."""
+        """Normalize by NumPy the groups with the indices `left`, which the kernel has not decided."""
         x, out, *parameters = groups
         if out is None:
             return
@@ -266,7 +266,7 @@ def _widen_integers(values: NDArray[Any], work: Workspace) -> NDArray[Any]:
 
 
 def _return(out: NDArray[Any], place: NDArray[Any]) -> None:
-    """Copy results to their place, if they do not share its memory."""
+    """Copy results to `place`, the part of the output that they belong to, unless they were written there."""
     if not np.may_share_memory(out, place):
         place[...] = out.reshape(place.shape)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def lies_in_file(array: NDArray[Any]) -> TypeGuard[np.memmap[Any, Any]]:
-    """Whether an array is a whole memory map in C order: a value's index then tells its place in the file."""
+    """Whether an array is a whole memory map in C order, so that an index tells a value's bytes in the file."""
     return (
         isinstance(array, np.memmap)
         and array.flags.c_contiguous

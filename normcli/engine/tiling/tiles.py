@@ -200,7 +200,7 @@ class Tiles:
     def _merge(self, records: LeafRecords, read: Read) -> Any:
         """Merge records of shape (groups, records) to what `solve` takes.
 
-        `read` takes the number of a group and yields its values that count.
+        `read` takes the index of a group and yields its values that count.
         """
         count = self.geometry.count if self.selection is None else np.add.reduce(records.count, axis=-1)
         return self.method.merge(records, count, read)
@@ -210,14 +210,14 @@ class Tiles:
     ) -> tuple[Solution, Any]:
         """Measure a tile of whole groups; return their solution, and how many values count.
 
-        The number is one for all groups, or an array with one for each.
+        The count is one number for all groups, or an array with one for each.
         """
         rows, chosen = self._lay_rows(tile, x, selected)
         measured = self.measure_groups(rows, work, chosen)
         return solve(self.plan, measured), measured.count
 
     def measure_groups(self, rows: NDArray[Any], work: Workspace, selected: Selected | None = None) -> Any:
-        """Measure groups that are rows, and return what `solve` takes; `selected` is as in `measure_rows`."""
+        """Measure groups that are rows, where `selected` is True, and return what `solve` takes."""
         records = self.measure_rows(rows, work, selected)
         return self._merge(records, lambda row: _pick(rows, selected, row))
 
@@ -311,7 +311,7 @@ class Method(NamedTuple):
         Makes one record of all records along the last axis.
     merge : callable
         Takes the records of groups, shape (groups, records), how many values count, and a callable that takes
-        the number of a group and yields its values that count; returns what `solve` takes.
+        the index of a group and yields its values that count; returns what `solve` takes.
     """
 
     records: type[LeafRecords]

@@ -1,4 +1,4 @@
-"""A kernel's output y beside the exact result of the norm that it should be, with bounds of rounding errors."""
+"""A kernel's output y with the exact result of the norm that it should be, with bounds of rounding errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ values added in pairs, and √n, for values added one after the other."""
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A kernel's input x and output y, beside the exact result of the norm that y should be.
+    """A kernel's input x and output y, with the exact result of the norm that y should be.
 
     A prediction (the result of a kernel with a fault) explains values of y that are within its rounding bounds.
     Arrays have the rank of the plan's view: the tensor, with a channel axis that is split into groups as two.
@@ -97,7 +97,7 @@ class Case:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The names of the parts that the norm has, and of the inputs that were given, as in `Row.needs`.
+        """The names of the parts that the norm has, and of the inputs given, one of which a fault may need.
 
         They are some of "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input"
         and "slice".
@@ -336,21 +336,16 @@ class Case:
     @cached_property
     def used(self) -> Used:
         """The mean and the divisor of each group that fit y by least squares, with the given gamma and beta."""
-        return self.recover(self.gamma, self.beta)
+        return self._fit()
 
     @np.errstate(all="ignore")
-    def recover(self, gamma: Floats, beta: Floats) -> Used:
-        """Return the mean and the divisor of each group that fit y by least squares, given gamma and beta.
+    def _fit(self) -> Used:
+        """Return the mean and the divisor of each group that fit y best, by least squares.
 
         With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a. For a norm
         without mean, the means are 0, unless fitted means bring more values of y within rounding.
         """
-        given = gamma, beta
-        gamma, beta = gamma * self.factor, beta * self.factor
-        weight = np.where(np.isfinite(self.y), 1.0 / self.right.allowed**2, 0.0)
-        weight = weight * (np.square(gamma) / self.average(weight * np.square(gamma)))
-        y = np.where(np.isfinite(self.y), (self.y - beta) / gamma, 0.0)
-        weight, y = np.where(gamma == 0.0, 0.0, weight), np.where(gamma == 0.0, 0.0, y)
+        weight, y = self.weigh_standardized()
         moved = self.x - self.own_mean
         centre_x, centre_y = (self.average(weight * values) for values in (moved, y))
         moved = moved - centre_x
@@ -361,11 +356,22 @@ class Case:
             return line
         through_zero = self.average(weight * self.x**2) / self.average(weight * self.x * y)
         used = Used(np.zeros_like(line.mean), through_zero)
-        fits = [
-            self.explains(self.predict(Variant(*one, gamma=given[0], beta=given[1]))).mean()
-            for one in (used, line)
-        ]
+        fits = [self.explains(self.predict(Variant(*one))).mean() for one in (used, line)]
         return used if fits[0] >= fits[1] else line
+
+    def weigh_standardized(self) -> tuple[Floats, Floats]:
+        """Return the weight of each value, 1 on average in each group, and y before the gate, beta and gamma.
+
+        A weight is the inverse square of the value's rounding bound: that of y, as the right result may be of
+        another size. It is 0 where y is not finite or gamma is 0.
+        """
+        units = (measure_unit(np.nan_to_num(values), self.dtype) for values in (self.y, self.right.values))
+        allowed = self.right.allowed + np.subtract(*units)
+        gamma, beta = self.gamma * self.factor, self.beta * self.factor
+        weight = np.where(np.isfinite(self.y), np.square(gamma / allowed), 0.0)
+        weight = weight / self.average(weight)
+        y = np.where(np.isfinite(self.y), (self.y - beta) / gamma, 0.0)
+        return np.where(gamma == 0.0, 0.0, weight), np.where(gamma == 0.0, 0.0, y)
 
     @np.errstate(all="ignore")
     def explains(self, prediction: Prediction) -> Selected:

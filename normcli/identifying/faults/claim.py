@@ -9,10 +9,11 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
+from normcli.identifying.faults.shown_statistics import measure_distance, weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.behind import BEHIND
 from normcli.identifying.faults.tables.counting import COUNTING
-from normcli.identifying.faults.tables.dividing import DIVIDING
+from normcli.identifying.faults.tables.dividing import DIVIDING, EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS, STORED
 from normcli.identifying.faults.tables.places import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, ORDER, UNKNOWN
 from normcli.identifying.faults.tables.summing import SUMMING, UNDERFLOW
@@ -68,7 +69,10 @@ REQUESTS = GAMMAS | ANY_EPS | {"stats-count", "stats-other-axes", "affine-gamma-
 _TRIED = 10.0
 """Bits of evidence that the choice of a row and variant costs: there are about a thousand."""
 
-_OF_A_NUMBER = 12.0
+_OF_AN_EPS = 4.0
+"""Bits of evidence that the choice of another usual eps costs: it is the likeliest fault of all."""
+
+OF_A_NUMBER = 12.0
 """Bits of evidence that a fitted number, such as a count or a shift, costs."""
 
 _MOST_BITS = 24.0
@@ -83,6 +87,8 @@ _ALIKE, _CLOSE = 3.0, 0.05
 _NEAR_ROUNDINGS = 8.0
 """Fitted numbers that change no value by more machine epsilons of half precision may be errors of its sums."""
 
+_SHOWN = 4.0
+"""Statistics are those that y shows if they are off these by at most so many standard errors, on average."""
 
 _AND = ", and "
 
@@ -110,6 +116,10 @@ class Claim(NamedTuple):
         The lower, the likelier; equal for claims between which the data cannot decide.
     is_exact : bool
         Whether each value of y is the prediction rounded to nearest.
+    numbers : int
+        The count of fitted numbers.
+    bits_shown : float
+        The evidence, in bits, of the statistics that y shows; NaN if the claim has more than statistics.
     """
 
     faults: tuple[Fault, ...]
@@ -121,6 +131,8 @@ class Claim(NamedTuple):
     shown: tuple[str, ...] = ()
     rank: float = math.inf
     is_exact: bool = False
+    numbers: int = 0
+    bits_shown: float = math.nan
 
     @property
     def fault(self) -> Fault:
@@ -131,6 +143,14 @@ class Claim(NamedTuple):
     def ids(self) -> frozenset[str]:
         """The ids of the claim's faults."""
         return frozenset(fault.id for fault in self.faults)
+
+    def is_near(self, best: float) -> bool:
+        """Whether the misfit is not much larger than the best, at most 3 times it plus 0.05."""
+        return self.misfit <= _ALIKE * best + _CLOSE
+
+    def fits_as_well_as(self, other: Claim) -> bool:
+        """Whether this claim explains all of y with fewer fitted numbers than another, and about as closely."""
+        return self.region is None and self.numbers < other.numbers and self.is_near(other.misfit)
 
     def leave_out(self, ids: frozenset[str]) -> Claim:
         """Return the claim without the faults of some ids; at least one fault has to be left."""
@@ -156,13 +176,18 @@ def may_be_rounding(case: Case, found: Found) -> bool:
     """Whether a finding's fitted numbers change values so little that rounding in half precision may have.
 
     False for findings of a region or without fitted numbers, unless y is of half precision, and with running
-    statistics, which are no sums of the kernel.
+    statistics, which are no sums of the kernel. False also if the statistics that y shows are the finding's to
+    within what y shows of them: errors of sums in half precision would scatter about these.
     """
     has_sums = is_half(case.dtype) and "stored" not in case.parts
-    if not has_sums or found.region is not None or not any(one.numbers for one in found.variants):
+    is_fitted = any(one.numbers for one in found.variants) or any(row.fault in found.faults for row in EPS)
+    if not has_sums or found.region is not None or not is_fitted:
         return False
     right, moved = case.right.values, np.abs(found.prediction.values - case.right.values)
-    return bool(np.nanmax(moved - _NEAR_ROUNDINGS * get_eps(case.dtype) * (np.abs(right) + 1.0)) <= 0.0)
+    if not np.nanmax(moved - _NEAR_ROUNDINGS * get_eps(case.dtype) * (np.abs(right) + 1.0)) <= 0.0:
+        return False
+    off = None if found.is_fitted else measure_distance(case, found.variants[0])
+    return off is None or any(np.mean(np.square(one)) > _SHOWN**2 for one in off)
 
 
 def make_claim(case: Case, found: Found) -> Claim:
@@ -194,22 +219,46 @@ def make_claim(case: Case, found: Found) -> Claim:
     rank = float(len(found.faults) + found.is_fitted + (found.numbers > _FEW_NUMBERS))
     bits = measure_bits(case, found, misfit)
     is_exact = bool(np.all(error[counted] <= 0.5 * measure_unit(case.y, case.dtype)[counted]))
-    return Claim(faults, case.plan, causes, misfit, bits, found.region, shown, rank, is_exact)
+    of_statistics = None if found.region or found.is_fitted else weigh_statistics(case, found.variants[0])
+    return Claim(
+        faults, case.plan, causes, misfit, bits, found.region, shown, rank, is_exact, found.numbers,
+        math.nan if of_statistics is None else of_statistics - OF_A_NUMBER * found.numbers,
+    )  # fmt: skip
 
 
 def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Claim, ...]:
     """Return the claims with at least 20 bits of evidence, the likeliest first, one for each cause.
 
-    Claims that fit much worse than the best have their rank raised by 1. If a norm was requested (`is_asked`),
-    claims of NaN and infinity need no evidence. Empty if no claim has enough.
+    A claim that fits as well as one of these with fewer fitted numbers counts as they do. Claims that fit much
+    worse than the best have their rank raised by 1, and so has a factor or a term beside a claim without fitted
+    numbers. If a norm was requested (`is_asked`), claims of NaN and infinity need no evidence. Empty if none
+    has enough.
     """
+    every = [*claims]
     seen = [row.fault.id for row in NOT_FINITE if is_asked]
-    certain = [claim for claim in claims if claim.bits >= CERTAIN or claim.fault.id in seen]
+    certain = [claim for claim in every if claim.bits >= CERTAIN or claim.fault.id in seen]
     if not certain:
         return ()
+    of_all = [claim for claim in certain if claim.region is None]
+    certain += [claim for claim in every if claim.bits < CERTAIN and any(map(claim.fits_as_well_as, of_all))]
     least = min(claim.rank for claim in certain)
-    best = min(claim.misfit for claim in certain if claim.rank == least)
-    ranked = [claim._replace(rank=claim.rank + (claim.misfit > _ALIKE * best + _CLOSE)) for claim in certain]
+    first = [claim for claim in certain if claim.rank == least]
+    best, shown = (
+        min(claim.misfit for claim in first),
+        max((c.bits_shown for c in first if not math.isnan(c.bits_shown)), default=0.0),
+    )
+    plain = [claim for claim in first if not claim.numbers and claim.is_near(best)]
+    ranked = [
+        claim._replace(
+            rank=claim.rank
+            + (
+                not claim.is_near(best)
+                or claim.bits_shown < shown - CERTAIN
+                or (bool(plain) and claim.ids <= GAMMAS)
+            )
+        )
+        for claim in certain
+    ]
     order = {row.fault.id: number for number, row in enumerate(FAULTS)}
     ranked.sort(key=lambda claim: (claim.rank, order[claim.fault.id]))
     return keep_first(ranked)
@@ -236,15 +285,18 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
     wrong = case.differs
     if found.region is not None:
         wrong = wrong & (~found.region.mask if found.is_of_region or is_beside else found.region.mask)
-    bits = _weigh_values(case, found, wrong) - _OF_A_NUMBER * found.numbers
-    if found.is_fitted or (found.region is None and _find_statistics(case, found.variants[0]) is not None):
-        # what is off a little in every value of a group shows in all of them together
+    bits = _weigh_values(case, found, wrong) - OF_A_NUMBER * found.numbers
+    if found.is_fitted:
         off = (case.y - case.right.values) / case.right.allowed
         without = math.sqrt(float(np.mean(off[np.isfinite(off)] ** 2))) if np.isfinite(off).any() else 0.0
         nearer = math.log2(max(1.0, without / misfit)) if misfit else _MOST_BITS
-        bits = max(bits, case.divisor.size * nearer - _OF_A_NUMBER)
+        bits = max(bits, max(case.divisor.size * nearer, found.variants[0].bits) - OF_A_NUMBER)
+    elif found.region is None and (shown := weigh_statistics(case, found.variants[0])) is not None:
+        bits = max(bits, max(shown, _weigh_exactness(case, found)) - OF_A_NUMBER * found.numbers)
     region = 0.0 if found.region is None or (is_beside and not found.is_of_region) else found.region.bits
-    return max(of_region, bits - _TRIED * len(found.faults) - region)
+    usual = [row.fault for row in EPS]
+    choice = sum(_OF_AN_EPS if fault in usual else _TRIED for fault in found.faults)
+    return max(of_region, bits - choice - region)
 
 
 def _weigh_region(case: Case, found: Found) -> float:
@@ -285,6 +337,19 @@ def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
     combine = np.sum if is_half(case.dtype) else np.max  # last roundings average out, those of sums are shared
     together = np.log2(1.0 + combine(times**2, axes))  # of a mean and a divisor, which all these values show
     return float(np.minimum(np.minimum(bits.sum(axes), together), 2.0 * _MOST_BITS).sum())
+
+
+def _weigh_exactness(case: Case, found: Found) -> float:
+    """Return the evidence, in bits, of a prediction that rounds to each value of y; 0 if a value is another.
+
+    It is the number of values to which the right result does not round, but at most 12 in each group: a number
+    that is fitted to the group costs as much.
+    """
+    unit = 0.5 * measure_unit(np.nan_to_num(case.y), case.dtype)
+    if not np.all(np.abs(case.y - found.prediction.values) <= unit):
+        return 0.0
+    missed = np.abs(case.y - case.right.values) > unit
+    return float(np.minimum(np.add.reduce(missed, case.axes), OF_A_NUMBER).sum())
 
 
 def _repeats(y: Floats, wrong: Selected) -> Selected:

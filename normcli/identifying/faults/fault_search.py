@@ -115,7 +115,7 @@ def open_cases(
     saved: str | None = None,
     most: int = MOST_VALUES,
 ) -> Iterator[Case]:
-    """Yield for each norm a case, the record of x and y beside the norm's exact result.
+    """Yield for each norm a case, the record of x, y and the norm's exact result.
 
     Nothing for an empty x, or for norms whose faults cannot be looked for (`AskedNorm.is_open` is False).
 
@@ -165,7 +165,7 @@ def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
     Parameters
     ----------
     cases : sequence of Case
-        x and y beside the exact result of each norm that y may be of.
+        x and y with the exact result of each norm that y may be of.
     """
     found = []
     for case in cases:
@@ -209,7 +209,7 @@ def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
     Parameters
     ----------
     cases : iterable of Case
-        x and y beside the exact result of each norm. A later case has to be nearer by 2 % of the best error.
+        x and y with the exact result of each norm. A later case has to be nearer by 2 % of the best error.
     """
     found: NearNorm | None = None
     for case in cases:
@@ -255,7 +255,7 @@ def list_near_plans(cases: Sequence[Case]) -> list[Plan]:
     Parameters
     ----------
     cases : sequence of Case
-        x and y beside the exact result of each norm that y may be of.
+        x and y with the exact result of each norm that y may be of.
     """
     near = []
     for case in cases:

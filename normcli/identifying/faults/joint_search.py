@@ -24,7 +24,7 @@ from normcli.identifying.faults.claim import (
     rank_claims,
 )
 from normcli.identifying.faults.row_search import (
-    keep_shortest,
+    keep_likeliest,
     list_others,
     try_all,
     try_pairs,
@@ -54,7 +54,7 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
     Parameters
     ----------
     cases : sequence of Case
-        x and y beside the exact result of each norm that y may be of.
+        x and y with the exact result of each norm that y may be of.
     in_parts : bool
         Whether faults in only a part of y are looked for too.
 
@@ -111,11 +111,16 @@ _SHORTER = 2.0**-23
 """The machine epsilon of float32, in which results of float64 may have been calculated."""
 
 
+@functools.lru_cache(maxsize=128)  # of each case, every stage asks
+def _calculate_shorter(case: Case) -> Case:
+    """Return the case with arithmetic in float32, which allows larger errors than that of float64."""
+    return replace(case, precision="float32")
+
+
 @functools.lru_cache(maxsize=2)  # they are the same where parts of y are looked at
 def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
     """Return the cases with arithmetic in float32, but for those whose y is right within its rounding."""
-    careless = (replace(case, precision="float32") for case in cases)
-    return tuple(case for case in careless if case.differs.any())
+    return tuple(case for case in map(_calculate_shorter, cases) if case.differs.any())
 
 
 def _open(cases: tuple[Case, ...], *, in_parts: bool) -> list[Claim]:
@@ -141,11 +146,29 @@ def _list_claims(cases: tuple[Case, ...], stage: Callable[[Case], Iterable[Found
 
     `stage` returns the findings for a case. Those that may be rounding (`may_be_rounding`) make no claim.
     """
+    is_asked = len(cases) == 1
+    find = _find_most_likely if stage in (try_rows, try_pairs) and not is_asked else _find_all
     claims = (
-        [make_claim(case, one) for one in stage(case) if not may_be_rounding(case, one)] for case in cases
+        [make_claim(case, one) for one in find(case, stage) if not may_be_rounding(case, one)] for case in cases
     )
-    ranked = (rank_claims(some, is_asked=len(cases) == 1) for some in claims)
+    ranked = (rank_claims(some, is_asked=is_asked) for some in claims)
     return tuple(itertools.chain.from_iterable(ranked))
+
+
+@functools.lru_cache(maxsize=128)  # of each case, what holds in all of y is asked for with two precisions
+def _find_all(case: Case, stage: Callable[[Case], Iterable[Found]]) -> tuple[Found, ...]:
+    return tuple(stage(case))
+
+
+def _find_most_likely(case: Case, stage: Callable[[Case], Iterable[Found]]) -> tuple[Found, ...]:
+    """Return the findings of a stage.
+
+    If a case has arithmetic in float64, float32, which allows larger errors, is tried first: none if that has
+    none.
+    """
+    if case.arithmetic < _SHORTER and not _find_all(_calculate_shorter(case), stage):
+        return ()
+    return _find_all(case, stage)
 
 
 def recover(case: Case) -> tuple[Claim, ...]:
@@ -156,7 +179,7 @@ def recover(case: Case) -> tuple[Claim, ...]:
     """
     with np.errstate(all="ignore"):
         found = (one for one in try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
-        named = rank_claims([make_claim(case, one) for one in keep_shortest(found)])
+        named = rank_claims([make_claim(case, one) for one in keep_likeliest(case, found)])
         if named:
             return named
         claims = [one for one in (make_claim(case, one) for one in find_unknown(case)) if one.bits >= CERTAIN]
@@ -190,7 +213,7 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
     """Yield findings with a region of y: outside, y is the norm's result, right or with a fault.
 
     Each also says what fills the region, or that it is wrong. The region may be a few scattered values.
-    `rows` are the rows of fault tables that are tried outside, beside those of `try_rest`.
+    `rows` are the rows of fault tables that are tried outside, in addition to those of `try_rest`.
     """
     tried = [*(one for one in try_all(case, rows) if one.share >= LIKELY), *try_rest(case)]
     right = Found((), (), case.right, ~case.differs)

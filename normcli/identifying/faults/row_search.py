@@ -14,10 +14,12 @@ import numpy as np
 
 from normcli.identifying.faults.case_sampling import LIKELY, goes_with_x, thin_out
 from normcli.identifying.faults.claim import (
+    OF_A_NUMBER,
     REST,
     STATISTICS,
     WITHIN_GROUPS,
 )
+from normcli.identifying.faults.shown_statistics import weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.dividing import OTHER_EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
@@ -36,22 +38,31 @@ if TYPE_CHECKING:
 def try_rows(case: Case) -> Iterable[Found]:
     """Return the findings with one fault, or one fault and another eps, that explain all of y.
 
-    Of findings with equal faults, only those with the fewest fitted numbers are returned.
+    Of findings with equal faults, only those with the most evidence are returned.
     """
     if case.has_moments and _has_lines(case, _MOSTLY):
         statistics = try_all(case, STATISTICS)
     else:
         statistics = try_all(case, WITHIN_GROUPS, _varies_in_groups)
-    return keep_shortest(one for one in (*statistics, *try_rest(case)) if one.share == 1.0)
+    return keep_likeliest(case, (one for one in (*statistics, *try_rest(case)) if one.share == 1.0))
 
 
-def keep_shortest(every: Iterable[Found]) -> list[Found]:
-    """Return the findings, but of findings with equal faults only those with the fewest fitted numbers."""
+def keep_likeliest(case: Case, every: Iterable[Found]) -> list[Found]:
+    """Return the findings; of findings with equal faults, those within 8 bits of the best evidence alone.
+
+    The evidence is that of the statistics that y shows, minus 12 bits for each fitted number. Without
+    statistics to compare, the fewest numbers are best.
+    """
     found = [*every]
-    fewest: dict[tuple[Fault, ...], int] = {}
-    for one in found:
-        fewest[one.faults] = min(one.numbers, fewest.get(one.faults, one.numbers))
-    return [one for one in found if one.numbers == fewest[one.faults]]
+    bits = [(weigh_statistics(case, one.variants[0]) or 0.0) - OF_A_NUMBER * one.numbers for one in found]
+    best: dict[tuple[Fault, ...], float] = {}
+    for one, each in zip(found, bits, strict=True):
+        best[one.faults] = max(each, best.get(one.faults, each))
+    return [one for one, each in zip(found, bits, strict=True) if each > best[one.faults] - _AS_LIKELY]
+
+
+_AS_LIKELY = 8.0
+"""Findings with equal faults are as likely as the best of them with at most so many bits less evidence."""
 
 
 @functools.lru_cache(maxsize=64)  # of each case, and again where parts of y are looked at
@@ -69,8 +80,8 @@ def try_all(
 ) -> Iterator[Found]:
     """Yield a finding for each variant (a kernel's numbers) that rows of fault tables make of a case.
 
-    A variant that explains less than 15 % of a sample is left out. One with another variance is tried with
-    another usual eps too, if the divisors that fit y show one.
+    A variant that explains less than 15 % of a sample is left out. Without `may_explain`, one with another
+    variance is tried with another usual eps too, if the divisors that fit y show one.
 
     Parameters
     ----------
@@ -84,8 +95,8 @@ def try_all(
         for variant in row.vary(case):
             if may_explain is None or may_explain(case, variant):
                 yield from _try(case, (fault,), (variant,))
-            if may_explain is _varies_in_groups or variant.square is None:
-                continue  # where y is no line in a group, it shows no eps
+            if may_explain is not None or variant.square is None:
+                continue  # two faults are enough, and a y that is no line in a group shows no eps
             if (eps := _find_eps(case, variant.square)) is not None:
                 moved = variant._replace(square=None, divisor=case.root(variant.square, eps))
                 of_eps = Variant(values={"eps": f"{eps:g}", "asked": f"{case.eps:g}"}, numbers=1)
@@ -149,9 +160,9 @@ def try_pairs(case: Case) -> Iterator[Found]:
             if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
                 yield one._replace(faults=(*one.faults, fault), variants=(*one.variants, variant))
     for fault, variant, other in list_others(case, AROUND):
-        yield from keep_shortest(_try_beside(fault, variant, other, STATISTICS))
+        yield from keep_likeliest(case, _try_beside(fault, variant, other, STATISTICS))
     if case.gate is not None or case.gated_input is not None:
-        yield from keep_shortest(_try_gates(case))
+        yield from keep_likeliest(case, _try_gates(case))
 
 
 def _try_beside(fault: Fault, variant: Variant, other: Case, rows: Sequence[Row]) -> Iterator[Found]:
@@ -213,15 +224,16 @@ def list_others(case: Case, rows: Sequence[Row]) -> Iterator[tuple[Fault, Varian
 
 
 _MOST_MOVED = 24
-"""The most faults of gamma and beta beside which faults of statistics are tried."""
+"""The most faults of gamma and beta with which faults of statistics are tried together."""
 
 
 def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
     """Yield each fault of gamma and beta, its variant, and the case with the variant's gamma and beta.
 
     Left out are cases in which y before gamma and beta is not a line a · x + b in every group, within rounding.
+    Nothing for groups of at most two values, which lie on a line whatever y is.
     """
-    for row in _choose(case, PARAMETERS):
+    for row in _choose(case, PARAMETERS) if case.count > _ON_ANY_LINE else ():
         for variant in row.vary(case):
             moved = _move(case, variant)
             if _may_have_lines(case, moved.gamma, moved.beta) and _has_lines(moved):
@@ -232,6 +244,10 @@ def _move(case: Case, variant: Variant) -> Case:
     """Return the case with a variant's gamma and beta."""
     gamma = case.gamma if variant.gamma is None else variant.gamma
     return replace(case, gamma=gamma, beta=case.beta if variant.beta is None else variant.beta)
+
+
+_ON_ANY_LINE = 2
+"""The most values through which some line a · x + b leads exactly."""
 
 
 _UNLIKE_LINES = 0.05

@@ -59,7 +59,7 @@ class Model(NamedTuple):
         The evidence in bits that statistics were not rounded to half precision; infinite if y is of a longer
         dtype.
     is_odd : bool
-        Whether the eps is not a common one and not small beside the variances.
+        Whether the eps is not a common one and not small in comparison with the variances.
     """
 
     divisor: Divisor
@@ -344,7 +344,7 @@ def _bisect(parts: Floats, longest: Floats, shortest: Floats) -> tuple[float, fl
 
 
 def count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
-    """Return the count of the groups' statistics that y shows, less the count of fitted numbers.
+    """Return the count of the groups' statistics that y shows, minus the count of fitted numbers.
 
     Every group shows its divisor and, if the norm has a centre, its mean. Each number of gamma and beta, and
     eps, counts as fitted. The result may be negative; it is 0 for centred groups of two values, which show only

@@ -120,7 +120,15 @@ class PlainMap(NamedTuple):
         return total
 
 
-def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, through_zero: bool) -> PlainMap:
+def fit_lines(
+    x: Floats,
+    y: Floats,
+    axes: Axes,
+    unit: Floats | float = 0.0,
+    *,
+    through_zero: bool,
+    refinements: int = _REFINEMENTS,
+) -> PlainMap:
     """Return the least-squares lines y = a · x + b, each error weighted by the inverse of its rounding bound.
 
     Parameters
@@ -133,6 +141,8 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, t
         The error of y's last rounding, in units of the relative rounding error of the terms.
     through_zero : bool
         Whether b is 0.
+    refinements : int
+        The number of times that lines are fitted again, with weights; without any, all errors have one weight.
     """
     others = tuple(axis for axis in range(x.ndim) if axis not in axes)
     with np.errstate(all="ignore"):
@@ -145,7 +155,7 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, t
         unit = np.ldexp(unit, -large_y)
         weight = counted.astype(np.float64)
         scale = shift = np.zeros([n if axis in axes else 1 for axis, n in enumerate(x.shape)])
-        for refinement in range(1 + _REFINEMENTS):
+        for refinement in range(1 + refinements):
             if refinement:
                 terms = PlainMap(axes, scale, shift).measure_terms(x, y)
                 weight = np.where(counted, 1.0 / np.maximum(terms + unit, _LEAST) ** 2, 0.0)
@@ -210,8 +220,7 @@ def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers:
     """Return the bits of evidence that y lies on fitted lines, and not there by chance.
 
     A value counts log2(s / its bound), if that is above 0, where s is the standard deviation of a · x along its
-    line. The sum is multiplied by (n − numbers) / n, for the n values of a line: as many values as were fitted
-    numbers show nothing.
+    line. The sum is multiplied by (n − numbers) / n, for the n values of a line.
 
     Parameters
     ----------
@@ -306,14 +315,11 @@ def _fit_both(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | No
     """Return a slope a and a shift b for each column, with |y − a · x − b| ≤ slack; None if a column has none.
 
     All arguments have the shape (values, columns), both results (columns,). b is in the middle of the shifts
-    that fit with a.
+    that fit with a. None too after 64 steps, or after one that finds no new piece.
 
-    Notes
-    -----
     With a slope a, b lies between L(a) = max(y − slack − a · x) and U(a) = min(y + slack − a · x), so a line
     needs L ≤ U. L − U is convex and piecewise linear. Each step tries the slope at which the last falling piece
-    meets the last rising one; if they meet above 0, there is no line. None too after 64 steps, or after one
-    that finds no new piece.
+    meets the last rising one; if they meet above 0, there is no line.
     """
     low, high, every = y - slack, y + slack, np.arange(x.shape[1])
 

@@ -200,7 +200,7 @@ def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
     """
     least = float(np.square(plain.sample.standard.size.min(initial=math.inf)))
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
-    counted = np.isfinite(target.y)
+    counted, target = np.isfinite(target.y), target._replace(refinements=0)
     if target.y.size <= _AT_ONCE:  # one call for all is quicker than to stop at the first
         rests: Iterable[Floats] = regress(plain, shown, target).rest
     else:

@@ -61,6 +61,8 @@ class Target(NamedTuple):
         Whether a beta is fitted.
     margin : float
         The factor on the bounds of errors; above 1 if only a sample of each line is fitted.
+    refinements : int
+        The number of times that gamma and beta are fitted again, with errors in rounding bounds.
     """
 
     x: Floats
@@ -69,6 +71,7 @@ class Target(NamedTuple):
     dtype: np.dtype[Any]
     shifts: bool
     margin: float = 1.0
+    refinements: int = 3
 
     def fit(self, values: Floats) -> PlainMap:
         """Return the gamma and beta that lead from values to y by least squares.
@@ -78,7 +81,7 @@ class Target(NamedTuple):
         axes = self.axes
         if values.ndim > self.y.ndim:
             axes = (0, *(1 + axis for axis in axes))
-        return fit_lines(values, self.y, axes, through_zero=not self.shifts)
+        return fit_lines(values, self.y, axes, through_zero=not self.shifts, refinements=self.refinements)
 
     def read_step(self, lines: PlainMap) -> AffineStep:
         """Return lines as an affine step: the scale as gamma, the shift as beta if one is fitted."""

@@ -183,12 +183,13 @@ class Search:
             possible = self.samples.screen.find_possible(grid, steps) if shown else steps
             left = dict.fromkeys(self.samples.standards if possible else (), possible)
             is_small = possible and grid.group_size <= FEW_VALUES  # or groups of each step take room
-            for few in self.samples.take_samples(grid, FEWEST_VALUES, [*left]) if is_small else ():
-                left[few.standard.divisor] = self.samples.keep_possible(few, possible, loosest)
+            if is_small:
+                few = self.samples.take_samples(grid, FEWEST_VALUES, [*left])
+                left |= self.samples.keep_possible(few, possible, loosest)
             divisors = [divisor for divisor, some in left.items() if some]
-            for few in self.samples.take_samples(grid, FEW_VALUES, divisors) if divisors else ():
-                divisor = few.standard.divisor
-                some = [step for step in left[divisor] if self.samples.bound(few, step, loosest)]
+            for more in self.samples.take_samples(grid, FEW_VALUES, divisors) if divisors else ():
+                divisor = more.standard.divisor
+                some = [step for step in left[divisor] if self.samples.bound(more, step, loosest)]
                 sample = self.samples.take_some(grid, MOST_VALUES, divisor) if some else None
                 if sample is not None:
                     yield from ((sample, step) for step in some)

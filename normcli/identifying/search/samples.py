@@ -34,7 +34,7 @@ from normcli.norms.table import NORMS
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -174,7 +174,7 @@ class Samples:
     ) -> Standard:
         """Return groups standardized in plain float64 arithmetic, or exactly if they have NaN.
 
-        Parameters are as in `_standardize`.
+        `rows` are the values of the groups of `grid` with the indices `chosen`, shape (groups, group_size).
         """
         if np.isnan(rows).any():
             return self._standardize(grid, chosen, rows, divisor)
@@ -203,13 +203,25 @@ class Samples:
 
     @cached_property
     def steps(self) -> list[AffineStep]:
-        """The affine steps; for y of half precision, those with a scale also with x̂ rounded before it."""
-        every = []
+        """The affine steps; for y of half precision, those with a scale also with x̂ rounded before it.
+
+        Steps whose shift alone is y are left out, as y is then no evidence for any divisor.
+        """
+        every: list[AffineStep] = []
         for step in self.affines:
+            if self._is_shift_alone(step):
+                continue
             every.append(step)
             if step.scale is not None and is_half(self.scope.dtype):
                 every.append(step._replace(rounds_to=self.scope.dtype))
         return every
+
+    def _is_shift_alone(self, step: AffineStep) -> bool:
+        """Whether all of y is a step's shift, within rounding; False without a shift, or above 2¹⁷ values."""
+        if step.shift is None or self.y.size > MOST_VALUES:
+            return False
+        y = widen(self.y)
+        return bool(np.all(np.abs(y - step.shift) <= step.allow(y, self.scope.dtype, self.levels[0])))
 
     def describe(self, hypothesis: Hypothesis, level: Level) -> Iterator[Match]:
         """Yield a match for each norm in scope that groups and divides as a hypothesis does.
@@ -260,13 +272,23 @@ class Samples:
             scaled = before if placed.scale is None else before * np.abs(placed.scale)
         return self.allow(sample, placed, level) + scaled
 
-    def keep_possible(self, sample: Sample, steps: Sequence[AffineStep], level: Level) -> list[AffineStep]:
-        """Return the affine steps with which every finite group of a sample has a factor of its own."""
-        undone = zip(*(self._undo(sample, step, level) for step in steps), strict=True)
-        targets, slack = (np.stack(np.broadcast_arrays(*parts)) for parts in undone)
-        with np.errstate(all="ignore"):
-            possible = have_factors(sample.standard, targets, slack, measure_noise(sample.standard, level))
-        return list(itertools.compress(steps, possible))
+    def keep_possible(
+        self, samples: Iterable[Sample], steps: Sequence[AffineStep], level: Level
+    ) -> dict[Divisor, list[AffineStep]]:
+        """Return for each divisor the affine steps with which every finite group has a factor of its own.
+
+        `samples` have the same groups, one for each divisor.
+        """
+        kept: dict[Divisor, list[AffineStep]] = {}
+        targets: Floats | None = None
+        for sample in samples:
+            if targets is None:  # which all divisors share
+                undone = zip(*(self._undo(sample, step, level) for step in steps), strict=True)
+                targets, slack = (np.stack(np.broadcast_arrays(*parts)) for parts in undone)
+            with np.errstate(all="ignore"):
+                possible = have_factors(sample.standard, targets, slack, measure_noise(sample.standard, level))
+            kept[sample.standard.divisor] = list(itertools.compress(steps, possible))
+        return kept
 
     def bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
         """Return the least and the largest factor of x̂ in each group with which the affine step leads to y.

@@ -149,7 +149,7 @@ class Activation(enum.StrEnum):
         return slope._replace(error=np.where(z == 0.0, 0.0, slope.error))
 
     def _bend(self, z: Floats) -> tuple[Pair, Pair]:
-        """Return t(z) and t′(z), where σ(t) is in the activation; for gelu-tanh, z is cut to ±10⁴."""
+        """Return t(z), whose logistic function is in the activation, and t′(z); gelu-tanh cuts z to ±10⁴."""
         one = _widen(np.ones_like(z))
         if self is not Activation.GELU_TANH:
             scale = 2.0 if self is Activation.TANH else 1.0

@@ -76,7 +76,7 @@ def _find_slope(activation: Activation, z: Floats) -> tuple[Floats, Floats]:
 
 
 def _bend(z: Floats) -> tuple[Floats, Floats]:
-    """Return t(z) and t′(z) of the σ(t) that gelu-tanh is made of."""
+    """Return t(z) = √(8/π) · (z + 0.044715 z³) and t′(z); gelu-tanh is z times the logistic function of t."""
     near = np.clip(z, -_FURTHEST_BENT, _FURTHEST_BENT)
     bent = _CUBIC * (near * near)
     return _ROOT * (near * (1.0 + bent)), _ROOT * (1.0 + 3.0 * bent)

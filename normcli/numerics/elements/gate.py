@@ -63,7 +63,7 @@ class Gated(NamedTuple):
 
     @np.errstate(all="ignore")
     def estimate(self) -> tuple[Floats, Floats]:
-        """Return the factors, times `times`, in doubles, and upper bounds of their errors.
+        """Return act(z), or act′(z) if `is_slope`, times `times`, in doubles, and upper bounds of the errors.
 
         The bounds are 0 where z or `times` is not finite.
         """
@@ -88,7 +88,10 @@ class Gated(NamedTuple):
 
     @np.errstate(all="ignore")
     def evaluate(self, bits: int) -> Evaluated:
-        """Return act(z), or act′(z) if `is_slope`, times `times`, in pairs, for results of `bits` bits."""
+        """Return act(z), or act′(z) if `is_slope`, times `times`, in pairs.
+
+        `bits` is the precision of the results that these factors multiply.
+        """
         z, act = widen(self.values), self.activation
         finite = np.isfinite(z)
         z = np.where(finite, z, 0.0)

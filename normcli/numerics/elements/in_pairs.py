@@ -1,6 +1,6 @@
 """Single elements, calculated in pairs at any magnitude and rounded once, where the kernel cannot reach.
 
-Every factor is scaled to about 1 first, and the powers of two are added up beside it, so that nothing over-
+Every factor is scaled to about 1 first, and the powers of two are added up by themselves, so that nothing over-
 or underflows but the result itself.
 """
 
@@ -84,7 +84,7 @@ _MEAN_KNOWN, _LEAST = 2.0**-88, 2.0**-1074
 
 
 def calculate(elements: Elements, precision: Precision) -> Results:
-    """Return γ · (x − mean) / divisor + β.
+    """Return γ · (x − mean) / divisor + β, times the factors of a gate if the elements have one.
 
     Parameters
     ----------
@@ -124,7 +124,10 @@ def calculate(elements: Elements, precision: Precision) -> Results:
 
 
 def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
-    """Return γ · (x − mean) / divisor as a pair of about 1, its error, and the exponent of 2 of both."""
+    """Return γ · (x − mean) / divisor, which is z · 2^e, as a pair z, a bound of its error, and e.
+
+    The bound has the unit 2^e, too. z is of a size of about 1, so that no product of it overflows.
+    """
     z, error, exponent = _centre(elements)
     z, exponent = take_exponents(z, exponent)
     if elements.divisor is not None:
@@ -137,7 +140,10 @@ def _multiply_and_divide(elements: Elements) -> tuple[Pair, Any, Integers]:
 
 
 def multiply_back(elements: Elements) -> tuple[Pair, Any, Integers]:
-    """Return (x − β) / γ · divisor + mean as a pair, its error, and the exponent of 2 of both."""
+    """Return (x − β) / γ · divisor + mean, which is z · 2^e, as a pair z, a bound of its error, and e.
+
+    The bound has the unit 2^e, too.
+    """
     beta, gamma, divisor, mean = elements.beta, elements.gamma, elements.divisor, elements.mean
     assert divisor is not None  # of what is normalized
     z, error, exponent = _centre(elements._replace(mean=None if beta is None else _make_triple(beta)))

@@ -216,7 +216,7 @@ def _widen(elements: Elements, out: NDArray[Any]) -> tuple[Elements, NDArray[Any
     together = math.gcd(lines, 1 << max(0, (_WIDE // line).bit_length() - 1))
     shape = (*raw.shape[:-2], lines // together, line * together)
     # As `np.tile`, which takes longer than all the arithmetic on a small tensor.
-    wide = elements.map(
+    wide = elements._replace(x=raw[..., :1]).map(
         lambda a: a if a.shape[-1] == 1 else a.repeat(together, axis=-2).reshape(*a.shape[:-2], 1, -1)
     )
     return wide._replace(x=raw.reshape(shape)), out.reshape(shape)
@@ -340,7 +340,7 @@ def _multiply_doubles(value: Floats, error: Any, elements: Elements) -> tuple[Pa
 
 
 def _find_off(elements: Elements) -> Any:
-    """Return an upper bound of the part of results' errors that the error of the mean causes."""
+    """Return an upper bound of the error that the mean's error causes in each result; 0 without a mean."""
     _, mean, divisor, gamma, _, low, *_ = elements
     if mean is None:
         return 0.0

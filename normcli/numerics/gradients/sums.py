@@ -83,7 +83,14 @@ class GradientSums:
         self.errors, self.product_errors = np.zeros((2, groups))
 
     def add(self, groups: Integers, rows: GradientRows) -> None:
-        """Add one row to each of the groups with these numbers, none of which may come twice."""
+        """Add one row to each of some groups.
+
+        Parameters
+        ----------
+        groups : ndarray of int, shape (rows,)
+            The index of each row's group, none twice.
+        rows : GradientRows
+        """
         endless = np.asarray(~np.isfinite(rows.dy).all(axis=-1))
         if endless.any():
             self.endless[groups] |= endless
@@ -139,7 +146,7 @@ class GradientSums:
             _add(fixed, groups, terms)
 
     def _add_exactly(self, group: int, rows: GradientRows) -> None:
-        """Add one row in rationals, as its products leave the range of doubles."""
+        """Add one row to the sums of a group, in rationals, as its products leave the range of doubles."""
         values = rows.take_exactly()
         among = [d for d, _, _, counts in values if counts]
         powers = [abs(d) if self.p == 1.0 else d * d if self.p else Fraction(d != 0) for d in among]
@@ -165,7 +172,7 @@ class GradientSums:
         Parameters
         ----------
         groups : ndarray of int
-            The numbers of the groups.
+            The indices of the groups.
         new : Pair
             The peak of other values of each group.
         ties : ndarray of int

@@ -95,7 +95,7 @@ class Lengths:
     error : float or ndarray
         An upper bound of the relative errors of the lengths; 0 where they are exact, 1 where nothing is known.
     recall : callable or None
-        Takes the number of a group and a number of bits; returns the group's length to that many bits. None if
+        Takes the index of a group and a number of bits; returns the group's length to that many bits. None if
         all lengths are exact.
     """
 
@@ -229,7 +229,7 @@ def _raise_quotients(size: Pair, unit: Floats, p: float) -> Pair:
 
 
 def fold_powers(leaves: Powers, p: float) -> Powers:
-    """Make one record of all leaves along the last axis."""
+    """Return one record for each group, made of the records of its leaves, which lie along the last axis."""
     total = Pair(leaves.hi, leaves.lo)
     unit, extreme = leaves.unit[..., 0], np.asarray(leaves.extreme.any(axis=-1))
     count = np.add.reduce(leaves.count, axis=-1)

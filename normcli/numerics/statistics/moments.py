@@ -55,7 +55,7 @@ class Moments:
     undecided : ndarray of bool
         True for groups whose mean and square are not known: `recall` has to be called.
     recall : callable
-        Takes the number of a group; returns its exact sums.
+        Takes the index of a group; returns its exact sums.
     """
 
     count: Any
@@ -67,7 +67,10 @@ class Moments:
     recall: Recall
 
     def solve(self, plan: Plan) -> Solution:
-        """Return the centre, the divisor and the statistics of groups."""
+        """Return the centre, the divisor and the statistics of groups.
+
+        They follow from the exact sums, by `recall`, where these moments do not decide how a result is rounded.
+        """
         freedom = np.asarray(find_freedom(plan, self.count), dtype=np.float64)
         freedom = np.where(freedom > 0.0, freedom, np.nan)
         parts = two_prod(np.asarray(self.times, dtype=np.float64), freedom)
@@ -107,7 +110,7 @@ def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool) -
     count : int or ndarray
         The number of values that count: one number for all groups, or one for each.
     recall : callable
-        Takes the number of a group; returns its exact sums. It is called where the leaves do not decide.
+        Takes the index of a group; returns its exact sums. It is called where the leaves do not decide.
     centred : bool
         Whether the mean is subtracted before values are squared.
     """

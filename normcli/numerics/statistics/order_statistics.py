@@ -131,7 +131,7 @@ def measure_extremes(x: NDArray[Any], work: Workspace, selected: Selected | None
 
 
 def fold_extremes(leaves: Extremes) -> Extremes:
-    """Make one record of all leaves along the last axis."""
+    """Return one record for each group, made of the records of its leaves, which lie along the last axis."""
     low = find_least(Pair(leaves.low, leaves.low_rest))
     high = find_largest(Pair(leaves.high, leaves.high_rest))
     return make_extremes(low, high, np.add.reduce(leaves.count, axis=-1))

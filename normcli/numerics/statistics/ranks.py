@@ -195,7 +195,7 @@ class RankSearch:
         Parameters
         ----------
         groups : ndarray of int, or slice
-            The numbers of the groups, each once.
+            The indices of the groups, each once.
         rows : ndarray, shape (groups, values)
         selected : ndarray of bool or None
             Which values count, of the shape of rows.
@@ -227,7 +227,7 @@ class RankSearch:
         Parameters
         ----------
         groups : ndarray of int, shape (values,)
-            The number of each value's group.
+            The index of each value's group.
         values : ndarray, shape (values,)
         selected : ndarray of bool, shape (values,)
             True where a value counts.
@@ -268,7 +268,7 @@ class RankSearch:
         self._start_histograms()
 
     def find(self) -> Quantiles:
-        """Return the quantiles, as `measure_quantiles` does; NaN for a group with NaN, or without values.
+        """Return the values of the quantiles' ranks for each group; NaN for one with NaN or without values.
 
         If NaN does not count, each call of `add` has to leave it out by `selected`.
         """

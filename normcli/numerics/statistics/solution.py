@@ -126,7 +126,7 @@ def resolve(
     unknown : ndarray of bool
         True where mean and square are not known: `recall` has to be called.
     recall : callable
-        Takes the number of a group; returns its mean and square, exactly; None for a square of NaN.
+        Takes the index of a group; returns its mean and square, exactly; None for a square of NaN.
     zero_rule : ZeroRule or None
         The rule for a divisor of 0; None leaves it 0.
     """

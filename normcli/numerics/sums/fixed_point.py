@@ -73,7 +73,7 @@ class Fixed:
     ----------
     digits : ndarray of int64, shape (places, groups)
     low : int
-        The place of the first digit: 0 for units, −1 for multiples of 2⁻³².
+        The power of 2³² that the first digit counts: 0 for units, −1 for multiples of 2⁻³².
     """
 
     def __init__(self, digits: Integers, low: int = 0) -> None:
@@ -141,7 +141,7 @@ class Fixed:
             integer >>= DIGIT
 
     def _reach(self, start: int, stop: int) -> None:
-        """Add digits of 0 so that there is one for every place from start up to stop."""
+        """Add digits of 0 so that there is one for each power 2^(32 · i) with start ≤ i < stop."""
         below, above = max(0, self.low - start), max(0, stop - self.low - len(self.digits))
         if below or above:
             digits = np.zeros((below + len(self.digits) + above, self.digits.shape[1]), np.int64)

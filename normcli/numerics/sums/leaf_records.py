@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
 
     Read = Callable[[int], Iterable[NDArray[Any]]]
-    """Takes the number of a group, and yields its values that count, piece by piece."""
+    """Takes the index of a group, and yields its values that count, piece by piece."""
 
 
 class LeafRecords:
@@ -182,7 +182,18 @@ def fold_leaves(leaves: Leaves) -> Leaves:
 
 
 def _add_up(numbers: Sequence[Floats]) -> Distilled:
-    """Add numbers along the last axis; each is a sum of doubles, of which each array has one."""
+    """Add exact sums along the last axis to one exact sum, where it fits in as many doubles.
+
+    Parameters
+    ----------
+    numbers : sequence of ndarray
+        The doubles whose sum a number is: its first in the first array, its second in the second, and so on.
+
+    Returns
+    -------
+    Distilled
+        The doubles of the sums, and True where they could not hold a sum.
+    """
     size, left = len(numbers), np.zeros(numbers[0].shape[:-1], np.bool_)
     while (n := numbers[0].shape[-1]) > 1:
         half = n // 2

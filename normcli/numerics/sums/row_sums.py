@@ -139,11 +139,12 @@ def _measure_in_parts(
     *,
     need_sum: bool,
 ) -> Leaves:
-    """Measure leaves whose values are cut into `size` parts.
+    """Return the sums and sums of squares of leaves, from their values cut into `size` parts.
 
-    t = (x + sigma) − sigma is a multiple of the last bit of sigma, and x − t is exact. The first part takes 21
-    bits, and every further one the next 21. So all products of parts, and their sums, are whole numbers below
-    2⁵³ of some unit: exact in any order.
+    With sigma = 1.5 · 2^e, t = (x + sigma) − sigma is x rounded to a multiple of 2^(e − 52), and x − t is
+    exact. The first part t takes 21 bits, and every further part the next 21 of what is left. So all products
+    of parts, and their sums, are whole numbers below 2⁵³ of some unit: exact in any order. The leaves hold a
+    bound of what is left after the last part.
     """
     rows, n = x.shape
     low, high = (extreme.reduce(x, axis=-1).astype(np.float64) for extreme in (np.minimum, np.maximum))

@@ -119,7 +119,11 @@ class ScaledIntegers(NamedTuple):
         )
 
     def divide(self, counts: Integers) -> RoundedNumbers:
-        """Return numbers along one axis over counts, as `round` does; 0 where a count is 0."""
+        """Return numbers along one axis over counts, as pairs; 0 where a count is 0.
+
+        A quotient above 2⁷⁰⁰ or below 2⁻⁷⁰⁰ is 0, with `lost`. `inexact` is True where the pair is not the
+        quotient.
+        """
         divisors = np.maximum(counts, 1).astype(object)
         scaled = self.values << _QUOTIENT_BITS
         found = ScaledIntegers(scaled // divisors, self.exponent - _QUOTIENT_BITS).round()
@@ -127,7 +131,7 @@ class ScaledIntegers(NamedTuple):
 
 
 def take_exactly(values: NDArray[Any]) -> ScaledIntegers:
-    """Return finite numbers of any real dtype in an array of their shape."""
+    """Return finite numbers of any real dtype as integers of a common exponent, in an array of their shape."""
     if is_long_integer(values.dtype):
         return ScaledIntegers(values.astype(object), 0)
     mantissas, exponents = np.frexp(values.astype(np.float64))

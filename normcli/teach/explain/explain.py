@@ -103,9 +103,9 @@ def tell_of_nothing(plan: Plan) -> Story | None:
 def choose_group(
     plan: Plan, at: tuple[int, ...] | None, *, every: bool
 ) -> tuple[tuple[int, ...] | None, int, Sequence[int]]:
-    """Return the index to explain, the number of its group, and the numbers of the group's values to show.
+    """Return the index to explain, the index of its group, and the indices in the group of the values to show.
 
-    The index is None if the first group is explained as a whole.
+    The first is None if the first group is explained as a whole.
     """
     if at is None and plan.grid.reach is not None:
         at = (0,) * len(plan.grid.shape)

@@ -69,7 +69,7 @@ class MeasuredGroup:
     ----------
     plan : Plan
     number : int
-        The group's number, in C order over the kept axes.
+        The group's index, in C order over the kept axes.
     values : ndarray
         The input values of the group: a view of the tensor, which may be mapped from a file.
     statistics : mapping of str to float
@@ -254,7 +254,7 @@ def _find_degeneracies(
     members : ndarray
         The values of the group.
     number : int
-        The group's number.
+        The group's index.
     single : SingleGroup
         The group's statistics and results.
     inputs : Inputs

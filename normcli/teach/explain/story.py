@@ -138,7 +138,7 @@ class LazyTerms(Sequence[Expression]):
     ----------
     count : int
     make : callable
-        Returns the term of a value, given its number in the group.
+        Returns the term of a value, given its index in the group.
     """
 
     def __init__(self, count: int, make: Callable[[int], Expression]) -> None:
@@ -189,7 +189,7 @@ class StepWriter:
         step : StoryStep
             The step, with name, sentence and symbol only.
         chain : Expression
-            The right sides of the equation, as in `StoryStep`.
+            The right sides of the equation, each simpler than the one before.
         value : float, Fraction or None
             The result; None if it is the value of the first expression.
         """

@@ -105,7 +105,7 @@ class Printer:
         return form.template.format(*texts), form.held
 
     def wrap(self, expression: Expression, least: int) -> str:
-        """Return the text of an expression, in brackets where its precedence is below that of its place."""
+        """Return the text of an expression, in brackets if its precedence is lower than `least`."""
         text, held = self.format(expression)
         return text if held >= least else self.bracket(text)
 

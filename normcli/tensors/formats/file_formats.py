@@ -140,7 +140,7 @@ def _refuse_all_but_columns(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str
 
 
 def _make_delimited(delimiter: str) -> FileFormat:
-    """Return the format of text tables with a delimiter."""
+    """Return the file format of text tables whose usual delimiter, also when written, is `delimiter`."""
     return FileFormat(
         read=lambda stream, name, key, options: read_delimited(stream, name, options, delimiter),
         write=lambda stream, saved: write_delimited(stream, saved.values, saved.names, saved.table, delimiter),

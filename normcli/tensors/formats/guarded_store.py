@@ -53,7 +53,7 @@ class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only wher
 
 
 def _find_ends(part: Any, size: int) -> tuple[int, int]:
-    """Return (start, end) of a part of a file, given as None (all), a range, an offset, or a suffix length."""
+    """Return the offsets (start, end) of zarr's byte range in a file of `size` bytes; None is all of it."""
     if hasattr(part, "suffix"):
         return max(0, size - part.suffix), size
     if hasattr(part, "offset"):

@@ -204,7 +204,10 @@ def _name_not_finite(value: Any) -> Any:
 
 
 def _find_shape(value: Any, name: str) -> tuple[int, ...]:
-    """Return the shape of nested lists, judged by the first item of each list."""
+    """Return the shape of nested lists, judged by the first item of each list; `()` for anything else.
+
+    Raises `DataError` for lists that are nested more deeply than a tensor has axes.
+    """
     shape: list[int] = []
     while isinstance(value, list):
         if len(shape) == MOST_AXES:

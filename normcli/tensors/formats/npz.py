@@ -106,7 +106,7 @@ def _read_array(
     info : ZipInfo
         The member.
     stream : BinaryIO
-        The stream of the archive, to map an uncompressed array.
+        The stream of the archive, in which an uncompressed large array is mapped.
     name : str
         The array's name in messages.
     takes_complex : bool

@@ -154,7 +154,10 @@ class Chunked(Mapped):
         return int(math.prod(lengths) * self.itemsize)
 
     def _read_into(self, missing: memoryview, place: int) -> None:
-        """Fill a buffer with the bytes from an offset on: from chunks, or from the file they were copied to."""
+        """Fill a buffer with the array's bytes from an offset on, in C order.
+
+        They are read from chunks, or from the temporary file to which the chunks were copied.
+        """
         if self.row_bytes > CACHE:
             self._fill()
         if self._is_filled:

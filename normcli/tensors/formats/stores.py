@@ -187,9 +187,9 @@ def _open_hdf5(place: Place, source: str) -> Stored:
 
 
 def _require_whole(array: Any, source: str) -> None:
-    """Raise `DataError` if a dataset has no shape, is damaged, or lies in files that must not be followed.
+    """Raise `DataError` if a dataset has no shape, a damaged chunk, or lies in files not to be read.
 
-    If `Stores.rules.follows_links` is set, the other files, where they exist, must be regular files.
+    If `Stores.rules.follows_links` is set, other files are read: those that exist must be regular files.
     """
     if array.shape is None:
         raise DataError(f"{source} is a dataset without a shape, which holds nothing")

@@ -30,7 +30,7 @@ _HIGH = bytes(spread >> 8 for spread in _SPREAD)
 
 
 def advance(engine: np.random.RandomState, count: int) -> None:
-    """Skip a number of 32-bit words of the stream.
+    """Skip a number of 32-bit words of the stream; `engine` is changed in place.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def _list_words(engine: np.random.RandomState, key: Any) -> Any:
 
 @functools.cache
 def _find_polynomial() -> tuple[int, tuple[int, ...]]:
-    """Return p, and the powers of x in p except the highest."""
+    """Return the polynomial p of the recurrence, and the powers of x in p except the highest."""
     whole, rest = (1 << _STATE) | (1 << _MIDDLE), (1 << _STATE - 1) | (1 << _MIDDLE - 1)
     total = 1  # the value of Horner's rule so far
     for bit in range(_REST):
@@ -94,7 +94,7 @@ def _multiply(long: int, short: int) -> int:
 
 
 def _find_power(exponent: int) -> int:
-    """Return x^exponent mod p."""
+    """Return x^exponent modulo the polynomial p of the recurrence."""
     polynomial, powers = _find_polynomial()
     power = 1
     for bit in bin(exponent)[2:]:

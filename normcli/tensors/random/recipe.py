@@ -148,7 +148,10 @@ def _check_range(recipe: Recipe) -> None:
 
 
 def check_memory(count: int, what: str) -> None:
-    """Raise `DataError` if a number of float64 values takes more memory than this machine has."""
+    """Raise `DataError` if `count` float64 values take more memory than this machine has.
+
+    The message begins with `what`. Nothing is raised if the system does not say how much it has.
+    """
     needed = count * ITEM_BYTES
     present = _measure_memory()
     if present is not None and needed > present:

@@ -178,7 +178,7 @@ class Lines:
                 yield records
 
     def _iterate_rows(self, records: LineRecords) -> Iterator[tuple[int, str]]:
-        """Yield (number of its first line, text) of each record that is a row."""
+        """Yield (number of its first line, text) of each record except blank ones, which are no rows."""
         line = records.line
         for record in records.texts:
             if self.width == 1 or not is_blank(record, self.delimiter):

@@ -257,8 +257,8 @@ def starts_like_records(head: bytes) -> bool:
 def starts_like_lines(text: bytes) -> bool:
     """Whether a text begins like JSON Lines and not like one JSON value.
 
-    Its first line must be complete JSON. If more text follows, it must begin with the same character as the
-    first line; if not, the line must be an object without the member `normalized`.
+    Its first line must be complete JSON. If more text follows, that must begin with the same character; if none
+    does, the line must be an object without the member `normalized`.
     """
     first, _, behind = text.partition(b"\n")
     try:
@@ -292,7 +292,7 @@ def _get_all_of(keys: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _convert_quickly(rows: Sequence[tuple[Any, ...]], dtype: type[np.generic]) -> Block | None:
-    """Return records of plain numbers as a float64 block; None if a cell is anything else, or very large."""
+    """Return rows as a float64 block; None for another dtype, other cells than numbers, or a number ≥ 2⁵³."""
     if dtype is not np.float64 or not set(map(type, chain.from_iterable(rows))) <= _NUMBERS:
         return None
     try:

@@ -49,7 +49,7 @@ class Numerals(NamedTuple):
     thousands: str | None = None
 
     def simplify(self, cell: str) -> str:
-        """Return the text of a number in Python's notation; the result for other texts is no number either."""
+        """Return the text of a number in Python's notation; a text that is no number may be changed, too."""
         text = cell.strip()
         if self.is_grouped(text):
             text = re.sub(SEPARATORS[str(self.thousands)], "", text)
@@ -71,9 +71,10 @@ class Numerals(NamedTuple):
             return None
 
     def name_cell(self, cell: str | None) -> str | None:
-        """Return the name of a group of rows by its cell: `name(cell)` for a number or NaN, else the cell.
+        """Return the name of a group of rows by its cell: `name(cell)` if it is a number, else the cell.
 
-        None stays None. 007, and 12e4 without point or sign, are no numbers here, but codes.
+        None stays None, and NaN becomes None. 007, and 12e4 without point or sign, are no numbers here, but
+        codes.
         """
         if cell is None or not _NUMBER.fullmatch(self.simplify(cell)) or self.read(cell) is None:
             return cell

@@ -204,7 +204,11 @@ def _write_as(array: Any, kind: Any, *, is_json: bool) -> Any:
 
 
 def _make_column(kind: Any, column: NDArray[Any], before: Any) -> Any:
-    """Return numbers as a pyarrow array of a type, with null for NaN where the array `before` has null."""
+    """Return numbers as a pyarrow array of the type `kind`.
+
+    NaN becomes null where `before`, the column of the same rows in the table that was read, has null; None
+    without such a column.
+    """
     import pyarrow
 
     if column.dtype == np.bool_:
@@ -228,9 +232,9 @@ def _to_string(cell: str) -> str | None:
 def _adapt(
     metadata: Mapping[bytes, bytes] | None, changed: Sequence[str], dtype: np.dtype[Any]
 ) -> dict[bytes, bytes]:
-    """Return a file's metadata in which pandas' description has the new dtype of the changed columns.
+    """Return a file's metadata with pandas' description adapted: the changed columns get the new dtype.
 
-    A description that cannot be changed is left out.
+    A description that cannot be adapted is left out.
     """
     adapted = dict(metadata or {})
     try:

@@ -243,10 +243,10 @@ def settle_text(rows: TextRows, chosen: Sequence[int], error: TextError) -> str:
 
 
 def _is_sure(way: Numerals, rows: TextRows, columns: Mapping[int, _CellsSeen]) -> bool:
-    """Whether a notation with separators of thousands is certain enough to be used without the caller's option.
+    """Whether the notation `way`, with separators of thousands, may be assumed without an option.
 
-    It must have the decimal point in use. In a column with its separator, no long number may be without one. A
-    comma must be proved to be no decimal point.
+    The decimal point must be the one in use. In a column with the separator, no long number may be without it.
+    A comma must be proved to be no decimal point.
     """
     if way.decimal != rows.numerals.decimal or any(c.is_long and way in c.grouped for c in columns.values()):
         return False
@@ -329,7 +329,7 @@ def _find_identifiers(rows: Rows, columns: Mapping[int, NDArray[Any]], padded: I
     """Return the indices of columns that look like identifiers; none in a table without names.
 
     Such a column is one of `padded` (indices), or its values are whole, all different, and either 20 or more,
-    or 1 apart, or called `id` or the like.
+    or counting up by 1, or called `id` or the like.
     """
     names = rows.names
     return [
@@ -340,7 +340,7 @@ def _find_identifiers(rows: Rows, columns: Mapping[int, NDArray[Any]], padded: I
 
 
 def _is_numbering(name: str, values: NDArray[Any]) -> bool:
-    """Whether a column's values are whole, all different, and either 20 or more, or 1 apart, or called `id`."""
+    """Whether a column's values are whole, all different, and 20 or more, counting up by 1, or called `id`."""
     if len(values) < _LEAST_COUNTED or values.dtype.kind not in "iuf":
         return False
     for part in (values[:64], values):  # most columns show in their first rows that they are none

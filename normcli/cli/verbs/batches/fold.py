@@ -183,6 +183,7 @@ def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
 
 
 def _fold_weight(settings: Settings, source: Own) -> MatrixFolding:
+    """Fold spectral normalization into one weight, and return it with the layer's bias."""
     from normcli.answers.batches.folding import MatrixFolding
     from normcli.running.matrix_fold import fold_matrix
 
@@ -195,6 +196,10 @@ def _fold_weight(settings: Settings, source: Own) -> MatrixFolding:
 
 
 def _fold_checkpoint(settings: Settings, source: Own) -> MatrixFolding:
+    """Fold spectral normalization into every such weight of a state dict.
+
+    Raises `UsageError` for `--rows` that no weight leaves open, and `DataError` for a bad file.
+    """
     from normcli.answers.batches.folding import MatrixFolding
     from normcli.running.checkpoint_fold import describe_state
     from normcli.running.matrix_fold import fold_state

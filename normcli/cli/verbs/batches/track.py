@@ -200,6 +200,11 @@ def _enter(
     outputs: Outputs,
     files: WholeFiles,
 ) -> _Batch:
+    """Normalize a batch and add it to the running statistics `state`; its outputs are not saved yet.
+
+    `files` are the files of the caller's `with` block. Under `--strict`, a degenerate group raises
+    `DegenerateError`.
+    """
     from normcli.answers.batches.running_statistics import TrackedBatch
     from normcli.answers.calculating.calculation import Answer
     from normcli.running.average import measure_gap, update

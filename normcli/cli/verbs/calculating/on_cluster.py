@@ -44,6 +44,13 @@ _NOT_LOOKED_FOR = Diagnosis(
 
 
 def _open_session(settings: Settings) -> contextlib.AbstractContextManager[Session]:
+    """Return a context manager of the cluster that `--scheduler` names or `--workers` starts.
+
+    Raises
+    ------
+    UsageError
+        If both are given.
+    """
     run = settings.run
     if run.scheduler is not None and run.workers is not None:
         raise UsageError("--scheduler is a cluster that runs, and --workers starts one; give one of them")
@@ -313,6 +320,13 @@ def _write_file(
 def _write(
     session: Session, use: BlockUse | BlockNorm, source: str, destination: Destination, stored: Stored
 ) -> None:
+    """Write the results of a store's blocks into a new Zarr store, put at its destination at the end.
+
+    Raises
+    ------
+    DataError
+        If the input has changed meanwhile; the destination is then unchanged.
+    """
     from normcli.cluster.stores import use_store
     from normcli.tensors.formats.stores import create_array
     from normcli.tensors.written_whole import open_folder

@@ -208,6 +208,13 @@ def _find_paths(settings: Settings, own: Own) -> dict[str, str]:
 
 
 def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor:
+    """Return the tensor or statistic in a file to check; `name` is `normalized` or the statistic's name.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or the shape is not the plan's.
+    """
     from normcli.checking.check import NORMALIZED, fit_actual, require_shape
 
     option = "--actual" if name == NORMALIZED else f"--actual-{name}"

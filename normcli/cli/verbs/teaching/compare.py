@@ -145,6 +145,7 @@ def _share(specs: Sequence[NormSpec], settings: Settings) -> list[Request]:
 
 
 def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
+    """Whether a norm takes an option, by name; for `like`, whether it knows the framework asked for."""
     if option in settings.parameters._fields:
         return option in (*spec.norm.parameter_names, *(("affine_seed",) if spec.norm.parameter_names else ()))
     if option == "like" and settings.request.like is not None:

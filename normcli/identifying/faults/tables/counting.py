@@ -17,6 +17,8 @@ from normcli.norms.options import find_option
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
@@ -59,21 +61,24 @@ def _pad_variance(case: Case, count: int) -> list[Variant]:
 def _pad_both(case: Case, count: int) -> list[Variant]:
     share = case.count / (case.count + count)
     if not case.centres:
-        return [Variant(square=case.square * share)]
+        return [Variant(square=case.square * share, values={"what": "the mean square counts"})]
     mean = case.own_mean * share
     square = case.measure_square(mean)
     whole = (square * case.freedom + count * mean**2) / (case.freedom + count)
     added = square + count * mean**2 / case.freedom
     squares = whole, added, square * case.freedom / (case.freedom + count), case.square * share
-    return [Variant(mean, square=one) for one in squares]
+    return [Variant(mean, square=one, values={"what": "mean and variance count"}) for one in squares]
 
 
 def _miscount(case: Case) -> Iterator[Variant]:
     """Yield variants whose sum of squares, or sum of values, is divided by another number than the norm's.
 
     The numbers are n − 1 and n + 1 for groups of n values, and those that the divisors and the means that fit y
-    show, if they are between n / 2 and 2 n. Divisors of squares that another ddof has are left out.
+    show, if they are between n / 2 and 2 n. Divisors of squares that another ddof has are left out. Nothing
+    with running statistics, which are no sums of the kernel.
     """
+    if "stored" in case.parts:
+        return
     n, counts = case.count, {case.count - 1, case.count + 1}
     solved = float(np.median(case.square * case.freedom / (case.used.divisor**2 - case.eps)))
     of_mean = float(np.median(n * case.own_mean / case.used.mean)) if case.centres else math.nan
@@ -106,11 +111,12 @@ def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
 
 
 def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
-    """Yield variants with statistics of only the first k places along an axis.
+    """Yield variants with statistics of only the first k indices along an axis.
 
-    Sums are divided by the number of values summed, or by the group size if `keeps_count`. For each axis, the
-    two k whose divisors are nearest to those that fit y are taken, if the median difference of their squares is
-    below 2 %. Nothing for norms with statistics of a slice.
+    Sums are divided by the number of values summed, or by the group size if `keeps_count`: then the squares
+    may also be E[x²] − E[x]², about the mean of the k values, or of all values. For each axis, the two k
+    are taken whose divisors are nearest to those that fit y, if the median difference of their squares is below
+    2 %, and the two whose means are, with the norm's own divisors. Nothing for norms with a slice.
     """
     if "slice" in case.parts:
         return
@@ -125,13 +131,27 @@ def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
         both, alone = ((squares - 2.0 * centre * sums + counts * centre**2) / divided for centre in (mean, own))
         target = (case.used.divisor**2).reshape(*mean.shape[:-1], 1)
         whole = np.broadcast_to(own, alone.shape)
-        for means, found in ((mean, both), (whole, alone), (whole, both)):
+        tried = [(mean, both), (whole, alone), (whole, both)]
+        if keeps_count and case.centres:
+            own_mean = sums / counts
+            square = case.square.reshape(own.shape)
+            tried += [
+                (mean, squares / divided - mean**2), (own_mean, (squares - counts * own_mean**2) / divided),
+                (mean, square + (own - mean) ** 2 * case.unbiasing),
+            ]  # fmt: skip
+        for means, found in tried:
             off = np.median(np.abs((found + case.eps) / target - 1.0).reshape(-1, length), axis=0)
             for k in np.argsort(off)[:2]:
                 if k + 1 < length and off[k] < NEAR:
                     of_part = Variant(means[..., k].reshape(shape), square=found[..., k].reshape(shape))
                     values: dict[str, Any] = {"part": int(k) + 1, "skipped": length - int(k) - 1}
                     yield from label([of_part], 1, name=name, length=length, **values)
+        if case.centres:
+            off = np.abs(mean - case.used.mean.reshape(target.shape)) / case.divisor.reshape(target.shape)
+            off = np.median(off.reshape(-1, length), axis=0)
+            for k in (k for k in np.argsort(off)[:2] if k + 1 < length and off[k] < NEAR):
+                values = {"part": int(k) + 1, "skipped": length - int(k) - 1}
+                yield from label([Variant(mean[..., k].reshape(shape))], 1, name=name, length=length, **values)
 
 
 def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:
@@ -189,7 +209,7 @@ def _take_other_slice(case: Case) -> Iterator[Variant]:
 
 
 def _list_slices(start: int, stop: int, length: int) -> Iterator[tuple[int, int]]:
-    """Yield other slices of an axis of `length` places than start:stop, as pairs of start and stop.
+    """Yield other slices than start:stop of an axis of `length` indices, as pairs of start and stop.
 
     First is the whole axis, then slices from 0, from `start`, to the end, to `stop`, and of equal length.
     """
@@ -232,36 +252,36 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
     """Yield variants in which groups use the statistics of another index of a kept axis.
 
     It is the index up to 64 places before or after, or one of the first 64 indices for all groups.
-    """
-    for axis in case.kept:
-        length, name = case.x.shape[axis], case.name_axis(axis)
-        for shift in list_shifts(length):
-            which = f"index {name} − {shift}" if shift > 0 else f"index {name} + {-shift}"
-            yield from _take_rows(case, which, functools.partial(np.roll, shift=shift, axis=axis))
-        for index in range(min(length, _MOST_PARTS)):
-            which = f"{name}={index} in every group"
-            yield from _take_rows(case, which, functools.partial(np.take, indices=[index], axis=axis))
-
-
-def _take_rows(case: Case, which: str, choose: Callable[[Floats], Floats]) -> Iterator[Variant]:
-    """Yield variants with the statistics that `choose` takes from other groups, if y shows them.
 
     A variant with another variance needs divisors within 2 % of those that fit y, in at least half of the
     groups; one with another mean alone needs such means.
-
-    Parameters
-    ----------
-    which : str
-        Words for the other groups, such as "index n − 1".
-    choose : callable
-        Returns the statistics of the other groups, given those of all; broadcastable to their shape.
     """
-    mean, square = choose(case.centre), choose(case.square)
-    shows_square, shows_mean = is_near(case.used.divisor, case.root(square)), is_near(case.used.mean, mean)
     names = "statistics are those", "the mean is that", f"the {case.square_name} is that"
-    every = replace_statistics(case, mean, square, names)
-    shown = (one for one in every if (shows_mean if one.square is None else shows_square))
-    return label(shown, 1, which=which)
+    shape = np.broadcast_shapes(case.centre.shape, case.square.shape)
+    centre, squares = (np.broadcast_to(values, shape) for values in (case.centre, case.square))
+    root = np.broadcast_to(case.root(squares), shape)
+    for axis in case.kept:
+        length, name = shape[axis], case.name_axis(axis)
+        for which, places in _list_places(name, length):
+            shows_square = is_near(case.used.divisor, root.take(places, axis))
+            shows_mean = case.centres and is_near(case.used.mean, centre.take(places, axis))
+            if shows_square or shows_mean:
+                mean, square = (values.take(places, axis) for values in (centre, squares))
+                every = replace_statistics(case, mean, square, names)
+                shown = (one for one in every if (shows_mean if one.square is None else shows_square))
+                yield from label(shown, 1, which=which)
+
+
+def _list_places(name: str, length: int) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """Yield words and an array: for each index of an axis, the one whose statistics a kernel uses instead.
+
+    Each is shifted by up to 64, or all are one of the first indices. `name` and `length` are those of the axis.
+    """
+    own = np.arange(length)
+    for shift in list_shifts(length):
+        yield f"index {name} − {shift}" if shift > 0 else f"index {name} + {-shift}", (own - shift) % length
+    for index in own[:_MOST_PARTS]:
+        yield f"{name}={index} in every group", own[[index]]
 
 
 def _take_other_axes(case: Case) -> Iterator[Variant]:
@@ -288,8 +308,8 @@ COUNTING: Sequence[Row] = (
     Row(Fault("stats-padded-mean", "the mean counts {count} zeros of padding",
               "divide the sum by the values without padding", "np.pad(x, pad).mean(-1)", ("N",)),
         _pad(lambda c, count: replace_mean(c, c.own_mean * (c.count / (c.count + count)))), "mean"),
-    Row(Fault("stats-padded", "mean and variance count {count} zeros of padding",
-              "leave the padded lanes out of both", "np.pad(x, pad).var(-1)", ("N",)), _pad(_pad_both)),
+    Row(Fault("stats-padded", "{what} {count} zeros of padding", "leave the padded lanes out",
+              "np.pad(x, pad).var(-1)", ("mean and variance count", "N")), _pad(_pad_both)),
     Row(Fault("stats-count", "the sum of {what} is divided by {count}, not {n}",
               "divide by the number of values", "((x - m) ** 2).sum(-1) / (n + 1)", ("the values", "N", "M")),
         _miscount),

@@ -1,0 +1,117 @@
+"""The mean and divisor of each group that y shows, how closely, and how far a variant's are from them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.checking.ulp import measure_unit
+from normcli.identifying.faults.variant import Used, Variant
+
+if TYPE_CHECKING:
+    from normcli.dtypes import Floats
+    from normcli.identifying.faults.case import Case
+
+_OF_ONE_ROUNDING = 1.0 / math.sqrt(12.0)
+"""The root mean square error of one rounding, in units in the last place."""
+
+_MOST_BITS = 24.0
+"""The most bits of evidence of one statistic."""
+
+
+@np.errstate(all="ignore")
+def fit_apart(case: Case) -> Used:
+    """Return the least-squares means with the norm's own divisors, and the divisors with its own means."""
+    weight, y = case.weigh_standardized()
+    moved = case.x - case.mean
+    mean = case.mean + case.average(weight * (moved - case.divisor * y))
+    return Used(mean, case.average(weight * moved**2) / case.average(weight * moved * y))
+
+
+@functools.lru_cache(maxsize=8)  # of one case, each variant asks
+@np.errstate(all="ignore")
+def measure_doubt(case: Case) -> Used:
+    """Return the standard errors of the means and divisors that y shows, as parts of the group's divisor.
+
+    They follow from the distances of the values from the line y = a · x + b of their group, which count as at
+    least the error of one rounding of y; one rounding of the kernel's arithmetic is added. Equal values of x
+    count once, as y rounds them alike.
+    """
+    used = case.used
+    weight, y = case.weigh_standardized()
+    moved = (case.x - used.mean) / used.divisor
+    centre = case.average(weight * moved) if case.centres else 0.0
+    size = case.gamma * case.factor
+    rounding = _OF_ONE_ROUNDING * measure_unit(np.nan_to_num(case.y), case.dtype) / size
+    least = case.average(np.where(weight > 0.0, weight * np.square(rounding), 0.0))
+    free = np.maximum(1.0, _count_distinct(case) - 1.0 - case.centres)
+    off = np.sqrt(np.maximum(case.average(weight * np.square(y - moved)), least) / free)
+    rounded = _OF_ONE_ROUNDING * case.arithmetic
+    of_divisor = np.hypot(off / np.sqrt(case.average(weight * np.square(moved - centre))), rounded)
+    size = 1.0 + case.average(np.abs(case.x)) / np.abs(used.divisor)
+    return Used(np.sqrt(off**2 + np.square(centre * of_divisor) + np.square(rounded * size)), of_divisor)
+
+
+def _count_distinct(case: Case) -> Floats:
+    """Return the number of different values of x in each group."""
+    kept = [axis for axis in range(case.x.ndim) if axis not in case.axes]
+    rows = np.sort(case.x.transpose(*kept, *case.axes).reshape(*(case.x.shape[axis] for axis in kept), -1))
+    counts = 1.0 + np.count_nonzero(np.diff(rows), -1)
+    return np.expand_dims(counts, case.axes)
+
+
+@np.errstate(all="ignore")
+def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
+    """Return how far a variant's divisors, and means, are from those that y shows, in standard errors.
+
+    Each is an array with a number for each group that shows a norm; means are left out for norms without them.
+    A difference of the divisors of up to one unit in the last place that all groups share does not count: a
+    kernel's root may have it. None for a variant with more than its statistics, or whose statistics are not one
+    for each group.
+    """
+    if (
+        not case.has_moments
+        or variant.result is not None
+        or variant.gamma is not None
+        or variant.beta is not None
+    ):
+        return None
+    divisor, mean = case.find_divisor(variant), case.mean if variant.mean is None else variant.mean
+    shape = case.used.divisor.shape
+    if any(np.broadcast_shapes(shape, one.shape) != shape for one in (divisor, mean)):
+        return None
+    off = np.where(case.used.divisor == divisor, 0.0, case.used.divisor / divisor - 1.0)  # or both are infinite
+    off = off - np.clip(np.median(off), -case.arithmetic, case.arithmetic)
+    every = [np.abs(off) / measure_doubt(case).divisor]
+    if case.centres:
+        every.append(np.abs(case.used.mean - mean) / (np.abs(divisor) * measure_doubt(case).mean))
+    counted = case.shows_norm.any(case.axes, keepdims=True)
+    return tuple(np.nan_to_num(one, nan=np.inf)[counted] for one in every)
+
+
+def weigh_statistics(case: Case, variant: Variant) -> float | None:
+    """Return the evidence, in bits, that the statistics that y shows are a variant's and not the norm's.
+
+    It is the sum over all groups, so that errors of less than a rounding show in many groups together. None
+    where `measure_distance` returns None.
+    """
+    far, near = measure_distance(case, Variant()), measure_distance(case, variant)
+    if far is None or near is None:
+        return None
+    return sum(len(there) * _compare(here, there) for here, there in zip(far, near, strict=True))
+
+
+def _compare(far: Floats, near: Floats) -> float:
+    """Return log2(√(1 + mean(far²)) / √(1 + mean(near²))), at most 24, for distances in standard errors.
+
+    0 without distances, and if `near` has an infinite one; 24 if only `far` has.
+    """
+    if not far.size:
+        return 0.0
+    sizes = [math.sqrt(1.0 + float(np.mean(np.square(one)))) for one in (far, near)]
+    if not all(map(math.isfinite, sizes)):
+        return 0.0 if not math.isfinite(sizes[1]) else _MOST_BITS
+    return min(math.log2(sizes[0] / sizes[1]), _MOST_BITS)

@@ -1,0 +1,114 @@
+"""What the statistics that y shows say of a fault, where a single value says little."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import normcli
+from normcli.dtypes import find_type
+from normcli.identifying.faults.shown_statistics import measure_distance, measure_doubt, weigh_statistics
+from normcli.identifying.faults.variant import Variant
+from normcli.numerics.statistics.solution import Given
+from tests.identifying.faulty import name, open_
+
+RNG = np.random.default_rng(64)
+ROWS = RNG.standard_normal((4, 64)).astype("f4")
+GATE, GAMMA = RNG.standard_normal((4, 64)).astype("f4"), (1.0 + 0.2 * RNG.standard_normal(64)).astype("f4")
+
+
+def root(x, eps, norm):
+    mean = x.mean(-1, keepdims=True) if norm == "ln" else np.float32(0.0)
+    return (x - mean) / np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + np.float32(eps))
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.0])
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+def test_an_eps_of_few_rows_is_named_behind_a_gate_and_without(norm, spread):
+    x = ROWS * np.float32(spread)
+    y = root(x, 1e-6, norm) * GAMMA
+    gated = y * GATE / (1.0 + np.exp(-GATE))
+    options = {"eps": 1e-5, "gamma": GAMMA}
+    assert (
+        normcli.check(gated, x, norm, gate=GATE, **options).diagnosis.cause
+        == f"{norm} differs: eps is 1e-06, not 1e-05"
+    )
+    assert normcli.check(y, x, norm, **options).diagnosis.cause == f"{norm} differs: eps is 1e-06, not 1e-05"
+
+
+def draw_stored(dtype):
+    """Return x in a half precision, and the mean, variance, gamma and beta of an evaluation."""
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((32, 16)) * rng.lognormal(0.0, 0.3, 16) + rng.normal(0.0, 0.5, 16)).astype(
+        find_type(dtype)
+    )
+    mean, variance = rng.normal(0.0, 0.5, 16).astype("f4"), rng.lognormal(0.0, 0.6, 16).astype("f4")
+    return (
+        x,
+        mean,
+        variance,
+        (1.0 + 0.2 * rng.standard_normal(16)).astype("f4"),
+        rng.normal(0.0, 0.3, 16).astype("f4"),
+    )
+
+
+def cast(values, dtype):
+    return values.astype(find_type(dtype)).astype("f8")
+
+
+STORED = {
+    "eps is 0.001, not 1e-05": lambda m, v, own, d: (m, v + 1e-3),
+    "mean and variance are rounded to {dtype}": lambda m, v, own, d: (cast(m, d), cast(v, d) + 1e-5),
+    "the divisor is right, the mean is another": lambda m, v, own, d: (0.9 * m + 0.1 * own, v + 1e-5),
+}
+
+
+@pytest.mark.all_tried
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("cause", STORED)
+def test_small_faults_of_an_evaluation_in_half_precision_are_named(cause, dtype):
+    x, mean, variance, gamma, beta = draw_stored(dtype)
+    wide = x.astype("f8")
+    m, square = STORED[cause](mean.astype("f8"), variance.astype("f8"), wide.mean(0), dtype)
+    y = ((wide - m) / np.sqrt(square) * gamma + beta).astype(find_type(dtype))
+    told = normcli.check(y, x, "bn", running_mean=mean, running_var=variance, gamma=gamma, beta=beta).diagnosis
+    assert told.cause == f"bn differs: {cause.format(dtype=dtype)}"
+
+
+def test_a_tail_that_half_precision_nearly_hides_is_no_order_of_sums():
+    x = np.random.default_rng(100).standard_normal((16, 100)).astype(find_type("bfloat16"))
+    wide = x.astype("f8")
+    mean = wide[:, :96].sum(-1, keepdims=True) / 100
+    square = ((wide[:, :96] - mean) ** 2).sum(-1, keepdims=True) / 100
+    y = (wide - mean) / np.sqrt(square + 1e-5)
+    assert name("ln", x, y)[1] == ["sums leave out the last 4 of 100 along c"]
+
+
+def test_the_statistics_that_y_shows_are_nearer_to_those_that_made_it():
+    x = np.random.default_rng(0).standard_normal((8, 64))
+    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    case = open_("ln", x.astype("f4"), ((x - mean) / np.sqrt(variance + 1e-4)).astype("f4"))
+    right = Variant(divisor=case.root(case.square, 1e-4))
+    of_divisor, of_mean = measure_distance(case, right)
+    assert of_divisor.max() < 5.0
+    assert of_mean.max() < 5.0
+    assert weigh_statistics(case, right) > 40.0
+    assert weigh_statistics(case, Variant(gamma=case.gamma)) is None
+
+
+def test_equal_values_show_a_divisor_no_more_closely_than_one_of_them():
+    x = np.repeat(np.arange(4.0), 16)[np.newaxis]
+    y = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+    cases = [
+        open_("ln", one.astype("f2"), other.astype("f2")) for one, other in ((x, y), (x[:, ::16], y[:, ::16]))
+    ]
+    doubts = [measure_doubt(case) for case in cases]
+    assert np.allclose(doubts[0].divisor, doubts[1].divisor, rtol=0.01)
+
+
+def test_running_statistics_are_no_sums_that_are_divided_by_another_number():
+    x, mean, variance, gamma, beta = draw_stored("float16")
+    y = (x.astype("f8") - mean) / np.sqrt(variance * (31 / 32) + 1e-5) * gamma + beta
+    assert name("bn", x, y, gamma, beta, Given(mean, variance))[1] == [
+        "the running variance is divided by n, not n − 1"
+    ]
