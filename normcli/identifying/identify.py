@@ -22,6 +22,7 @@ from normcli.identifying.confirmation import Confirmation
 from normcli.identifying.faults.case_sampling import AskedNorm, goes_with_x
 from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, REQUESTS, SCALERS, keep_first
 from normcli.identifying.faults.fault_search import (
+    claims_of_order,
     claims_of_places,
     find_nearest,
     list_near_plans,
@@ -119,6 +120,9 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     is_open = found.kind is Kind.NONE and not (found.reason or found.unchanged or found.reproductions)
     if not is_open or x.shape != y.shape:
         return found
+    ordered = claims_of_order(list_subjects(x, gamma, beta, layout, norm), x, y, dtype)
+    if ordered:
+        return found._replace(claims=ordered)
     near = find_near_map(x, y, dtype)
     if near is None:
         asked = () if question.subject is None else open_cases((question.subject,), x, y, dtype)
@@ -156,7 +160,7 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     dtype = choose_counting_dtype(y.dtype)
     cases = [*open_cases((subject,), x, y, dtype, saved)]
     claims = open_joints(cases)
-    if not claims or claims[0].fault.id in REGION_IDS:  # of the first groups
+    if not claims or claims[0].ids & REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, x, y, dtype) or claims
     if subject.inputs.gate is not None:  # no norm alone is y
         claims = claims or tuple(itertools.chain.from_iterable(map(recover, cases)))

@@ -13,6 +13,7 @@ from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
 from normcli.identifying.faults.case_sampling import (
+    MOST_IN_MEMORY,
     MOST_VALUES,
     AskedNorm,
     choose_index,
@@ -65,6 +66,45 @@ def claims_of_places(
     is_whole = subject.is_open and subject.inputs.selection is None
     case = open_wide_case(subject, x, y, dtype) if is_whole else None
     return () if case is None else find_places(case)
+
+
+def claims_of_order(
+    subjects: Iterable[AskedNorm], x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
+) -> tuple[Claim, ...]:
+    """Return the claims that y is the result of one of several norms, with its rows in another order.
+
+    Empty without such a norm, and for an x of more than 2²² values. Another order changes no mean of y, y², y³
+    and y⁴: orders are looked for only in norms whose exact result has these means. Without gamma and beta, a
+    norm with a mean makes the mean 0.
+    """
+    if x.size > MOST_IN_MEMORY:
+        return ()
+    opened = open_wide_case if x.size > MOST_VALUES else open_case
+    mean, size = np.mean(fetch(y), dtype=np.float64), np.std(fetch(y), dtype=np.float64)
+    for subject in subjects:
+        is_bare = subject.inputs.gamma is None and subject.inputs.beta is None
+        if is_bare and subject.plan.norm.centre is Centre.MEAN and not abs(mean) <= _OF_ZERO * size:
+            continue
+        case = opened(subject, x, y, dtype) if subject.is_open else None
+        if case is not None and _has_powers(case):
+            found = [claim for claim in find_places(case) if claim.fault.id.startswith("order-")]
+            if found:
+                return tuple(found)
+    return ()
+
+
+_POWERS = range(1, 5)
+
+_OF_ZERO = 2.0**-14
+"""The largest mean of values whose exact mean is 0, as a part of their deviation."""
+
+
+def _has_powers(case: Case) -> bool:
+    """Whether the means of y, y², y³ and y⁴ are those of the exact result, within what rounding allows."""
+    right, allowed = case.right.values, case.right.allowed
+    off = (abs(float(np.mean(case.y**k)) - float(np.mean(right**k))) for k in _POWERS)
+    bounds = (k * float(np.mean(np.abs(right) ** (k - 1) * allowed)) for k in _POWERS)
+    return all(one <= bound for one, bound in zip(off, bounds, strict=True))
 
 
 def open_cases(
