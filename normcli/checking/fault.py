@@ -62,7 +62,7 @@ class Row(NamedTuple):
         Takes a case, and returns the numbers that a kernel with the fault uses or makes: one variant, an
         iterable of variants if a number has to be found, or None if the case cannot have the fault.
     needs : str
-        Names of `parts` that a case must have for the fault to be possible, such as `gamma beta`.
+        Names that must be in the `parts` of a case for the fault to be possible, such as `gamma beta`.
     """
 
     fault: Fault

@@ -129,9 +129,9 @@ class GradientScales(NamedTuple):
         return float(np.linalg.norm(weighed if self.known is None else weighed[self.known]))
 
     def find_level(self, error: Floats) -> int:
-        """Return the place of the first of `roundings` within which an error is, in root mean square.
+        """Return the index of the first of `roundings` within which an error is, in root mean square.
 
-        It is the number of roundings if the error is within none.
+        It is the length of `roundings` if the error is within none.
         """
         size = self.measure(error)
         within = (i for i, one in enumerate(self.roundings) if size <= self.measure(one.bound))
@@ -144,7 +144,10 @@ class GradientScales(NamedTuple):
 
 
 def _bound_gate(exact: Gradients, terms: GradientTerms, lost: Floats) -> _Bounds:
-    """Return bounds on the errors of dgate, as `_bound` does for other gradients."""
+    """Return bounds on the errors of dgate: by roundings of its terms, of the mean, and of squares.
+
+    The first and the last are in roundings. The last is that of a variance as mean(x²) − mean².
+    """
     behind, before = exact.inputs.gate, exact.inputs.gated_input
     gate = before if behind is None else behind
     assert gate is not None  # where there is a dgate

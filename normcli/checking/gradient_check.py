@@ -253,7 +253,7 @@ def _choose(
 ) -> GradientFinding | str | None:
     """Return the finding of the fault nearest to a given gradient, with the faults about as near.
 
-    A fault has to be much nearer than the exact gradient (see `GradientScales.clearly`), and to leave only what
+    A fault has to be nearer than the exact gradient by the factor `scales.clearly`, and to leave only what
     rounding explains; where rounding of the mean, or of a variance as mean(x²) − mean², would explain the whole
     difference, less than that, in at least 4 groups. If the nearest fault leaves more, its words are returned.
     None if no fault is much nearer, or if roundings of terms explain the difference.

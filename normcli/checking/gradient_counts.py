@@ -21,7 +21,7 @@ _SHARDS = (2, 3, 4, 8)
 
 
 def change_ddof(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield the terms for the other ddof: 0 or 1."""
+    """Yield the terms for ddof 0, or for ddof 1 if the norm's own is 0: exact, and as kernels write them."""
     own = c.plan.spec.ddof
     terms = c.change(ddof=0 if own else 1)
     if terms is not None:
@@ -47,7 +47,7 @@ def count_means(c: WrongGradient) -> Iterator[Detailed]:
 def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
     """Yield the terms for statistics with a padded count, with means of the backward pass over n or over it.
 
-    Nothing for running statistics, and if `vary` returns None.
+    Nothing for running statistics, for tensors above 2²⁰ values, and if `make_terms` returns None for the norm.
 
     Parameters
     ----------
@@ -82,7 +82,10 @@ def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
 
 
 def sum_part(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield, for each axis, the sums nearest to the gradient: over its first indices, and over its last."""
+    """Yield, for each summed axis, dgamma or dbeta over only its first k indices, and over only its last k.
+
+    Each k is the one with which the sum is nearest to the given gradient.
+    """
     grid, actual = c.plan.grid, c.actual.reshape(-1)
     for axis in c.along:
         word = grid.layout.name(axis) if grid.split is None else f"axis {axis}"

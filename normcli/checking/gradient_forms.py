@@ -138,7 +138,7 @@ class WrongGradient(NamedTuple):
         slope : ndarray or None
             The last factor of dgate; None for the derivative of the gate's activation.
         is_first : bool or None
-            Whether the gate multiplies before the norm; None for the place of the norm's own gate.
+            Whether the gate multiplies before the norm; None to leave it where the norm's own gate is.
         """
         is_first = self.exact.inputs.gated_input is not None if is_first is None else is_first
         gate = None if gate is None else gate._replace(times=None)

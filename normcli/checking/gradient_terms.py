@@ -184,12 +184,12 @@ def make_terms(
 
 
 MOVED_EPS: Mapping[EpsMode | None, EpsMode] = {EpsMode.INSIDE: EpsMode.OUTSIDE, EpsMode.OUTSIDE: EpsMode.INSIDE}
-"""The place of eps that a kernel may use by mistake, by the right place."""
+"""The eps mode that a kernel may use by mistake, by the right one."""
 
 
 @np.errstate(all="ignore")
 def add_eps(square: Floats, eps: float | Floats, mode: EpsMode | None) -> Floats:
-    """Return the divisor for a variance or mean square and an eps, whose place in the divisor is `mode`.
+    """Return the divisor for a variance or mean square and an eps, which the eps mode `mode` adds.
 
     It is √(square + eps), √square + eps or √max(square, eps); for any other mode, and None, max(√square, eps).
     """

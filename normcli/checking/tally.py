@@ -121,7 +121,7 @@ class Comparison:
     largest_expected : float
         The largest finite |expected|.
     least_rtol, least_atol : float
-        The smallest rtol and atol that pass; see `Smallest`.
+        The smallest rtol with the tolerance's own atol, and the smallest atol with its rtol, that pass.
     worst : Element or None
         The value with the largest excess; None before any value.
     bins : ndarray of int

@@ -74,7 +74,10 @@ def find_kernel() -> Kernel | None:
 
 @functools.cache
 def _load() -> Kernel | None:
-    """Return the compiled kernel with its best variant; None if it is missing or of other C sources."""
+    """Return the compiled kernel with the best variant that this processor runs; or None.
+
+    None if the extension module cannot be imported, or was built from other C sources than those here.
+    """
     try:
         module = importlib.import_module(_MODULE)
     except ImportError:

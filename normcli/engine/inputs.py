@@ -1,4 +1,4 @@
-"""The inputs of a calculation beside the tensor: gamma, beta, known statistics, the values that count."""
+"""The inputs of a calculation other than the tensor: gamma, beta, known statistics, the values that count."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Selection(NamedTuple):
     Parameters
     ----------
     mask : ndarray of bool or None
-        True where a value counts, as `Grid.fit_mask` returns it; None if there is no mask.
+        True where a value counts, of the tensor's rank (`Grid.fit_mask`); None if there is no mask.
     omits_nan : bool
         Whether NaN does not count.
     fill : Fill

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Work = Callable[[Slices, Workspace], None]
 
 BLOCK = 1 << 20
-"""Values in a tile: enough that the time of a hundred calls of NumPy is little beside that of the values."""
+"""Values in a tile: enough that a hundred calls of NumPy take little of the time that the values take."""
 
 WHOLE = 1 << 18
 """The most values in a group that is read once and written at once."""

@@ -164,7 +164,7 @@ def cut_stats(stats: Stats, shape: tuple[int, ...], box: Box) -> Stats:
     Parameters
     ----------
     stats : Stats
-        The statistics of the whole tensor, without quantiles.
+        The statistics of the whole tensor.
     shape : tuple of int
         The shape of the whole tensor.
     box : tuple of slice
@@ -179,7 +179,7 @@ def cut_stats(stats: Stats, shape: tuple[int, ...], box: Box) -> Stats:
     if columns is not None and len(shape) - 1 in plan.grid.kept:
         columns = columns[box[-1]]
     subject = stats.subject._replace(shape=lengths, columns=columns)
-    return stats._replace(subject=subject, sums=stats.sums.take(number_groups(plan, box)))
+    return stats.take(number_groups(plan, box), subject)
 
 
 def _plan_whole(subject: Subject, shape: tuple[int, ...]) -> Plan:

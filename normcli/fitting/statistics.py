@@ -74,13 +74,17 @@ class Stats(NamedTuple):
             return self
         numbers = np.arange(grid.group_count).reshape(grid.stats_shape)
         places = numbers[..., [columns.index(name) for name in names]].reshape(-1)
+        subject = self.subject._replace(columns=names, shape=(*self.subject.shape[:-1], len(names)))
+        return self.take(places, subject)
+
+    def take(self, groups: NDArray[np.intp], subject: Subject) -> Stats:
+        """Return the statistics of the groups with these flat numbers, in this order, for another subject."""
         quantiles = self.quantiles
         if quantiles is not None:
-            count = quantiles.count if np.ndim(quantiles.count) == 0 else quantiles.count[places]
-            values, parts = quantiles.values.map(lambda part: part[places]), quantiles.parts[places]
+            count = quantiles.count if np.ndim(quantiles.count) == 0 else quantiles.count[groups]
+            values, parts = quantiles.values.map(lambda part: part[groups]), quantiles.parts[groups]
             quantiles = quantiles._replace(count=count, values=values, parts=parts)
-        subject = self.subject._replace(columns=names, shape=(*self.subject.shape[:-1], len(names)))
-        return self._replace(subject=subject, sums=self.sums.take(places), quantiles=quantiles)
+        return self._replace(subject=subject, sums=self.sums.take(groups), quantiles=quantiles)
 
     def add(self, other: Stats) -> Stats:
         """Return the statistics over the files of `self` and `other`.
@@ -282,7 +286,7 @@ def _arrange(stats: Stats, wanted: tuple[str, ...] | None, name: str) -> Stats:
     groups = (
         np.arange(grid.group_count).reshape(grid.stats_shape).take(order, grid.kept.index(last)).reshape(-1)
     )
-    return stats._replace(subject=stats.subject._replace(columns=wanted), sums=stats.sums.take(groups))
+    return stats.take(groups, stats.subject._replace(columns=wanted))
 
 
 def _format_choice(value: Any) -> str:

@@ -235,9 +235,10 @@ def plan_hypothesis(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan
 
 
 def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Level) -> Floats:
-    """Return the largest excess (see `_ExcessSink`) in each group that the error of its mean may cause.
+    """Return the largest excess in each group that the error of its mean may cause.
 
-    Without a mean, it is one rounding error of the level.
+    The excess of a value is its error, but for the last rounding, as a part of |exact| + max |gamma| + max
+    |beta|. Without a mean, the largest excess is one rounding error of the level.
 
     Parameters
     ----------

@@ -194,7 +194,7 @@ class Diagnosis(NamedTuple):
     next_step : str or None
         A step that would tell more; None without one.
     fault : str or None
-        The id of the fault, as in `normcli help faults`; None without a fault.
+        The id of the fault, one that `normcli help faults` lists; None without a fault.
     """
 
     verdict: str

@@ -67,7 +67,7 @@ class Reproduction(NamedTuple):
         The number of compared values.
     bits : float
         The evidence in bits: the number of different values of y that the computation reproduces and the exact
-        result does not, less log2 of the number of tried computations, and a price for each wrong value.
+        result does not, minus log2 of the number of tried computations, and a price for each wrong value.
     match : Match
         The norm as a match, with the distances of y from the exact result.
     words : str
@@ -199,7 +199,7 @@ def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
 
 
 def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
-    """Yield a candidate with eps inside the root, and with eps outside, except for its own place of eps.
+    """Yield a candidate with eps inside the root, and with eps outside, except for its own eps mode.
 
     Nothing for norms without eps.
     """

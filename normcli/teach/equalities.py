@@ -146,8 +146,8 @@ class _Distance(NamedTuple):
     max_abs : float
         The largest difference; infinite where one is NaN and the other is not.
     rounding : bool
-        Whether every difference is at most `_ROUNDINGS` machine epsilons (1 for short floats) of the larger
-        value.
+        Whether every difference is at most `_ROUNDINGS` machine epsilons (1 for float32 and half precision)
+        of the larger value.
     equal : bool
         Whether all values are equal; in float64, equal up to rounding.
     """

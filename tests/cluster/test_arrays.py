@@ -65,8 +65,9 @@ def test_gamma_and_beta_are_cut_to_blocks(norm, options, array, x, rng):
     assert found.compute().tobytes() == expected.tobytes()
 
 
-def test_statistics_are_applied_and_undone_lazily(array, x):
-    stats, lazy = normcli.fit(x, "bn"), array.from_array(x, chunks=(3, 2, 4, 2))
+@pytest.mark.parametrize("norm", ["bn", "robust"])
+def test_statistics_are_applied_and_undone_lazily(array, x, norm):
+    stats, lazy = normcli.fit(x, norm), array.from_array(x, chunks=(3, 2, 4, 2))
     y = stats.apply(lazy)
     assert isinstance(y, array.Array)
     assert y.compute().tobytes() == stats.apply(x).tobytes()

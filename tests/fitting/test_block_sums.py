@@ -71,7 +71,10 @@ def test_parts_add_up_as_a_tree(rng):
     )
 
 
-@pytest.mark.parametrize(("request_", "shape"), CASES)
+QUANTILES = pytest.param(Request("robust"), (9, 3), id="quantiles, which are fitted on one machine")
+
+
+@pytest.mark.parametrize(("request_", "shape"), [*CASES, QUANTILES])
 def test_a_block_is_normalized_with_the_statistics_of_its_groups(request_, shape, rng):
     x = make(rng, shape, "float32")
     stats = fit_arrays([x], request_)

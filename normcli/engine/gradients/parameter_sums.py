@@ -92,7 +92,7 @@ class ParameterSums:
 class DoubleSums:
     """Sums for the derivatives with respect to gamma and beta in doubles, with bounds of their errors.
 
-    For gammas and betas of short floats alone. Threads may add at once.
+    For gammas and betas of float32 or half precision alone. Threads may add at once.
     """
 
     def __init__(self, count: int) -> None:

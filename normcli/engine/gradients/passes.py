@@ -148,7 +148,7 @@ class GroupBackwardPasses(GradientTiles):
         return choose_shift(totals, counts, self.source.dtype)
 
     def _add_sums(self, band: Band) -> GradientSums:
-        """Return the exact sums of the groups of a band."""
+        """Return the exact sums of the groups of a band, which are larger than tiles."""
         every: dict[int, GradientSums] = {}
 
         def add(index: Slices, work: Workspace) -> None:

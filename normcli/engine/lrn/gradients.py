@@ -86,8 +86,8 @@ def _sum_along(values: Pair, before: int, after: int) -> Pair:
 def differentiate_line(window: Window, x: NDArray[Any], dy: NDArray[Any], place: int, bits: int) -> Bounded:
     """Return dx of the value at index `place` of a line, with a bound of its error; powers to `bits` bits.
 
-    None if an x or dy that this dx depends on is not finite, or the base U of a window's power (see the
-    module's docstring) is not positive.
+    None if an x or dy that this dx depends on is not finite, or the base U = k + α/divisor · Σx² of a window's
+    power is not positive.
     """
     first, last = max(0, place - window.after), min(len(x) - 1, place + window.before)
     reach = slice(max(0, first - window.before), last + window.after + 1)

@@ -299,9 +299,11 @@ def _find_largest(matrix: NDArray[Any], bits: int) -> SigmaGradient | None:
 
 
 def _find_joined(some: Selected, row: int) -> tuple[Selected, Selected]:
-    """Return which rows and columns a row is joined to, directly or by others, by numbers that are not 0.
+    """Return which rows and columns belong to the same block as a row: two masks.
 
-    The singular vectors of a singular value that is not repeated are those of one block, and 0 at all others.
+    A row and a column are in one block if the number where they cross is not 0 (True in `some`), or if a chain
+    of such numbers leads from one to the other. The singular vectors of a singular value that is not repeated
+    are those of one block, and 0 at all other rows and columns.
     """
     rows, columns = (np.zeros(length, np.bool_) for length in some.shape)
     fresh = np.array([row])

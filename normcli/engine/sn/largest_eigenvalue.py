@@ -38,7 +38,7 @@ _SLACK = 1.0 + 2.0**-20
 """The factor by which bounds are enlarged that are calculated in doubles."""
 
 _LEAST_GAP = 2.0**-16
-"""Eigenvalues that are nearer to each other than this part of the largest are not told apart in doubles."""
+"""Eigenvalues nearer to each other than this part of the largest may be equal, as far as doubles show."""
 
 _LEAST_GAP_BITS = 80
 """Eigenvalues that doubles tell apart have a gap of more than 2^−80 of the largest, twice over."""
@@ -153,7 +153,7 @@ def _enclose_near_identity(matrix: ScaledIntegers, tolerance: int) -> Enclosure:
 
 
 def _subtract_identity(matrix: ScaledIntegers) -> tuple[ScaledIntegers, Fraction]:
-    """Return a matrix less c · identity, and c: about the mean of its diagonal."""
+    """Return a matrix minus c · identity, and c, which is about the mean of its diagonal."""
     size = len(matrix.values)
     middle = sum(np.diagonal(matrix.values).tolist()) // size
     rest = ScaledIntegers(matrix.values - middle * np.eye(size, dtype=object), matrix.exponent)
@@ -181,7 +181,7 @@ class _First(NamedTuple):
 def _isolate_first(operator: SymmetricOperator, bits: int) -> _First | None:
     """Return the first eigenvector of a matrix of several columns, each number to 2^−bits; or None.
 
-    None where the largest eigenvalues are equal, or nearer to each other than a half of `_GAP_BITS` tells.
+    None where the largest eigenvalues are equal, or differ by less than about 2^−640 of the largest.
     """
     basis = _Basis(operator)
     if basis.isolates_first():
@@ -235,9 +235,9 @@ def _require_closeness(first: _First, rest: Fraction, bits: int) -> _First | Non
 
 
 class _Refined(NamedTuple):
-    """A basis V of eigenvectors whose enclosure of the largest eigenvalue is narrow enough.
+    """A basis V of eigenvectors whose enclosure of the largest eigenvalue of A is narrow enough.
 
-    Letters are those of the module's docstring.
+    θ is the largest eigenvalue of H = VᵀAV, R is AV − VH, and xᵀAx ≤ c for x of length 1 at a right angle to V.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ class _Basis:
         return float(np.linalg.norm(vectors.T @ vectors - np.eye(size))) * _SLACK + rounding
 
     def _count_cluster(self) -> int:
-        """Return how many of the largest eigenvalues doubles do not tell apart; all if there is no gap."""
+        """Return how many of the largest eigenvalues may be equal, as far as doubles show; at most all."""
         values = self._values
         least = max((values[0] - values[-1]) / (2 * len(values)), _LEAST_GAP * self._largest)
         least = max(least, 16.0 * (self._error + self._skew * self._largest))
@@ -314,7 +314,7 @@ class _Basis:
         return int(gaps[0]) + 1 if gaps.size else len(values)
 
     def isolates_first(self) -> bool:
-        """Take the first eigenvector alone if doubles tell its eigenvalue apart; return whether they do."""
+        """Keep the first eigenvector alone, if doubles show no other as large; return whether they do."""
         least = max(_LEAST_GAP * self._largest, 64.0 * (self._error + self._skew * self._largest))
         if self._values[0] - self._values[1] >= least:
             self.count = 1
@@ -351,7 +351,7 @@ class _Basis:
     ) -> tuple[Fraction, Fraction, Fraction]:
         """Return bounds of ‖R‖², of θ − c, and of what is lost as the basis V is not quite orthonormal.
 
-        Letters are those of the module's docstring.
+        R is AV − VH with H = VᵀAV, θ the first eigenvalue of H, and c an upper bound of the others of A.
 
         Parameters
         ----------
@@ -379,7 +379,7 @@ class _Basis:
         basis : ScaledIntegers
             V, the first `count` eigenvectors.
         residual : ScaledIntegers
-            R = AV − VH (letters as in the module's docstring).
+            R = AV − VH, for the matrix A and H = VᵀAV.
         """
         top = residual.find_top()
         others = self._vectors[:, self.count :]

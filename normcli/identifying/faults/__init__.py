@@ -2,7 +2,7 @@
 
 * `fault_search`: the norms that y may be the result of, and the faults of each
 * `case_sampling`: a tensor as a case of one norm, or a sample of it
-* `case`: y beside the exact result of a norm, with bounds of rounding errors
+* `case`: y with the exact result of a norm, with bounds of rounding errors
 * `variant`: the numbers of a kernel with a fault: another mean, divisor, gamma; how near y is to them
 * `shown_statistics`: the means and divisors that y shows, how closely, and what they say of a variant
 * `tables`: the rows that yield variants, a table for each part of a norm

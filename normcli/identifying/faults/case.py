@@ -1,4 +1,4 @@
-"""A kernel's output y beside the exact result of the norm that it should be, with bounds of rounding errors."""
+"""A kernel's output y with the exact result of the norm that it should be, with bounds of rounding errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ values added in pairs, and √n, for values added one after the other."""
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A kernel's input x and output y, beside the exact result of the norm that y should be.
+    """A kernel's input x and output y, with the exact result of the norm that y should be.
 
     A prediction (the result of a kernel with a fault) explains values of y that are within its rounding bounds.
     Arrays have the rank of the plan's view: the tensor, with a channel axis that is split into groups as two.
@@ -97,7 +97,7 @@ class Case:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The names of the parts that the norm has, and of the inputs that were given, as in `Row.needs`.
+        """The names of the parts that the norm has, and of the inputs given, one of which a fault may need.
 
         They are some of "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input"
         and "slice".
@@ -340,7 +340,7 @@ class Case:
 
     @np.errstate(all="ignore")
     def _fit(self) -> Used:
-        """Return the numbers of `used`.
+        """Return the mean and the divisor of each group that fit y best, by least squares.
 
         With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a. For a norm
         without mean, the means are 0, unless fitted means bring more values of y within rounding.

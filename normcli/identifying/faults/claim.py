@@ -156,7 +156,7 @@ class Claim(NamedTuple):
         return self.misfit <= _ALIKE * best + _CLOSE
 
     def fits_as_well_as(self, other: Claim) -> bool:
-        """Whether the claim explains all of y as well as another one does, with fewer fitted numbers."""
+        """Whether this claim explains all of y with fewer fitted numbers than another, and about as closely."""
         return self.region is None and self.numbers < other.numbers and self.is_near(other.misfit)
 
     def leave_out(self, ids: frozenset[str]) -> Claim:
@@ -296,7 +296,7 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
         off = (case.y - case.right.values) / case.right.allowed
         without = math.sqrt(float(np.mean(off[np.isfinite(off)] ** 2))) if np.isfinite(off).any() else 0.0
         nearer = math.log2(max(1.0, without / misfit)) if misfit else _MOST_BITS
-        bits = max(bits, case.divisor.size * nearer - OF_A_NUMBER)
+        bits = max(bits, max(case.divisor.size * nearer, found.variants[0].bits) - OF_A_NUMBER)
     elif found.region is None and (shown := weigh_statistics(case, found.variants[0])) is not None:
         shown = shown if lies_near(case, found.variants[0], _SUMMED) else 0.0
         bits = max(bits, max(shown, _weigh_exactness(case, found)) - OF_A_NUMBER * found.numbers)

@@ -54,7 +54,7 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
     Parameters
     ----------
     cases : sequence of Case
-        x and y beside the exact result of each norm that y may be of.
+        x and y with the exact result of each norm that y may be of.
     in_parts : bool
         Whether faults in only a part of y are looked for too.
 
@@ -161,7 +161,11 @@ def _find_all(case: Case, stage: Callable[[Case], Iterable[Found]]) -> tuple[Fou
 
 
 def _find_most_likely(case: Case, stage: Callable[[Case], Iterable[Found]]) -> tuple[Found, ...]:
-    """Return the findings of a stage; none for arithmetic in float64 if float32 has none, which allows more."""
+    """Return the findings of a stage.
+
+    If a case has arithmetic in float64, float32, which allows larger errors, is tried first: none if that has
+    none.
+    """
     if case.arithmetic < _SHORTER and not _find_all(_calculate_shorter(case), stage):
         return ()
     return _find_all(case, stage)
@@ -209,7 +213,7 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
     """Yield findings with a region of y: outside, y is the norm's result, right or with a fault.
 
     Each also says what fills the region, or that it is wrong. The region may be a few scattered values.
-    `rows` are the rows of fault tables that are tried outside, beside those of `try_rest`.
+    `rows` are the rows of fault tables that are tried outside, in addition to those of `try_rest`.
     """
     tried = [*(one for one in try_all(case, rows) if one.share >= LIKELY), *try_rest(case)]
     right = Found((), (), case.right, ~case.differs)

@@ -24,7 +24,7 @@ _MOST_BITS = 24.0
 
 @np.errstate(all="ignore")
 def fit_apart(case: Case) -> Used:
-    """Return the means that fit y with the norm's divisors, and the divisors that fit it with its means."""
+    """Return the least-squares means with the norm's own divisors, and the divisors with its own means."""
     weight, y = case.weigh_standardized()
     moved = case.x - case.mean
     mean = case.mean + case.average(weight * (moved - case.divisor * y))
@@ -34,11 +34,11 @@ def fit_apart(case: Case) -> Used:
 @functools.lru_cache(maxsize=8)  # of one case, each variant asks
 @np.errstate(all="ignore")
 def measure_doubt(case: Case) -> Used:
-    """Return the standard errors of the means and divisors that y shows, in divisors of the group.
+    """Return the standard errors of the means and divisors that y shows, as parts of the group's divisor.
 
-    They follow from the values' distances from the group's line, which are at least those of one rounding of y,
-    and have one rounding of the kernel's arithmetic in addition. Equal values of x count once, as y rounds them
-    alike.
+    They follow from the distances of the values from the line y = a · x + b of their group, which count as at
+    least the error of one rounding of y; one rounding of the kernel's arithmetic is added. Equal values of x
+    count once, as y rounds them alike.
     """
     used = case.used
     weight, y = case.weigh_standardized()
@@ -67,9 +67,10 @@ def _count_distinct(case: Case) -> Floats:
 def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
     """Return how far a variant's divisors, and means, are from those that y shows, in standard errors.
 
-    Means are left out for norms without them. A difference of the divisors of up to one unit in the last place
-    that all groups share does not count: a kernel's root may have it. Of groups that show no norm, nothing is
-    returned. None for a variant with more than its statistics, or whose statistics are not one for each group.
+    Each is an array with a number for each group that shows a norm; means are left out for norms without them.
+    A difference of the divisors of up to one unit in the last place that all groups share does not count: a
+    kernel's root may have it. None for a variant with more than its statistics, or whose statistics are not one
+    for each group.
     """
     if (
         not case.has_moments
@@ -103,8 +104,8 @@ def lies_near(case: Case, variant: Variant, most: float) -> bool:
 def weigh_statistics(case: Case, variant: Variant) -> float | None:
     """Return the evidence, in bits, that the statistics that y shows are a variant's and not the norm's.
 
-    What is off a little in every value of a group shows in all of them together. None where `measure_distance`
-    returns None.
+    It is the sum over all groups, so that errors of less than a rounding show in many groups together. None
+    where `measure_distance` returns None.
     """
     far, near = measure_distance(case, Variant()), measure_distance(case, variant)
     if far is None or near is None:
@@ -113,7 +114,10 @@ def weigh_statistics(case: Case, variant: Variant) -> float | None:
 
 
 def _compare(far: Floats, near: Floats) -> float:
-    """Return log2 of the ratio of two root mean squares of distances, with one standard error in each."""
+    """Return log2(√(1 + mean(far²)) / √(1 + mean(near²))), at most 24, for distances in standard errors.
+
+    0 without distances, and if `near` has an infinite one; 24 if only `far` has.
+    """
     if not far.size:
         return 0.0
     sizes = [math.sqrt(1.0 + float(np.mean(np.square(one)))) for one in (far, near)]

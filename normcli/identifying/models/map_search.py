@@ -306,7 +306,10 @@ def _take(values: NDArray[Any], lengths: tuple[int, ...]) -> Floats:
 
 
 def _pick(values: NDArray[Any], lengths: tuple[int, ...]) -> NDArray[Any]:
-    """Return the values of `_take` in their own dtype; of large tensors, one first index is read at a time."""
+    """Return values at evenly spaced indices, along the last axis at a run in its middle, in their own dtype.
+
+    Of large tensors, one index of the first axis is read at a time.
+    """
     if len(lengths) > 1 and values.size > MOST_SAMPLED:
         chosen = np.linspace(0, len(values) - 1, lengths[0]).astype(np.intp)
         return np.stack([_pick(values[place], lengths[1:]) for place in chosen])

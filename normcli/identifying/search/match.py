@@ -116,7 +116,7 @@ class Match(NamedTuple):
     eps_range : (float, float)
         The lowest and the highest eps that fit.
     eps_mode : str or None
-        The place of eps; None if it is a floor of the divisor.
+        Whether eps is inside or outside the root; None if it is a floor of the divisor.
     ddof : int
     p : float or None
         The exponent of an ℓp length; None for other divisors.
@@ -133,7 +133,7 @@ class Match(NamedTuple):
     bits : float
         The evidence in bits that y is not a match by chance; see the module `models.weight`.
     is_odd : bool
-        Whether the eps is unusual and not small beside the variances: then the match is doubtful.
+        Whether the eps is unusual and not small in comparison with the variances: then the match is doubtful.
     has_default_eps : bool
         Whether the eps is the default of the norm or of a framework in `like`, or does not show.
     users : int

@@ -248,7 +248,7 @@ def _choose(matches: list[Match], plan: Plan) -> Match:
 
 
 def _describe(match: Match, plan: Plan) -> str:
-    """Return the eps of a match in words, with its place and ddof if they differ from the plan's."""
+    """Return the eps of a match in words, with its eps mode and ddof if they differ from the plan's."""
     low, high = match.eps_range
     eps = f"an eps of at most {round_down(high):.2g}" if low == 0.0 < high else f"eps {match.eps:g}"
     place = "" if match.eps_mode == plan.spec.eps_mode else f" {match.eps_mode} the root"

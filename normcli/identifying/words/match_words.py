@@ -114,7 +114,7 @@ def format_steps(steps: Steps) -> str:
 
 
 def format_eps(match: Match) -> str:
-    """Return the eps in words, with its place if outside the root; `any eps up to …` if y does not show it."""
+    """Return the eps in words, with `outside the root` if it is; `any eps up to …` if y does not show it."""
     low, high = match.eps_range
     if low == 0.0 and math.isinf(high):
         return "any eps"
@@ -224,7 +224,7 @@ def choose_others(best: Match, others: Iterable[Match]) -> list[Match]:
 
 
 def _make_key(match: Match) -> tuple[Any, ...]:
-    """Return a key by which matches have the same words; it has no place of eps if an eps of 0 fits too."""
+    """Return a key by which matches have the same words; it has no eps mode if an eps of 0 fits too."""
     place = None if match.eps_range[0] == 0.0 else match.eps_mode
     return (place, *(getattr(match, name) for name in _TELLING))
 

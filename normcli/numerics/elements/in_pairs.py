@@ -1,6 +1,6 @@
 """Single elements, calculated in pairs at any magnitude and rounded once, where the kernel cannot reach.
 
-Every factor is scaled to about 1 first, and the powers of two are added up beside it, so that nothing over-
+Every factor is scaled to about 1 first, and the powers of two are added up by themselves, so that nothing over-
 or underflows but the result itself.
 """
 

@@ -69,7 +69,9 @@ _NEAR = 2.0**-40
 
 @dataclass(slots=True)
 class Coefficients:
-    """The coefficients of gradients, one number for each group (letters as in the module's docstring).
+    """The coefficients of dx = (g − A − w · B) / D, one number for each group.
+
+    g is the derivative of the loss with respect to x̂, and w is x − μ unless the divisor is an ℓp length.
 
     Parameters
     ----------
@@ -216,7 +218,10 @@ def _bound(quotient: RoundedNumbers) -> tuple[Pair, Floats]:
 
 
 class _DivisorAndSteepness(NamedTuple):
-    """The divisor D and B of groups, and an array that is True where both have to be calculated exactly."""
+    """The divisor D of groups and the coefficient B of dx = (g − A − w · B) / D.
+
+    `unclear` is True where both have to be calculated exactly.
+    """
 
     divisor: Pair
     steepness: Pair
@@ -224,14 +229,14 @@ class _DivisorAndSteepness(NamedTuple):
 
 
 def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Floats) -> _DivisorAndSteepness:
-    """Return divisor and steepness of groups.
+    """Return the divisor D and the coefficient B of groups, for dx = (g − A − w · B) / D.
 
     Parameters
     ----------
     plan : Plan
     sums : GradientSums
     power, product : Pair
-        Σ|x − μ|ᵖ and Σ g · (x − μ), times `times`.
+        Σ|x − μ|ᵖ and Σ g · (x − μ), times `times`, of groups with the mean μ.
     times : ndarray
         The number of values of each group for a norm with a mean; else 1.
     """
@@ -249,7 +254,7 @@ def _solve(plan: Plan, sums: GradientSums, power: Pair, product: Pair, times: Fl
 
 
 def _solve_length(plan: Plan, sums: GradientSums, power: Pair, product: Pair) -> _DivisorAndSteepness:
-    """Return divisor and steepness of groups divided by an ℓp length other than ℓ2.
+    """Return the divisor D and the coefficient B of groups divided by an ℓp length other than ℓ2.
 
     Parameters
     ----------

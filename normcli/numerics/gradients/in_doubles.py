@@ -1,4 +1,4 @@
-"""The gradients of groups whose results are short floats: in doubles, each with an upper bound of its error.
+"""The gradients of groups whose results are float32 or half precision: in doubles, with error bounds.
 
 u is 2⁻⁵³. Bounds are of first order; `SECOND_ORDER` makes room for products of errors.
 """
@@ -43,7 +43,7 @@ class KnownDoubles(NamedTuple):
 
 
 class DoubleGroups(NamedTuple):
-    """Groups, one a row, as doubles; A, B and D are those of the module `coefficients`.
+    """Groups, one a row, as doubles: the numbers of dx = (g − A − w · B) / D, with the divisor D.
 
     Parameters
     ----------
@@ -79,7 +79,11 @@ class DoubleGroups(NamedTuple):
 
 
 def suits_doubles(plan: Plan, p: float, dtype: np.dtype[Any]) -> bool:
-    """Whether doubles decide most gradients: for norms by mean or root mean square, in short floats."""
+    """Whether doubles decide most gradients of a norm with ℓp exponent p in a dtype.
+
+    They do for p = 2 (variance, mean square or ℓ2 length) with eps inside the root, no rule for nearly constant
+    groups, if the dtype is float32 or half precision.
+    """
     spec = plan.spec
     return is_short_float(dtype) and p == 2.0 and spec.eps_mode is EpsMode.INSIDE and spec.flat_rule is None
 
@@ -90,7 +94,7 @@ def solve_in_doubles(plan: Plan, x: Floats, g: Floats, off: Any = 0.0) -> Double
     Parameters
     ----------
     plan : Plan
-        The plan of a norm that divides by a root of squares.
+        The plan of a norm that divides by a root of squares, with eps inside the root.
     x : ndarray, shape (rows, n)
         The values, a row for each group.
     g : ndarray, shape (rows, n)

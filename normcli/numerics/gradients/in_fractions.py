@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class ExactCoefficients(NamedTuple):
-    """The coefficients of the gradients of one group; A, B and D are those of the module `coefficients`.
+    """The coefficients of dx = (g − A − w · B) / D of one group, with the divisor D.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class ExactCoefficients(NamedTuple):
     centre : Fraction
         The mean μ minus the shift that was subtracted from the values.
     mean : Fraction
-        A.
+        A, the mean of g.
     steepness : Fraction or None
         B; None where a group of equal values has no derivative.
     inverse : Fraction or None
@@ -142,7 +142,7 @@ _LOST_BITS = 6
 
 
 class GatedSums(NamedTuple):
-    """A and Σ g · (x − μ) of a group, where a gate multiplies dy, and upper bounds of their errors."""
+    """The mean A of g and Σ g · (x − μ) of a group, where a gate multiplies dy, with bounds of the errors."""
 
     mean: Fraction
     product: Fraction
@@ -242,7 +242,8 @@ def _solve_nothing(plan: Plan, known: ExactCoefficients) -> ExactCoefficients:
 def _multiply_divisor(plan: Plan, square: Fraction, bits: int) -> Fraction | None:
     """Return D · R of a group with a variance or mean square, with roots to `bits` bits.
 
-    D and R are those of the module `coefficients`. None where the divisor does not depend on the values.
+    D is the divisor, and R the root alone if eps is added to it, else D. None where the divisor does not depend
+    on the values.
     """
     eps, mode = Fraction(plan.spec.eps or 0.0), plan.spec.eps_mode
     if (

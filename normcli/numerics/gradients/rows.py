@@ -41,7 +41,7 @@ class Upstream(NamedTuple):
 def multiply_gradient(gate: Gated) -> tuple[Floats, Upstream]:
     """Return dy · act(z), or dy · act′(z) if the gate `is_slope`, rounded to doubles, and the rounding error.
 
-    dy is the gate's `times`. The second number is an `Upstream`, which `GradientRows` keep beside the first.
+    dy is the gate's `times`. The second number is an `Upstream`, which `GradientRows` keep with the first.
     """
     known = gate.evaluate(PRECISIONS["float64"].bits)
     value, error = known.bound()
@@ -97,7 +97,7 @@ class GradientRows(NamedTuple):
 
     @property
     def beyond(self) -> Any:
-        """True where dy is not known here, as its product with a gate is beyond the range of doubles."""
+        """True where dy times a gate is beyond the range of doubles; `dy` is then 0, and not that product."""
         return False if self.upstream is None else self.upstream.beyond
 
     @property

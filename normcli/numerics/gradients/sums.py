@@ -146,7 +146,7 @@ class GradientSums:
             _add(fixed, groups, terms)
 
     def _add_exactly(self, group: int, rows: GradientRows) -> None:
-        """Add one row in rationals, as its products leave the range of doubles."""
+        """Add one row to the sums of a group, in rationals, as its products leave the range of doubles."""
         values = rows.take_exactly()
         among = [d for d, _, _, counts in values if counts]
         powers = [abs(d) if self.p == 1.0 else d * d if self.p else Fraction(d != 0) for d in among]

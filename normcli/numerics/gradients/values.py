@@ -125,7 +125,7 @@ def find_shares(rows: GradientRows, known: Coefficients) -> KnownGradients:
 
 
 def _find_weights(rows: GradientRows, known: Coefficients, p: float) -> tuple[Pair, Any]:
-    """Return w of each value, the factor of B in its dx (see `coefficients`), and a bound of its error."""
+    """Return w of each value in dx = (g − A − w · B) / D, and a bound of its error."""
     d = rows.deviations
     if p == 2.0:
         if not known.centre.hi.any():
@@ -157,13 +157,15 @@ def _judge(
     plain: Floats,
     endless: Selected | bool = False,
 ) -> KnownGradients:
-    """Return gradients with `plain` where a number is not finite or 1/D is 0, and extreme groups unclear.
+    """Return gradients, but those in doubles (`plain`) where a number is not finite or 1/D is 0.
+
+    `unclear` is True, too, in groups whose coefficients have to be calculated exactly.
 
     Parameters
     ----------
     found : KnownGradients
     known : Coefficients
-        The coefficients of each row's group, in arrays of shape (rows, 1).
+        The coefficients of each row's group, in arrays of shape (rows, 1); D is the divisor.
     factors : iterable of ndarray
         The numbers that the gradients are made of.
     plain : ndarray

@@ -1,6 +1,6 @@
 """Rows of faults, a table for each part of a norm that may be wrong.
 
-* `around`: before or beside the norm: casts of x, the residual, the gate
+* `around`: the inputs of the norm: casts of x, the residual, the gate
 * `counting`: statistics of other values: padding, wrong counts, slices, shards, other rows or axes
 * `dividing`: mean and divisor: eps, ddof, medians, approximate roots, statistics in half precision
 * `summing`: sums that overflow, underflow, or are added in half precision

@@ -115,7 +115,7 @@ _NEAREST = 64
 
 _FINEST, _OFF = 2.0**-18, 2.0**-10
 """Levels closer than this part of the largest are one level; values on a grid are off it by at most this part
-of a step, beside their own rounding."""
+of a step, in addition to their own rounding."""
 
 _COARSE = 4.0
 """A grid step is at least this many times the rounding error that y may have (in the median)."""

@@ -112,7 +112,7 @@ def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
 
 
 def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
-    """Yield variants with statistics of only the first k places along an axis.
+    """Yield variants with statistics of only the first k indices along an axis.
 
     Sums are divided by the number of values summed, or by the group size if `keeps_count`: then the squares
     may also be E[x²] − E[x]², about the mean of the k values, or of all values. For each axis, the two k
@@ -210,7 +210,7 @@ def _take_other_slice(case: Case) -> Iterator[Variant]:
 
 
 def _list_slices(start: int, stop: int, length: int) -> Iterator[tuple[int, int]]:
-    """Yield other slices of an axis of `length` places than start:stop, as pairs of start and stop.
+    """Yield other slices than start:stop of an axis of `length` indices, as pairs of start and stop.
 
     First is the whole axis, then slices from 0, from `start`, to the end, to `stop`, and of equal length.
     """
@@ -293,7 +293,10 @@ _MOST_NEAREST = 4
 
 
 def _list_places(name: str, length: int) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Yield other indices for each index of an axis, with words for them, given its name and its length."""
+    """Yield words and an array: for each index of an axis, the one whose statistics a kernel uses instead.
+
+    Each is shifted by up to 64, or all are one of the first indices. `name` and `length` are those of the axis.
+    """
     own = np.arange(length)
     for shift in list_shifts(length):
         yield f"index {name} − {shift}" if shift > 0 else f"index {name} + {-shift}", (own - shift) % length

@@ -14,10 +14,9 @@ from normcli.checking.fault import Fault, Row
 from normcli.checking.gradient_terms import MOVED_EPS
 from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
-from normcli.dtypes import get_eps, is_half
+from normcli.dtypes import is_half
 from normcli.identifying.faults.variant import Variant, divide, is_near, label
 from normcli.identifying.models.divisor_fit import COMMON_EPS
-from normcli.identifying.models.weight import CERTAIN
 from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
@@ -150,12 +149,25 @@ def _round(make: Callable[[Case, _Cast], list[Variant]]) -> Callable[[Case], Ite
 
 
 def _round_both(case: Case, cast: _Cast) -> list[Variant]:
-    """Return variants with a rounded mean, and a rounded divisor or variance."""
+    """Return two variants: with mean and 1 / divisor rounded by `cast`, and with mean and variance rounded."""
     mean = cast(case.mean)
     return [
         Variant(mean, 1.0 / cast(1.0 / case.divisor), values={"what": "mean and divisor"}),
         Variant(mean, square=cast(case.square), values={"what": "mean and variance"}),
     ]
+
+
+_STEPS = 8.0
+
+
+def count_roundings(count: int) -> float:
+    """Return the bound on the relative error of a mean of `count` numbers of one sign, in machine epsilons."""
+    return _STEPS + math.sqrt(count)
+
+
+def measure_cancelled(case: Case) -> Floats:
+    """Return the bound on the error of a variance computed as E[x²] − E[x]², one for each group."""
+    return count_roundings(case.count) * case.arithmetic * case.average(case.x**2)
 
 
 _MAGIC = 0x5F3759DF
@@ -180,7 +192,7 @@ def _approximate(case: Case) -> Iterator[Variant]:
         guess = guess * (1.5 - 0.5 * squares * guess * guess)
         yield from divide(1.0 / guess, most=f"{np.abs(guess * case.divisor - 1.0).max():.2g}")
     off = np.abs(case.used.divisor / case.divisor - 1.0)
-    is_cancelled = case.centres and bool(np.all(2.0 * off * case.square <= _measure_cancelled(case)))
+    is_cancelled = case.centres and bool(np.all(2.0 * off * case.square <= measure_cancelled(case)))
     most = float(off.max())
     is_shared = float(np.median(off)) * _RARE >= most  # and not of one group alone
     is_right_mean = is_near(case.used.mean - case.mean + case.divisor, case.divisor)
@@ -189,90 +201,18 @@ def _approximate(case: Case) -> Iterator[Variant]:
         yield Variant(divisor=case.used.divisor, values=values, numbers=case.divisor.size, is_fitted=True)
 
 
-_STEPS = 8.0
-"""The error of E[x²] − E[x]² is at most this plus √n, in units in the last place of E[x²]."""
-
-
-def _measure_cancelled(case: Case) -> Floats:
-    """Return the bound on the error of a variance computed as E[x²] − E[x]², one for each group."""
-    return (_STEPS + math.sqrt(case.count)) * case.arithmetic * case.average(case.x**2)
-
-
-def cancel(case: Case) -> Iterator[Variant]:
-    """Yield a variant with the divisors that fit y, if they are within the errors of E[x²] − E[x]².
-
-    These are bounded by the kernel's arithmetic. For y of half precision, up to three variants with
-    E[x²] − E[x]² in half precision come first. Nothing if the divisors are further off.
-    """
-    if is_half(case.dtype):
-        yield from _cancel_in_half(case)
-    off = np.abs(case.unroot(case.used.divisor, case.square) - case.eps)
-    if np.all(off <= _measure_cancelled(case)) and np.all(case.used.divisor > 0.0) and not is_shared(case):
-        values = {"percent": _format_percent(float((off / case.square).max()))}
-        yield Variant(divisor=case.used.divisor, values=values, numbers=1, is_fitted=True)
-
-
-_SHARED = 8.0
-"""The largest |median| of divisors' relative errors that scatter, as a multiple of their standard deviation."""
-
-_FEWEST_GROUPS = 4
-"""The fewest groups that show whether the errors of their divisors scatter."""
-
-
-def is_shared(case: Case) -> bool:
-    """Whether y shows divisors that are off by one factor in all groups; False for fewer than 4 groups.
-
-    Errors of sums would scatter over the groups.
-    """
-    off = case.used.divisor / case.divisor - 1.0
-    return bool(off.size >= _FEWEST_GROUPS and not abs(np.median(off)) <= _SHARED * np.std(off))
-
-
-def _format_percent(part: float) -> str:
-    """Return a fraction as a percentage of two digits: `0.031`, `1,600`."""
-    rounded = float(f"{100.0 * part:.2g}")
-    return f"{rounded:,.0f}" if rounded >= 100.0 else f"{rounded:g}"
-
-
-_ROUNDED_RSTD = 2.0
-"""The relative error of a squared divisor of half precision, in machine epsilons."""
-
-
-def _cancel_in_half(case: Case) -> Iterator[Variant]:
-    """Yield three variants with the divisors that fit y, if E[x²] − E[x]² in half precision explains them.
-
-    It does if each variance is a whole number of units in the last place of E[x]², near the right variance,
-    with 20 bits of evidence in all; otherwise nothing is yielded. Groups that are NaN throughout are not
-    tested. The variants have the right mean, this mean rounded, and the mean that fits y.
-    """
-    shown = case.used.divisor**2
-    variance, square = shown - case.eps, case.used.mean**2
-    step = measure_unit(np.nan_to_num(np.minimum(square, square + variance)), case.dtype)
-    slack = _ROUNDED_RSTD * get_eps(case.dtype) * shown
-    is_whole = np.abs(variance - np.round(variance / step) * step) <= slack
-    off = np.abs(variance - case.square)
-    is_whole &= (off <= (_STEPS + math.sqrt(case.count)) * step) & (case.used.divisor > 0.0)
-    is_nan = np.isnan(case.y).all(case.axes, keepdims=True)
-    bits = np.maximum(0.0, np.log2(step / (2.0 * slack)))[is_whole].sum()
-    if np.all(is_whole | is_nan) and bits >= CERTAIN:
-        values = {"percent": _format_percent(float(np.where(is_nan, 0.0, off / case.square).max()))}
-        divisor = np.where(is_nan, np.nan, case.used.divisor)
-        for mean in (case.mean, round_to_short(case.mean, case.dtype.name), case.used.mean):
-            yield Variant(mean, divisor, values=values, numbers=1, is_fitted=True)
-
-
 OTHER_EPS = Row(
     Fault("stats-eps-other", "eps is {eps}, not {asked}", "set eps", "np.sqrt(x.var(-1) + 1e-6)", ("A", "B")),
     _take_other_eps,
 )
-"""The fault of another eps than the requested one, which may stand beside another fault."""
+"""The fault of another eps than the requested one, which may come with another fault."""
 
 EPS: Sequence[Row] = (
     OTHER_EPS,
     Row(Fault("stats-eps-outside", "eps {eps} is {place} the root", "move eps", "np.sqrt(x.var(-1)) + eps",
               ("A", "outside")), _move_eps),
 )  # fmt: skip
-"""The faults of another eps or place of eps, which may change divisors by as little as rounding does."""
+"""The faults of another eps or eps mode, which may change divisors by as little as rounding does."""
 
 DIVIDING: Sequence[Row] = (
     Row(Fault("stats-no-mean", "the mean is not subtracted", "subtract the mean of each group",
@@ -338,8 +278,6 @@ DIVIDING: Sequence[Row] = (
     Row(Fault("stats-rounded-variance", "the {what} is rounded to {dtype}", "keep statistics in float32",
               "x.var(-1).astype(np.float16)", ("variance", "float16")),
         _round(lambda c, cast: [Variant(square=cast(c.square), values={"what": c.square_name})])),
-    Row(Fault("stats-one-pass", "the variance is E[x²] − E[x]², off by {percent} %",
-              "take squares of x − mean", "(x * x).mean(-1) - x.mean(-1) ** 2", ("N",)), cancel, "mean"),
     Row(Fault("stats-approximate", "the root is approximate, off by up to {most}",
               "refine the reciprocal root once more", "rsqrt_fast(x.var(-1) + eps)", ("N",)), _approximate),
 )  # fmt: skip

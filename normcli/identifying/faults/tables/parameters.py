@@ -109,12 +109,8 @@ def _sum_squares(case: Case, every: Variant) -> Floats:
 
 
 def _reverse(case: Case) -> Iterator[Variant]:
-    for axis in _list_axes(case.gamma):
+    for axis in (axis for axis, n in enumerate(case.gamma.shape) if n > 1):
         yield from _replace(case, np.flip(case.gamma, axis), np.flip(case.beta, axis))
-
-
-def _list_axes(values: Floats) -> list[int]:
-    return [axis for axis, n in enumerate(values.shape) if n > 1]
 
 
 def _round(case: Case) -> Iterator[Variant]:
@@ -130,7 +126,7 @@ def _take_other_sample(case: Case) -> Iterator[Variant]:
     Each kept axis along which gamma varies is tried, with its first 64 indices, if gamma varies along another
     axis too.
     """
-    wide = _list_axes(case.gamma)
+    wide = [axis for axis, n in enumerate(case.gamma.shape) if n > 1]
     for axis in (axis for axis in wide if axis not in case.axes and len(wide) > 1):
         for index in range(min(case.gamma.shape[axis], MOST_SHIFTS)):
             gamma, beta = (p.take([index], axis) if p.shape[axis] > 1 else p for p in (case.gamma, case.beta))
@@ -203,7 +199,7 @@ def _scale_all(case: Case) -> Iterator[Variant]:
 def _name_factor(case: Case, factor: float) -> Iterator[tuple[str, float, int]]:
     """Yield the words, the value and the count of fitted numbers of a factor; nothing for 0 and 1.
 
-    If √n or 1/√n is near it, for 8 or more values in a group or along an axis, it comes first and counts as no number.
+    If √n or 1/√n is near it, for n ≥ 8 values in a group or along an axis, it comes first, as no fitted number.
     """
     for n in sorted(n for n in {case.count, *case.x.shape} if n >= _LEAST_LENGTH):
         for words, one in ((f"√{n}", math.sqrt(n)), (f"1/√{n}", 1.0 / math.sqrt(n))):

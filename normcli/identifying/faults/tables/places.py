@@ -139,14 +139,17 @@ def find_shift(order: NDArray[np.intp]) -> int:
 
 
 def is_reverse(order: NDArray[np.intp]) -> bool:
-    """Whether an order, the index of the right slice at each place, is reversed; False for 1 or 2 slices."""
+    """Whether order[i], the index of the right slice that is at index i of y, falls from the last to 0.
+
+    False for 1 or 2 slices.
+    """
     return len(order) > 2 and np.array_equal(order, np.arange(len(order))[::-1])
 
 
 def _find(kind: str) -> Callable[[Case], list[Variant]]:
     """Return a function that lists the variants of a case with y's slices in another order of one kind.
 
-    The kinds are those of `_list_orders`, such as `rolled`.
+    The kinds are `exchanged`, `rolled`, `reversed` and `permuted`.
     """
     return lambda case: [variant for one, variant in _list_orders(case) if one == kind]
 
