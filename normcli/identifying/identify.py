@@ -29,10 +29,9 @@ from normcli.identifying.faults.fault_search import (
     list_subjects,
     open_cases,
     recover_one,
-    recover_used,
     shows_nothing,
 )
-from normcli.identifying.faults.joint_search import choose_case_eps, open_joints
+from normcli.identifying.faults.joint_search import choose_case_eps, open_joints, recover
 from normcli.identifying.faults.variant import REGION_IDS
 from normcli.identifying.models.known_maps import (
     SPECTRAL,
@@ -126,7 +125,7 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
         return found._replace(claims=ordered)
     near = find_near_map(x, y, dtype)
     if near is None:
-        asked = () if question.subject is None else open_cases(iter((question.subject,)), x, y, dtype)
+        asked = () if question.subject is None else open_cases((question.subject,), x, y, dtype)
         return found._replace(nearest=find_nearest(itertools.chain(asked, list_cases())))
     return found._replace(
         plain=near, evaluation=read_evaluation(near, enumerate_affine_steps(x.shape, gamma, beta))
@@ -159,12 +158,13 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     if reason not in (None, NOT_FINITE, ZEROS) and not is_constant:
         return None
     dtype = choose_counting_dtype(y.dtype)
-    claims = open_joints([*open_cases(iter((subject,)), x, y, dtype, saved)])
+    cases = [*open_cases((subject,), x, y, dtype, saved)]
+    claims = open_joints(cases)
     if not claims or claims[0].ids & REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, x, y, dtype) or claims
     if subject.inputs.gate is not None:  # no norm alone is y
-        claims = claims or recover_used(subject, x, y, dtype)
-        nearest = None if claims else find_nearest(open_cases(iter((subject,)), x, y, dtype))
+        claims = claims or tuple(itertools.chain.from_iterable(map(recover, cases)))
+        nearest = None if claims else find_nearest(cases)
         return Identification(question, (), claims=claims, nearest=nearest)
     if claims and saved is None and is_half(y.dtype) and not claims[0].is_exact:  # coarse values tell little
         found = _identify(question, subject.plan.norm.name, tuple)
@@ -207,7 +207,8 @@ def _find_faults(
         if is_untrained or stored is None:
             return found  # evaluation, as far as anything shows
     if subject is not None:
-        return found._replace(claims=recover_used(subject, x, y, choose_counting_dtype(y.dtype)))
+        cases = open_cases((subject,), x, y, choose_counting_dtype(y.dtype))
+        return found._replace(claims=tuple(itertools.chain.from_iterable(map(recover, cases))))
     claims = open_joints(list_cases(), in_parts=in_parts)
     if not claims and in_parts and found.sampled:
         claims = _find_places(found.question, list_cases())

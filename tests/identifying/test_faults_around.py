@@ -222,7 +222,7 @@ def test_a_sum_of_half_precision_that_is_rounded_otherwise_is_named(kind):
     y = norm(Addends(x, r, other).add()).astype("f2")
     addends = Addends(x, r, kind)
     subject = AskedNorm(plan("ln", x), Inputs(), addends)
-    claims = open_joints([*open_cases(iter([subject]), addends.add(), y, choose_counting_dtype(y.dtype))])
+    claims = open_joints([*open_cases([subject], addends.add(), y, choose_counting_dtype(y.dtype))])
     assert claims[0].fault.id == "before-residual-rounding"
 
 

@@ -108,7 +108,7 @@ def _has_powers(case: Case) -> bool:
 
 
 def open_cases(
-    subjects: Iterator[AskedNorm],
+    subjects: Iterable[AskedNorm],
     x: NDArray[Any],
     y: NDArray[Any],
     dtype: np.dtype[Any],
@@ -121,7 +121,7 @@ def open_cases(
 
     Parameters
     ----------
-    subjects : iterator of AskedNorm
+    subjects : iterable of AskedNorm
     x, y : ndarray
         Input and output, of the shape of the norms' plans.
     dtype : numpy.dtype
@@ -134,26 +134,6 @@ def open_cases(
     for subject in subjects:
         if x.size and subject.is_open:
             yield replace(open_case(subject, x, y, dtype, most), saved=saved)
-
-
-def recover_used(
-    subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
-) -> tuple[Claim, ...]:
-    """Return claims that y is right with another eps, else with statistics or gamma and beta recovered from it.
-
-    It is meant for a y that is the result of no fault in a table. Empty if y is not within rounding of any of
-    these results, or if `subject.is_open` is False.
-
-    Parameters
-    ----------
-    subject : AskedNorm
-        The requested norm.
-    x, y : ndarray
-        Input and output, of the plan's shape.
-    dtype : numpy.dtype
-        The dtype to which y was rounded.
-    """
-    return recover(open_case(subject, x, y, dtype)) if subject.is_open else ()
 
 
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
@@ -214,7 +194,7 @@ def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
     found: NearNorm | None = None
     for case in cases:
         spread, most = float(np.std(case.y)), math.inf if found is None else found.off * (1.0 - _NEARLY)
-        off = _measure_off(case, case.right.values)
+        off = np.abs(case.y - case.right.values)
         size = _average(off)
         is_all_over = case.y.size >= _LEAST_NEAR and 2 * np.count_nonzero(case.differs) > case.y.size
         if not is_all_over or not size <= min(most, _NEARLY * spread):  # NaN is not
@@ -227,11 +207,6 @@ def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
         if not is_line and size <= _LINES * free * _average(case.y - of_groups):
             found = NearNorm(case.plan, size, float(off.max()), spread)
     return found
-
-
-def _measure_off(case: Case, values: Floats) -> Floats:
-    """Return |y − values|."""
-    return np.asarray(np.abs(case.y - values))
 
 
 def _average(errors: Floats) -> float:
@@ -260,7 +235,7 @@ def list_near_plans(cases: Sequence[Case]) -> list[Plan]:
     near = []
     for case in cases:
         finite = np.isfinite(case.y)
-        off = float(np.median(np.nan_to_num(_measure_off(case, case.right.values), nan=math.inf)))
+        off = float(np.median(np.nan_to_num(np.abs(case.y - case.right.values), nan=math.inf)))
         if finite.any() and off <= _NEAR * float(np.std(case.y[finite])):
             near.append((off, case.plan))
     return [plan for _, plan in sorted(near, key=lambda pair: pair[0])[:_MOST_NEAR]]

@@ -26,14 +26,11 @@ if TYPE_CHECKING:
 _SIMPLE = 2
 """A map whose a and b together have at most this many digits is simpler than any norm: 0.5 · x, 2 · x − 1."""
 
-
 _LEAST = 2.0**-60
 """The smallest unit of error that least squares divide by, for values scaled to at most 1."""
 
-
 _LEAST_SPREAD = 2.0**-50
 """Values of x whose deviation is below this part of their mean count as one value, with a slope of 0."""
-
 
 _REFINEMENTS = 3
 """The number of times that a line is fitted again to its residuals, until a and b are least squares."""

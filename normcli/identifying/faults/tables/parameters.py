@@ -109,12 +109,8 @@ def _sum_squares(case: Case, every: Variant) -> Floats:
 
 
 def _reverse(case: Case) -> Iterator[Variant]:
-    for axis in _list_axes(case.gamma):
+    for axis in (axis for axis, n in enumerate(case.gamma.shape) if n > 1):
         yield from _replace(case, np.flip(case.gamma, axis), np.flip(case.beta, axis))
-
-
-def _list_axes(values: Floats) -> list[int]:
-    return [axis for axis, n in enumerate(values.shape) if n > 1]
 
 
 def _round(case: Case) -> Iterator[Variant]:
@@ -130,7 +126,7 @@ def _take_other_sample(case: Case) -> Iterator[Variant]:
     Each kept axis along which gamma varies is tried, with its first 64 indices, if gamma varies along another
     axis too.
     """
-    wide = _list_axes(case.gamma)
+    wide = [axis for axis, n in enumerate(case.gamma.shape) if n > 1]
     for axis in (axis for axis in wide if axis not in case.axes and len(wide) > 1):
         for index in range(min(case.gamma.shape[axis], MOST_SHIFTS)):
             gamma, beta = (p.take([index], axis) if p.shape[axis] > 1 else p for p in (case.gamma, case.beta))
