@@ -21,7 +21,7 @@ from normcli.identifying.faults.claim import (
 )
 from normcli.identifying.faults.shown_statistics import weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
-from normcli.identifying.faults.tables.dividing import OTHER_EPS
+from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import ORDER
 from normcli.identifying.faults.variant import Found, Variant, cut_at, is_near
@@ -51,14 +51,15 @@ def keep_likeliest(case: Case, every: Iterable[Found]) -> list[Found]:
     """Return the findings; of findings with equal faults, those within 8 bits of the best evidence alone.
 
     The evidence is that of the statistics that y shows, minus 12 bits for each fitted number. Without
-    statistics to compare, the fewest numbers are best.
+    statistics to compare, the fewest numbers are best. Another eps and another place of eps count as equal.
     """
-    found = [*every]
-    bits = [(weigh_statistics(case, one.variants[0]) or 0.0) - OF_A_NUMBER * one.numbers for one in found]
-    best: dict[tuple[Fault, ...], float] = {}
-    for one, each in zip(found, bits, strict=True):
-        best[one.faults] = max(each, best.get(one.faults, each))
-    return [one for one, each in zip(found, bits, strict=True) if each > best[one.faults] - _AS_LIKELY]
+    places = dict.fromkeys((row.fault for row in EPS), OTHER_EPS.fault)
+    found: list[tuple[tuple[Fault, ...], float, Found]] = []
+    for one in every:
+        bits = (weigh_statistics(case, one.variants[0]) or 0.0) - OF_A_NUMBER * one.numbers
+        found.append((tuple(places.get(fault, fault) for fault in one.faults), bits, one))
+    best = {faults: bits for faults, bits, _ in sorted(found, key=lambda each: each[1])}
+    return [one for faults, bits, one in found if bits > best[faults] - _AS_LIKELY]
 
 
 _AS_LIKELY = 8.0

@@ -35,7 +35,7 @@ from normcli.identifying.words.match_words import (
     list_of_factor,
     name_frameworks,
 )
-from normcli.identifying.words.request_difference import find_own_command
+from normcli.identifying.words.request_difference import find_own_command, narrow_eps
 from normcli.norms.layout import make_layout
 from normcli.printable import agree, format_count
 
@@ -207,7 +207,7 @@ def _add_arithmetic(told: Diagnosis, found: Identification) -> Diagnosis:
 
 def _diagnose_match(found: Identification, layout: Layout) -> Diagnosis:
     """Return the diagnosis of a tensor with matches: the best match's norm, and the others as alternatives."""
-    asked, (best, *rest) = found.question, found.matches
+    asked, (best, *rest) = found.question, [narrow_eps(match, found) for match in found.matches]
     others = choose_others(best, rest)
     cause, evidence = add_clauses(f"y is {format_title(best, layout)}", list_clauses(best, asked, layout))
     if best.like:

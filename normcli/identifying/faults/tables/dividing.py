@@ -87,27 +87,33 @@ def _shorten(shown: float) -> Iterator[tuple[float, int]]:
 # -- eps
 
 
-def _take_other_eps(case: Case) -> Iterator[Variant]:
-    """Yield variants with each usual eps but the norm's own, and with the eps of the divisors that fit y.
+def _list_eps(case: Case, moved: Case) -> dict[float, int]:
+    """Return each usual eps, and the eps of the divisors that fit y, with the count of fitted numbers of each.
 
-    That eps is the median, rounded to 1, 2, 3, 5 and 8 digits. Nothing for a norm without eps.
+    That eps is the median, rounded to 1, 2, 3, 5 and 8 digits. `moved` is the case with the place of eps.
     """
-    if case.plan.spec.eps is not None:
-        found = dict.fromkeys(COMMON_EPS, 0)
-        for eps, numbers in _shorten(float(np.median(case.unroot(case.used.divisor, case.square)))):
-            found.setdefault(eps, numbers)
-        found.pop(case.eps, None)
-        for eps, numbers in found.items():
+    found = dict.fromkeys((case.eps, *COMMON_EPS), 0)
+    for eps, numbers in _shorten(float(np.median(moved.unroot(case.used.divisor, case.square)))):
+        found.setdefault(eps, numbers)
+    return found
+
+
+def _take_other_eps(case: Case) -> Iterator[Variant]:
+    """Yield variants with every other eps of `_list_eps` in its place; nothing for a norm without eps."""
+    for eps, numbers in _list_eps(case, case).items() if case.plan.spec.eps is not None else ():
+        if eps != case.eps:
             values = {"eps": f"{eps:g}", "asked": f"{case.eps:g}"}
             yield Variant(divisor=case.root(case.square, eps), values=values, numbers=numbers)
 
 
 def _move_eps(case: Case) -> Iterator[Variant]:
+    """Yield variants with every eps of `_list_eps` in the other place; nothing for a norm without one."""
     place = MOVED_EPS.get(case.plan.spec.eps_mode)
     if place is not None:
         moved = replace(case, plan=case.plan.change_spec(eps_mode=place))
-        for eps in dict.fromkeys((case.eps, *COMMON_EPS)):
-            yield from label(divide(moved.root(case.square, eps)), place=place.value, eps=f"{eps:g}")
+        for eps, numbers in _list_eps(case, moved).items():
+            values = {"place": place.value, "eps": f"{eps:g}"}
+            yield from label(divide(moved.root(case.square, eps)), numbers, **values)
 
 
 def _change_ddof(case: Case) -> Iterator[Variant]:
@@ -256,7 +262,7 @@ DIVIDING: Sequence[Row] = (
     Row(Fault("stats-median", "the {what} is used", "use the mean and the standard deviation",
               "x - np.median(x, -1)", ("median",)), _take_median),
     Row(Fault("stats-constant", "one divisor serves all groups, {divisor}", "divide each group by its own",
-              "(x - x.mean(-1)) / x.std()", ("D",)), _take_constant, "mean"),
+              "(x - x.mean(-1)) / x.std()", ("D",)), _take_constant),
     Row(Fault("stats-rounded-rstd", "the divisor is rounded to {dtype}", "keep statistics in float32",
               "d.astype(np.float16)", ("float16",)),
         _round(lambda c, cast: divide(1.0 / cast(1.0 / c.divisor), cast(c.divisor)))),
