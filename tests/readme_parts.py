@@ -108,10 +108,11 @@ def file_index() -> str:
     """Return each folder of `normcli/` with its files: what each holds, and its public functions and classes."""
     shown: list[str] = []
     for init in sorted((ROOT / "normcli").rglob("__init__.py")):
-        lines = re.findall(
-            r"^\* `(\w+)`: (.*)", ast.get_docstring(ast.parse(init.read_text())) or "", flags=re.M
-        )
+        text = ast.get_docstring(ast.parse(init.read_text())) or ""
+        lines = re.findall(r"^\* `(\w+)`: (.*)", text, flags=re.M)
         files = [(init.parent / f"{name}.py", words) for name, words in lines]
+        if _list_names(init):
+            files.insert(0, (init, text.split("\n")[0]))
         listed = [f"- `{path.name}`: {words}{_list_names(path)}" for path, words in files if path.exists()]
         if listed:
             shown += ["", f"`{init.parent.relative_to(ROOT)}/`", "", *listed]

@@ -165,10 +165,12 @@ def check_gradients(
             missing = name.removeprefix("d")
             raise UsageError(f"{plan.norm.name} has no {missing}{'; give --gate' if missing == 'gate' else ''}")
         array = _fit(name, array, expected.shape)
-        found = Comparison(tolerate(choose_counting_dtype(array.dtype), scale=_find_scale(expected)))
+        dtype, scale = choose_counting_dtype(array.dtype), _find_scale(expected)
+        found = Comparison(tolerate(dtype, scale=scale))
         found.compare_all(array, expected, allowed.get(name))
         comparisons[name] = found
-        cause = None if found.ok else find_cause(exact, name, array)
+        asked = None if found.tolerance == choose_tolerance(dtype, scale=scale) else found.tolerance
+        cause = None if found.ok else find_cause(exact, name, array, asked)
         if cause is not None:
             causes[name] = cause
     return CheckedGradients(exact, comparisons, causes)
@@ -193,7 +195,9 @@ def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]
 # -- how a gradient is wrong
 
 
-def find_cause(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFinding | None:
+def find_cause(
+    exact: Gradients, name: str, actual: NDArray[Any], tolerance: Tolerance | None = None
+) -> GradientFinding | None:
     """Return the cause of a given gradient's difference; None if x has more than 2²² values.
 
     Parameters
@@ -203,6 +207,8 @@ def find_cause(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
     name : {"dx", "dgamma", "dbeta", "dgate"}
     actual : ndarray
         The given gradient, of the shape of the exact one.
+    tolerance : Tolerance or None
+        The tolerance that was asked for, which a fault may use up; None for the usual one.
     """
     right = exact.field(name)
     if right is None or exact.input.size > _MOST_VALUES:
@@ -213,7 +219,7 @@ def find_cause(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
         wide, terms = actual.astype(np.float64), make_terms(exact)
         scales, all_count = GradientScales.of(exact, name, actual, right, terms), exact.inputs.selection is None
         faults = _list_wrong(exact, name, wide, right, terms) if all_count else ()
-        found = _choose(name, wide, right, (*faults, *_scale(wide, right, scales)), scales)
+        found = _choose(name, wide, right, (*faults, *_scale(wide, right, scales)), scales, tolerance)
         if isinstance(found, GradientFinding):
             return found
         known = terms is not None and all_count  # else bounds are of the exact gradient alone
@@ -249,7 +255,12 @@ def _tell_rounding(
 
 
 def _choose(
-    name: str, actual: Floats, right: Floats, candidates: Iterable[_Wrong], scales: GradientScales
+    name: str,
+    actual: Floats,
+    right: Floats,
+    candidates: Iterable[_Wrong],
+    scales: GradientScales,
+    tolerance: Tolerance | None,
 ) -> GradientFinding | str | None:
     """Return the finding of the fault nearest to a given gradient, with the faults about as near.
 
@@ -266,6 +277,8 @@ def _choose(
     candidates : iterable of (Fault, tuple of str, ndarray)
         The faults to choose from, each with the values for its words and its gradient.
     scales : GradientScales
+    tolerance : Tolerance or None
+        The tolerance that the nearest fault may use up; None: only what rounding explains.
     """
     off, level = scales.measure(actual - right), scales.find_level(actual - right)
     if level == 0 or (level < len(scales.roundings) and scales.clearly > CLEARLY):
@@ -280,7 +293,8 @@ def _choose(
         return None
     near.sort(key=lambda one: max(one[0], _SAME * size))
     best = near[0][0]
-    if best > noise * near[0][1]:
+    tolerated = 0.0 if tolerance is None else scales.measure(tolerance.atol + tolerance.rtol * np.abs(right))
+    if best > max(noise * near[0][1], tolerated):
         return _say(name, *near[0][2:3], [near[0][3]]).words if level == len(scales.roundings) else None
     near.sort(key=lambda one: max(one[0], 2.0 * best, _SAME * size))  # else as in the table
     alike: dict[str, tuple[Fault, list[tuple[str, ...]]]] = {}
@@ -308,14 +322,14 @@ def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
 def _scale(actual: Floats, right: Floats, scales: GradientScales) -> Iterator[_Wrong]:
     """Yield the fault of a factor, with the nearest multiple of the exact gradient.
 
-    The factor is that of least squares; nothing is yielded if it is 1, rounded to 3 digits, or if it leaves an
-    error above the bound of rounding in any value.
+    The factor is that of least squares; nothing is yielded if it is 1, or −1 (a turned sign), rounded to 3
+    digits, or if it leaves an error above the bound of rounding in any value.
     """
     usable = np.isfinite(actual) & np.isfinite(right)
     known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
     factor = float(np.vdot(wide, known) / np.vdot(known, known))
     wrong = np.where(usable, factor * right, actual)
-    if f"{factor:.3g}" != "1" and not scales.exceeds(actual - wrong, -2, max(1.0, abs(factor))).any():
+    if f"{abs(factor):.3g}" != "1" and not scales.exceeds(actual - wrong, -2, max(1.0, abs(factor))).any():
         yield FACTOR, (f"{factor:.3g}",), wrong
 
 

@@ -36,7 +36,7 @@ _LISTED = re.compile(r"[,:;.] ")
 
 NAMES = frozenset((
     "abs", "alpha", "arange", "areal", "arXiv", "atol", "bash", "BERT", "bert", "beta", "bfloat", "bn", "bytes",
-    "caffe", "CSV", "csv", "dask", "dbeta", "ddof", "dgamma", "DIR", "DiT", "dit", "dx", "dy", "eps",
+    "caffe", "CSV", "csv", "dask", "dbeta", "ddof", "dgamma", "dgate", "DIR", "DiT", "dit", "dx", "dy", "eps",
     "equinox", "exponent", "FILE", "fish", "Flax", "flax", "float", "flux", "gamma", "GB", "gelu", "gemma",
     "GiB", "GitHub", "gn", "HDF", "HTML", "html", "inf", "install", "JAX", "jax", "JSON", "json", "jsonl",
     "kB", "Keras", "keras", "KEY", "KiB", "llama", "ln", "lp", "lrn", "mamba", "markdown", "max", "maxabs",

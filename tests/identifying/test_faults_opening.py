@@ -26,11 +26,9 @@ def test_a_right_result_has_no_fault():
 
 
 @pytest.mark.slow
-def test_faults_that_agree_are_all_said():
-    ones = np.ones(64, "f4")
-    ids, causes = name("ln", X, standardize(X) * ones, ones * 0 + 2, None)
-    assert ids == ["affine-gamma-missing"]
-    assert {"gamma is not applied", "every value is multiplied by 0.5"} <= set(causes)
+def test_a_number_is_not_said_beside_the_fault_that_it_comes_from():
+    ids, causes = name("ln", X, standardize(X), np.full(64, 2.0, "f4"), None)
+    assert (ids, causes) == (["affine-gamma-missing"], ["gamma is not applied"])
 
 
 @pytest.mark.slow

@@ -182,14 +182,13 @@ def test_an_eps_that_shows_is_not_taken_for_noise():
 
 
 @pytest.mark.slow
-def test_sums_in_half_precision_are_near_a_norm_and_none():
+def test_a_count_that_is_one_too_large_is_told_apart_from_sums_in_half_precision():
     x = make((16, 256), dtype="float16")
     wide = x.astype("f8")
     y = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True, ddof=-1) + 1e-5)
     found = ask(x, y.astype("f2"))
-    assert (found.kind, found.matches) == (Kind.UNDECIDED, ())
-    assert "y is nearly layer normalization over c" in diagnose(found).cause
-    assert "a kernel that calculates in float16, or rounds to it on the way" in diagnose(found).alternatives
+    assert (found.kind, found.matches) == (Kind.FAULT, ())
+    assert "the sum of the squares is divided by 257, not 256" in diagnose(found).cause
 
 
 @pytest.mark.slow
@@ -358,12 +357,16 @@ def test_an_eps_that_no_framework_has_takes_many_groups_to_show():
 
 
 @pytest.mark.slow
-def test_where_nothing_shows_few_of_what_fits_is_looked_at(monkeypatch):
-    x, gamma = make((3, 2)), np.random.default_rng(1).normal(1.0, 0.3, 2).astype("f4")
-    x[:] = x[:, :1]
+def test_where_little_shows_few_of_what_fits_is_looked_at(monkeypatch):
+    x, gamma = make((1, 2)), np.random.default_rng(1).normal(1.0, 0.3, 2).astype("f4")
+
+    def count():
+        found = ask(x, normalize(x, "ln", gamma=gamma, beta=gamma).normalized, gamma, gamma)
+        return len({id(match.hypothesis) for match in found.doubtful})
+
+    every = count()
     monkeypatch.setattr(norm_search, "_MOST_DOUBTFUL", 2)
-    found = ask(x, normalize(x, "ln", gamma=gamma, beta=gamma).normalized, gamma, gamma)
-    assert len({id(match.hypothesis) for match in found.doubtful}) == 2  # of 100 and more
+    assert 2 <= count() < every
 
 
 @pytest.mark.slow

@@ -69,8 +69,8 @@ def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
 
     Each is an array with a number for each group that shows a norm; means are left out for norms without them.
     A difference of the divisors of up to one unit in the last place that all groups share does not count: a
-    kernel's root may have it. None for a variant with more than its statistics, or whose statistics are not one
-    for each group.
+    kernel's root may have it. Where both divisors are infinite, the distances are 0. None for a variant with
+    more than its statistics, or whose statistics are not one for each group.
     """
     if (
         not case.has_moments
@@ -83,13 +83,14 @@ def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
     shape = case.used.divisor.shape
     if any(np.broadcast_shapes(shape, one.shape) != shape for one in (divisor, mean)):
         return None
-    off = np.where(case.used.divisor == divisor, 0.0, case.used.divisor / divisor - 1.0)  # or both are infinite
+    is_lost = np.isinf(divisor) & (case.used.divisor == divisor)  # such a group shows no mean
+    off = np.where(is_lost, 0.0, case.used.divisor / divisor - 1.0)
     off = off - np.clip(np.median(off), -case.arithmetic, case.arithmetic)
     every = [np.abs(off) / measure_doubt(case).divisor]
     if case.centres:
         every.append(np.abs(case.used.mean - mean) / (np.abs(divisor) * measure_doubt(case).mean))
     counted = case.shows_norm.any(case.axes, keepdims=True)
-    return tuple(np.nan_to_num(one, nan=np.inf)[counted] for one in every)
+    return tuple(np.nan_to_num(np.where(is_lost, 0.0, one), nan=np.inf)[counted] for one in every)
 
 
 def lies_near(case: Case, variant: Variant, most: float) -> bool:

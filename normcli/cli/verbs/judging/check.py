@@ -160,7 +160,10 @@ _KINDS = (
             _ALONE,
             _NO_BOUNDS,
             _Refusal(
-                ("--clip", *_FORWARD),
+                ("--actual",), "with --backward, name the gradient: --actual-dx, -dgamma, -dbeta or -dgate"
+            ),
+            _Refusal(
+                ("--clip", *_FORWARD[1:]),
                 "{} is of the forward pass; check it without --backward and --actual-dx",
             ),
             _Refusal(
