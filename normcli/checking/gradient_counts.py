@@ -40,8 +40,13 @@ def count_means(c: WrongGradient) -> Iterator[Detailed]:
     usable = np.isfinite(own) & np.isfinite(off)
     share = np.vdot(own[usable], off[usable]) / np.vdot(own[usable], own[usable])
     shown = {round(t.size / share)} if 0.5 < 1.0 / share < 4.0 else set()
-    for count in sorted(shown.union(list_padded_counts(t.size)) - {t.size - 1, t.size}):
+    for count in sorted(shown.union(_list_counts(t.size)) - {t.size - 1, t.size}):
         yield (str(count), str(t.size)), t._replace(share=t.size / count)
+
+
+def _list_counts(size: int) -> list[int]:
+    """Return the padded counts of a group, at most twice its size: four times would be a factor of 2 on dx."""
+    return [count for count in list_padded_counts(size) if count <= 2 * size]
 
 
 def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
@@ -60,7 +65,7 @@ def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
     if c.exact.inputs.given is not None:
         return
     x, own, freedom = t.w + t.mean, t.mean, find_freedom(c.plan, n)
-    for count in list_padded_counts(n):
+    for count in _list_counts(n):
         more, mean = count - n, own * (n / count)
         sums = [(np.square(x - center)).sum(t.axes, keepdims=True) for center in (own, mean)]
         moments = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -91,7 +90,6 @@ def _use(block: BlockUse | BlockNorm, x: Any) -> Any:
     return _map(_join_groups(block, x, plan), plan.choose_output_dtype(x.dtype), block.run)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
 class LazyResult(Result):
     """The result of `normalize` for a dask array: `normalized` is a dask array that is not calculated yet.
 
@@ -107,8 +105,12 @@ class LazyResult(Result):
         for other norms, which then have no warnings.
     """
 
-    lazy: Any = None
-    stats: Stats | None = None
+    lazy: Any
+    stats: Stats | None
+
+    def __init__(self, *arguments: Any, lazy: Any = None, stats: Stats | None = None) -> None:
+        super().__init__(*arguments)
+        vars(self).update(lazy=lazy, stats=stats)
 
     @property
     def normalized(self) -> Any:

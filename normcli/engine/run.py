@@ -78,15 +78,16 @@ def run(
         If `out` is not as above, or shares memory with `values`; or if the plan's statistics are over some
         values (`over`), and there is no selection.
     """
-    require_place(out, plan, values)
+    if out is not None:
+        require_place(out, plan, values)
+    small = None if copy is not None else run_small(plan, values, inputs, out, effort)
+    if small is not None:
+        return small
     _require_selection(plan, inputs)
     if _has_no_values(plan):
         return np.empty(
             plan.grid.shape, plan.choose_output_dtype(values.dtype)
         ) if out is None else out, _fill_statistics(plan, inputs.given)
-    small = None if copy is not None else run_small(plan, values, inputs, out, effort)
-    if small is not None:
-        return small
     with open_run(plan, values, out, copy) as (place, geometry, source, sink):
         return place, run_source(plan, geometry, source, sink, inputs, effort)
 
@@ -183,7 +184,7 @@ def measure(
 
     Where the inputs have known statistics, those are returned, and the tensor is not measured.
     """
-    small = None if _has_no_values(plan) else run_small(plan, values, inputs, None, effort, writes=False)
+    small = run_small(plan, values, inputs, None, effort, writes=False)
     return run_into(plan, values, None, inputs, effort) if small is None else small[1]
 
 

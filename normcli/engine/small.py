@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,13 @@ import numpy as np
 from normcli.compiled import find_kernel
 from normcli.dtypes import is_short_float
 from normcli.engine.inputs import NO_INPUTS
-from normcli.engine.tiling.blocks import open_parameter
+from normcli.engine.tiling.blocks import open_parameter, widen_parameter
 from normcli.engine.tiling.compiled import find_shape
 from normcli.engine.tiling.geometry import find_geometry
+from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.elements.compiled_kernel import (
     Groups,
+    RowParameter,
     is_plan_served,
     is_served,
     make_rule,
@@ -25,16 +28,13 @@ from normcli.numerics.rounding import widen_exactly
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
     from normcli.engine.inputs import Inputs
-    from normcli.engine.tiling.geometry import Geometry
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.elements.compiled_kernel import RowParameter, Rule
+    from normcli.numerics.elements.compiled_kernel import Rule
 
 MOST_VALUES = 1 << 14
 """The most values of a small tensor: for larger ones, a walk takes little of the arithmetic's time."""
@@ -50,33 +50,29 @@ class _Layout(NamedTuple):
         The dtype of the results.
     names : tuple of str
         The names of the kernel's four statistics; empty for one that the norm does not have.
-    geometry : Geometry
+    places : RowParameter or None
+        The places of gamma and beta of each group, as their values; None for tensors without gamma and beta.
     shape : tuple of int
         (outer, inner, parts, values): two axes of groups and two of their values.
-    strides : tuple of int
-        The strides of that shape, in values.
+    strides, out_strides : tuple of int
+        The strides of that shape, in bytes, of the tensor and of the results.
     """
 
     rule: Rule
     dtype: np.dtype[Any]
     names: tuple[str, ...]
-    geometry: Geometry
+    places: RowParameter | None
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    out_strides: tuple[int, ...]
 
-    def lay(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return a view, of the layout's shape, of a C-contiguous tensor."""
-        size = values.itemsize
-        outer, inner, parts, each = self.strides
-        strides = outer * size, inner * size, parts * size, each * size
-        return np.ndarray(self.shape, values.dtype, values, 0, strides)  # sooner than `transpose`
-
-    def lay_parameters(self, plan: Plan, inputs: Inputs) -> Iterator[RowParameter | None]:
-        """Yield gamma, then beta, as a `RowParameter` of the groups; None for one that is not given."""
-        ends = tuple([(0, length) for length in self.geometry.dims])
-        for values, offset in ((inputs.gamma, plan.spec.gamma_offset), (inputs.beta, 0)):
-            spread = open_parameter(plan, self.geometry, values, offset)
-            yield None if spread is None else spread.lay_rows(ends, self.geometry.reduced_runs)
+    def lay_parameter(self, values: NDArray[Any] | None, offset: int = 0) -> RowParameter | None:
+        """Return gamma or beta, plus an offset, as a `RowParameter` of the groups; None for None."""
+        if values is None or self.places is None:
+            return None
+        places, starts, span = self.places
+        chosen = widen_parameter(values, offset).reshape(-1)[places]
+        return RowParameter(chosen.astype(np.float64), starts, span)  # in no byte order that is named
 
 
 def run_small(
@@ -97,7 +93,6 @@ def run_small(
     Parameters
     ----------
     plan : Plan
-        It has a group, and each group has a value.
     values : ndarray
     inputs : Inputs
     out : ndarray or None
@@ -108,8 +103,8 @@ def run_small(
     """
     flags = values.flags
     if (
-        values.size > min(MOST_VALUES, effort.block, effort.whole)
-        or not effort.keeps_statistics
+        not 0 < values.size <= MOST_VALUES
+        or not (effort is DEFAULT_EFFORT or _keeps_whole(effort, values.size))
         or type(values) is not np.ndarray
         or not (flags.c_contiguous and flags.aligned)
         or not (inputs is NO_INPUTS or _is_affine_alone(inputs))
@@ -122,10 +117,18 @@ def run_small(
         return None
     result = np.empty(values.shape, layout.dtype) if out is None and writes else out
     statistics = {name: np.empty(plan.grid.stats_shape) for name in plan.norm.statistics}
-    parameters = layout.lay_parameters(plan, inputs) if is_affine else ()
-    tensor = Groups(layout.lay(values), None if result is None else layout.lay(result), *parameters)
+    # Made so, views take less time than by `transpose`.
+    x = np.ndarray(layout.shape, values.dtype, values, 0, layout.strides)
+    y = None if result is None else np.ndarray(layout.shape, layout.dtype, result, 0, layout.out_strides)
+    gamma, beta = layout.lay_parameter(inputs.gamma, plan.spec.gamma_offset), layout.lay_parameter(inputs.beta)
+    tensor = Groups(x, y, gamma, beta)
     left = normalize_groups(kernel, layout.rule, tensor, tuple(map(statistics.get, layout.names)))
     return None if left.size else (result, statistics)
+
+
+def _keeps_whole(effort: Effort, size: int) -> bool:
+    """Whether statistics are kept, and groups of a tensor of `size` values are read once."""
+    return effort.keeps_statistics and size <= min(effort.block, effort.whole)
 
 
 def _is_affine_alone(inputs: Inputs) -> bool:
@@ -141,7 +144,7 @@ def _find_layout(plan: Plan, dtype: np.dtype[Any], is_affine: bool) -> _Layout |
     `is_affine` is False for tensors without gamma and beta.
     """
     geometry, output = find_geometry(plan), plan.choose_output_dtype(dtype)
-    if is_affine and plan.spec.rounds_before_gamma:
+    if (is_affine and plan.spec.rounds_before_gamma) or plan.request.over is not None:
         return None
     if not (is_served(dtype) and is_served(output) and is_plan_served(plan, geometry.count)):
         return None
@@ -151,5 +154,12 @@ def _find_layout(plan: Plan, dtype: np.dtype[Any], is_affine: bool) -> _Layout |
         return None
     exact = not (is_short_float(dtype) and is_short_float(output))
     rule = make_rule(plan, geometry.count, exact=exact)
-    strides = tuple([step // dtype.itemsize for step in both[0].reshape(shape).strides])
-    return _Layout(rule, output, name_statistics(plan), geometry, shape, strides)
+    strides, out_strides = [a.reshape(shape).strides for a in both]
+    places = None
+    if is_affine:
+        count = math.prod(plan.parameters.shape)
+        spread = open_parameter(plan, geometry, np.arange(float(count)).reshape(plan.parameters.shape))
+        assert spread is not None
+        found = spread.lay_rows(tuple([(0, length) for length in geometry.dims]), geometry.reduced_runs)
+        places = found._replace(values=found.values.astype(np.intp))
+    return _Layout(rule, output, name_statistics(plan), places, shape, strides, out_strides)

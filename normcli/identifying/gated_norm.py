@@ -113,7 +113,7 @@ def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iter
     for order, act in itertools.product(GateOrder, Activation):
         around = Surroundings(gate=gate, gate_act=act, gate_order=order)
         for gated, values in _list_gated(question, around, norm):
-            for case in open_cases(iter((gated,)), values, y, dtype, most=_MOST_TRIED):
+            for case in open_cases((gated,), values, y, dtype, most=_MOST_TRIED):
                 for eps in _find_eps(case):
                     plan = gated.plan.change_spec(eps=eps)
                     if check(plan, values, {NORMALIZED: y}, gated.inputs).ok:
@@ -155,7 +155,7 @@ def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tu
         listed = [*_list_gated(question, Surroundings(gate=gate, gate_order=order), norm)]
         if listed:
             subjects, (values, *_) = zip(*listed, strict=True)
-            claims = open_joints([*open_cases(iter(subjects), values, question.y, dtype)])
+            claims = open_joints([*open_cases(subjects, values, question.y, dtype)])
             if claims:
                 return claims
     return ()
@@ -176,7 +176,7 @@ def find_exact_eps(subject: AskedNorm, values: NDArray[Any], y: NDArray[Any]) ->
 
     None without such an eps. `values` are the norm's input, of the plan's shape.
     """
-    for case in open_cases(iter((subject,)), values, y, choose_counting_dtype(y.dtype), most=_MOST_TRIED):
+    for case in open_cases((subject,), values, y, choose_counting_dtype(y.dtype), most=_MOST_TRIED):
         for eps in _find_eps(case):
             plan = subject.plan.change_spec(eps=eps)
             if eps == subject.plan.spec.eps:

@@ -14,10 +14,11 @@ from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps
 from normcli.errors import NormError
-from normcli.fitting.by_column import find_groups, number_groups_of
+from normcli.fitting.by_column import number_groups_of
 from normcli.fitting.statistics import find_few, find_varying, round_stats
 from normcli.identifying.faults.fault_search import NearNorm
 from normcli.identifying.faults.tables.places import OF_REGIONS
+from normcli.identifying.grouped_order import OtherRequest, find_labelled_order, find_order, find_other_columns
 from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.question import Diagnosis, Kind
 from normcli.identifying.words.phrasing import diagnose_near
@@ -27,7 +28,6 @@ from normcli.norms.plan import make_plan
 from normcli.norms.rules import Centre, EpsMode
 from normcli.printable import format_count
 from normcli.tensors.mapped import fetch
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -60,13 +60,6 @@ _FEW, _OF_GROUP = 0.05, 0.25
 _FREEDOM, _SMALL, _LINES = 32, 0.02, 1.25
 """Bounds of small errors: the fewest values beyond two of each group, the largest error as a part of the spread
 of y, and the largest factor by which fitted lines of the groups reduce the error."""
-
-
-class OtherRequest(NamedTuple):
-    """Another request that a table may be the result of, and the command-line options that lead to it."""
-
-    option: str
-    request: Request
 
 
 def _list_other_requests(plan: Plan, request: Request) -> list[OtherRequest]:
@@ -139,17 +132,17 @@ def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) 
     half = None if request.dtype is not None else find_saved_dtype(table.actual.values)
     if half is not None:
         return _diagnose_half(table, request._replace(dtype=half.name), half)
-    norm = found.stats.subject.request.norm
-    order = _find_other_order(table, found)
-    if order is not None:
-        cause = f"{norm} differs: rows are in another order"
-        return Diagnosis(Kind.NORM, cause, (order,), remedy="put the rows into the order of the input")
+    if (order := find_labelled_order(table, found) or find_order(table, found)) is not None:
+        return order
     tally = found.checked.comparisons[NORMALIZED].groups
     assert tally is not None
     differing = tally.find_worst(tally.count())
     told = _find_few_wrong(table, found, differing) or _find_other_request(table, request, found, differing)
     told = told or _find_common_divisor(table, found) or _find_small_errors(table, found, len(differing))
     told = told or _find_errors_beside_ddof(table, request, found, len(differing))
+    told = told or find_other_columns(
+        table, request, _list_other_requests(found.stats.subject.plan(1), request)
+    )
     return told or _examine_group(table, request, found, [each.group for each in differing])
 
 
@@ -335,26 +328,6 @@ def _find_common_divisor(table: GroupedTable, found: GroupedCheck) -> Diagnosis 
     shown = tuple(words for words, values in known.items() if np.allclose(values, divisors, _NEAR))
     cause = f"{norm} differs: one divisor serves all groups, {divisors[0]:.6g}"
     return Diagnosis(Kind.FAULT, cause, shown, remedy="divide each group by its own", fault="stats-constant")
-
-
-def _find_other_order(table: GroupedTable, found: GroupedCheck) -> str | None:
-    """Return a clause on the first row that is of another group in the actual table than in the input.
-
-    None if there is no such row, if groups have other labels or sizes, or without group columns in the actual
-    table.
-    """
-    if table.actual.by is None:
-        return None
-    mine, theirs = found.groups, find_groups(table.actual)
-    if mine.labels != theirs.labels:
-        return None
-    here, there = (groups.places[fetch(groups.met)] for groups in (mine, theirs))
-    if (here == there).all() or (np.bincount(here) != np.bincount(there)).any():
-        return None
-    row = int((here != there).argmax())
-    cells = (table.actual.by.names, *(mine.labels[places[row]] for places in (here, there)))
-    names, own, other = (", ".join(cell or "" for cell in each) for each in cells)
-    return f"row {row + 1} is of {names} {other} in --actual, of {own} in --input"
 
 
 def _compare_some(

@@ -22,16 +22,16 @@ from normcli.identifying.confirmation import Confirmation
 from normcli.identifying.faults.case_sampling import AskedNorm, goes_with_x
 from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, REQUESTS, SCALERS, keep_first
 from normcli.identifying.faults.fault_search import (
+    claims_of_order,
     claims_of_places,
     find_nearest,
     list_near_plans,
     list_subjects,
     open_cases,
     recover_one,
-    recover_used,
     shows_nothing,
 )
-from normcli.identifying.faults.joint_search import choose_case_eps, open_joints
+from normcli.identifying.faults.joint_search import choose_case_eps, open_joints, recover
 from normcli.identifying.faults.variant import REGION_IDS
 from normcli.identifying.models.known_maps import (
     SPECTRAL,
@@ -120,9 +120,12 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     is_open = found.kind is Kind.NONE and not (found.reason or found.unchanged or found.reproductions)
     if not is_open or x.shape != y.shape:
         return found
+    ordered = claims_of_order(list_subjects(x, gamma, beta, layout, norm), x, y, dtype)
+    if ordered:
+        return found._replace(claims=ordered)
     near = find_near_map(x, y, dtype)
     if near is None:
-        asked = () if question.subject is None else open_cases(iter((question.subject,)), x, y, dtype)
+        asked = () if question.subject is None else open_cases((question.subject,), x, y, dtype)
         return found._replace(nearest=find_nearest(itertools.chain(asked, list_cases())))
     return found._replace(
         plain=near, evaluation=read_evaluation(near, enumerate_affine_steps(x.shape, gamma, beta))
@@ -155,12 +158,13 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     if reason not in (None, NOT_FINITE, ZEROS) and not is_constant:
         return None
     dtype = choose_counting_dtype(y.dtype)
-    claims = open_joints([*open_cases(iter((subject,)), x, y, dtype, saved)])
-    if not claims or claims[0].fault.id in REGION_IDS:  # of the first groups
+    cases = [*open_cases((subject,), x, y, dtype, saved)]
+    claims = open_joints(cases)
+    if not claims or claims[0].ids & REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, x, y, dtype) or claims
     if subject.inputs.gate is not None:  # no norm alone is y
-        claims = claims or recover_used(subject, x, y, dtype)
-        nearest = None if claims else find_nearest(open_cases(iter((subject,)), x, y, dtype))
+        claims = claims or tuple(itertools.chain.from_iterable(map(recover, cases)))
+        nearest = None if claims else find_nearest(cases)
         return Identification(question, (), claims=claims, nearest=nearest)
     if claims and saved is None and is_half(y.dtype) and not claims[0].is_exact:  # coarse values tell little
         found = _identify(question, subject.plan.norm.name, tuple)
@@ -203,7 +207,8 @@ def _find_faults(
         if is_untrained or stored is None:
             return found  # evaluation, as far as anything shows
     if subject is not None:
-        return found._replace(claims=recover_used(subject, x, y, choose_counting_dtype(y.dtype)))
+        cases = open_cases((subject,), x, y, choose_counting_dtype(y.dtype))
+        return found._replace(claims=tuple(itertools.chain.from_iterable(map(recover, cases))))
     claims = open_joints(list_cases(), in_parts=in_parts)
     if not claims and in_parts and found.sampled:
         claims = _find_places(found.question, list_cases())
@@ -381,8 +386,7 @@ def _is_known(plain: PlainMap, samples: Samples) -> bool:
 
 def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:
     """Return an identification with the map y = a · x + b, its well-known names, and running statistics."""
-    block = SampledBlock(samples.x, samples.y, MOST_SAMPLED)
-    x, y = block.take(plain.axes)
+    x, y = SampledBlock(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
     known = name_map(plain, x, y, samples.scope.dtype, is_whole=x.size == samples.x.size)
     if any(match.rows is not None for match in blank.doubtful):  # which is named by itself
         known = (name for name in known if name != SPECTRAL)

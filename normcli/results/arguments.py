@@ -12,6 +12,7 @@ from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import UsageError
 from normcli.norms.option_kinds import read_flag
+from normcli.norms.options import NAMES
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
@@ -163,6 +164,12 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Probl
         options["dtype"] = read_dtype("dtype", given("dtype"))
     request = Request.collect(norm, options)
     taken = take(x, "x")
+    gives = taken.give, taken.give_other
+    if options.keys() <= NAMES:  # as of most small tensors, for which looking for arrays takes a while
+        values = taken.values
+        plan = make_plan(request.adopt_layout(taken.layout), values.shape, values.dtype, taken.columns)
+        tensor = Tensor(values, "x", taken.columns)
+        return Problem(plan, tensor, fit_inputs(plan, values), DEFAULT_EFFORT, *gives)
     addends = _read_addends(taken, options)
     values = taken.values if addends is None else addends.add()
     tensor = Tensor(values, "x", taken.columns, addends=addends)
@@ -172,7 +179,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Probl
         running = pair_running(given("running_mean"), given("running_var"))
         return arrays, running, _read_selection(taken, options)
 
-    around, gives = _read_surroundings(taken, options), (taken.give, taken.give_other)
+    around = _read_surroundings(taken, options)
     effort = _read_effort(given("threads"), given("statistics"))
     return make_problem(request.adopt_layout(taken.layout), tensor, read_inputs, around, effort, gives)
 

@@ -106,9 +106,7 @@ def calculate(
     if not effort.keeps_statistics:
         measured = values if copy is None else copy
         shown = _Later(plan.norm.statistics, functools.partial(measure, plan, measured, inputs, again))
-    result = Result(plan, values, shown, inputs, again, counts, give)
-    vars(result)["_y"] = y  # where the cached property keeps it
-    return result
+    return Result(plan, values, shown, inputs, again, counts, give, y=y)
 
 
 def require_threads(effort: Effort) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
@@ -54,7 +54,6 @@ class Statistic:
         raise MissingStatisticError(f"{name} has no statistic {self._name}; it has {has}")
 
 
-@dataclass(frozen=True, repr=False, eq=False)
 class Result:
     """The result of `normalize`. Arrays are not rounded for display.
 
@@ -79,16 +78,41 @@ class Result:
         Converts a NumPy array to the type of the caller's tensor: a tensor of another library, a table.
     is_finite : bool
         Whether all normalized values are known to be finite; if False, `warnings` may have to read them.
+    y : ndarray or None
+        The normalized tensor; None to calculate it on first use.
     """
 
     plan: Plan
     input: NDArray[Any]
     statistics: Mapping[str, NDArray[np.float64]]
-    inputs: Inputs = NO_INPUTS
-    effort: Effort = DEFAULT_EFFORT
-    counts: NDArray[np.float64] | None = None
-    give: Give = give_back_as_is
-    is_finite: bool = False
+    inputs: Inputs
+    effort: Effort
+    counts: NDArray[np.float64] | None
+    give: Give
+    is_finite: bool
+
+    def __init__(
+        self,
+        plan: Plan,
+        input: NDArray[Any],
+        statistics: Mapping[str, NDArray[np.float64]],
+        inputs: Inputs = NO_INPUTS,
+        effort: Effort = DEFAULT_EFFORT,
+        counts: NDArray[np.float64] | None = None,
+        give: Give = give_back_as_is,
+        *,
+        is_finite: bool = False,
+        y: NDArray[Any] | None = None,
+    ) -> None:
+        held = self.__dict__  # as `__setattr__` refuses; a frozen dataclass takes twice as long
+        held["plan"], held["input"], held["statistics"], held["inputs"] = plan, input, statistics, inputs
+        held["effort"], held["counts"], held["give"], held["is_finite"] = effort, counts, give, is_finite
+        if y is not None:
+            held["_y"] = y  # where the cached property keeps it
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Raise `FrozenInstanceError`: results do not change."""
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     @property
     def normalized(self) -> Any:

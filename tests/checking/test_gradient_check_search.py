@@ -151,6 +151,11 @@ def test_a_factor_holds_for_every_value():
     x, dy = np.random.default_rng(4).normal(size=(2, 8, 32))
     exact = backward(x, dy, "ln")
     assert find_cause(exact, "dx", 1.5 * exact.dx).fault.id == "dx-factor"
+    exact_rms = backward(x, dy, "rms", eps=0.0)  # a count of 128, not 32, doubles it too
+    assert (
+        find_cause(exact_rms, "dx", 2.0 * exact_rms.dx).fault.words
+        == "every value is 2 times what it should be"
+    )
     wrong = exact.dx * np.linspace(1.49, 1.51, 32)
     assert find_cause(exact, "dx", wrong).sentence == "dx: nothing known explains it."
 

@@ -227,3 +227,25 @@ def test_fitted_columns_of_equal_names_are_used_together_or_not_at_all(normcli):
         ran = normcli(*f"apply d.npz dup.csv {columns} -o -".split())
         told = f"normcli: dup.csv has other columns than x, x: {found}; --columns x takes those alone\n"
         assert (ran.code, ran.out, ran.err) == (3, "", told)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(
+            "--gamma-offset 1", "--gamma-offset says nothing without gamma: give --gamma, or", id="offset"
+        ),
+        pytest.param("--gamma-offset 1 --beta 2", "--gamma-offset says nothing without gamma", id="beta alone"),
+        pytest.param("--feature-axes 1", "without gamma or beta: give --gamma or --beta, or", id="axes"),
+        pytest.param("--feature-axes 1 --beta 2", "", id="axes of beta"),
+        pytest.param("--gamma-offset 1 --affine-seed 1", "", id="drawn"),
+    ],
+)
+def test_options_that_only_act_on_parameters_need_one(words, told, normcli):
+    ran = normcli("ln", "--shape", "4,8", *words.split())
+    assert ran.code == (2 if told else 0)
+    assert told in ran.err
+
+
+def test_the_axes_of_a_gradient_need_no_parameter(normcli):
+    assert normcli("backward", "ln", "--shape", "4,8", "--dy-seed", "1", "--feature-axes", "1").code == 0

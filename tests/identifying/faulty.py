@@ -55,7 +55,7 @@ def ask(norm, x, y, gamma=None, beta=None, given=None, **options):
     """Return the claims."""
     y = np.asarray(y).astype(options.pop("rounded", x.dtype))
     subject = AskedNorm(plan(norm, x, **options), Inputs(gamma, beta, given))
-    return open_joints([*open_cases(iter([subject]), x, y, choose_counting_dtype(y.dtype))])
+    return open_joints([*open_cases([subject], x, y, choose_counting_dtype(y.dtype))])
 
 
 def name(*asked, **options):

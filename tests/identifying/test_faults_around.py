@@ -222,7 +222,7 @@ def test_a_sum_of_half_precision_that_is_rounded_otherwise_is_named(kind):
     y = norm(Addends(x, r, other).add()).astype("f2")
     addends = Addends(x, r, kind)
     subject = AskedNorm(plan("ln", x), Inputs(), addends)
-    claims = open_joints([*open_cases(iter([subject]), addends.add(), y, choose_counting_dtype(y.dtype))])
+    claims = open_joints([*open_cases([subject], addends.add(), y, choose_counting_dtype(y.dtype))])
     assert claims[0].fault.id == "before-residual-rounding"
 
 
@@ -248,3 +248,25 @@ def test_a_gelu_whose_digits_cancel_in_float32_is_named(name, order):
         f"rms differs: {cause}",
         "with that, rounding explains every value",
     )
+
+
+PAIRS = {
+    "after-gate-rolled after-gate-activation": lambda x, z, g: norm(x) * g * sigmoid(np.roll(z, 1, 0)),
+    "after-gate-activation affine-gamma-missing": lambda x, z, g: norm(x) * sigmoid(z),
+    "affine-gamma-missing after-gate-rounded": lambda x, z, g: (
+        norm(x) * round_to_short(z * sigmoid(z), "bfloat16")
+    ),
+    "after-gate-activation stats-ddof": lambda x, z, g: norm(x) * g * sigmoid(z) * math.sqrt(63 / 64),
+    "before-gate-rolled before-gate-activation": lambda x, z, g: norm(x * sigmoid(np.roll(z, 1, 0))) * g,
+}
+
+
+@pytest.mark.parametrize("faults", PAIRS)
+def test_two_faults_are_told_of_which_one_is_of_the_gate(faults):
+    x, z = draw((12, 64)), draw((12, 64), seed=7)
+    y = PAIRS[faults](x, z, GAMMA).astype("f4")
+    gate = Gated(z.astype("f8"))
+    before = gate._replace(times=x) if faults.startswith("before") else None
+    subject = AskedNorm(plan("ln", x), Inputs(GAMMA, None, gate=None if before else gate, gated_input=before))
+    cases = open_cases(iter([subject]), before.activate() if before else x, y, np.dtype("f4"))
+    assert [fault.id for fault in open_joints([*cases])[0].faults] == faults.split()

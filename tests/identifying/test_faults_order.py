@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import normcli
 from normcli.identifying.faults.tables.places import _find_order
 from tests.identifying.faulty import ask, draw, name, standardize
 
@@ -50,3 +51,18 @@ def test_single_values_have_an_order_if_no_two_are_the_same():
     order = np.random.default_rng(1).permutation(500)
     np.testing.assert_array_equal(_find_order(right, right[order] * (1.0 + 2.0**-40)), order)
     assert _find_order(right, np.repeat(right[order][:250], 2, axis=0)) is None
+
+
+@pytest.mark.parametrize(("norm", "shape", "axes"), [("bn", (20, 4, 60, 60), (0, 2, 3)), ("ln", (300, 300), 1)])
+def test_an_order_that_the_first_groups_do_not_show_is_named_without_a_request(norm, shape, axes):
+    """Groups of 72,000 values, and rows of which the first is the last of another part."""
+    x = draw(shape, mean=0.0)
+    y = np.roll(standardize(x, axes), 1, 0).astype("f4")
+    told = normcli.identify(y, x).diagnosis
+    assert (told.fault, told.cause) == ("order-rolled", f"y is {norm}, but rows along n are rolled by 1")
+
+
+def test_rows_that_the_first_groups_take_for_exchanged_are_looked_for_in_all():
+    x = draw((4, 3, 200, 200), mean=0.0)
+    y = np.roll(standardize(x, (2, 3)), 1, 0).astype("f4")
+    assert normcli.check(y, x, "in").diagnosis.fault == "order-rolled"

@@ -88,7 +88,7 @@ def test_a_row_that_is_barely_off_is_no_exception():
         (x - x.mean(1, keepdims=True, dtype="f8")) / np.sqrt(x.var(1, keepdims=True, dtype="f8") + 1e-5)
     ).astype("f4")
     y[3] *= np.float32(1.0003)
-    assert not open_joints([*open_cases(iter([AskedNorm(plan, Inputs())]), x, y, y.dtype)])
+    assert not open_joints([*open_cases([AskedNorm(plan, Inputs())], x, y, y.dtype)])
     y[3] *= np.float32(1.3)
-    (claim, *_) = open_joints([*open_cases(iter([AskedNorm(plan, Inputs())]), x, y, y.dtype)])
+    (claim, *_) = open_joints([*open_cases([AskedNorm(plan, Inputs())], x, y, y.dtype)])
     assert claim.fault.id == "where-index"

@@ -66,11 +66,11 @@ def test_a_fault_of_a_large_tensor_is_named_in_little_time_and_memory():
     subject = AskedNorm(plan("ln", x), Inputs(gamma, None))
     for actual, ids in ((y, ["affine-gamma-missing"]), (noise, [])):
         began = time.process_time()
-        claims = open_joints([*open_cases(iter([subject]), x, actual, y.dtype)])
+        claims = open_joints([*open_cases([subject], x, actual, y.dtype)])
         assert [claim.fault.id for claim in claims[:1]] == ids
         assert time.process_time() - began < 10  # most of it is not the size
     tracemalloc.start()
-    open_joints([*open_cases(iter([subject]), x, noise, y.dtype)])
+    open_joints([*open_cases([subject], x, noise, y.dtype)])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 64 << 20

@@ -354,3 +354,64 @@ def test_groups_of_ddof_values_are_nan_and_zeros_are_not(norm, rows):
     judged = check(np.zeros((rows, 3)), np.arange(3.0 * rows).reshape(rows, 3), norm, ddof=rows)
     assert not judged
     assert judged.diagnosis.cause == f"{norm} differs: every value of the actual tensor is 0"
+
+
+@pytest.fixture
+def shops(tmp_path, monkeypatch):
+    """A table of 60 rewards by shop and month, and a function that writes what somebody made of it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    keys = {"shop": rng.permutation(np.repeat(np.arange(5), 12)), "month": np.tile(np.arange(6), 10)}
+    x = rng.standard_normal(60).round(3)
+
+    def write(change, ddof=0, column="shop"):
+        y, by = np.empty(60), keys[column]
+        for key in np.unique(by):
+            y[by == key] = score(x[by == key], ddof)
+        rows = [f"s{a},{b},{c}" for a, b, c in zip(keys["shop"], keys["month"], x.tolist(), strict=True)]
+        (tmp_path / "x.csv").write_text("shop,month,reward\n" + "\n".join(rows) + "\n")
+        (tmp_path / "y.csv").write_text(
+            "reward\n" + "\n".join(map(repr, y[change(keys["shop"])].tolist())) + "\n"
+        )
+
+    return write
+
+
+SHOPS = "check zscore -i x.csv --by shop --exclude month --actual y.csv"
+
+
+def permute_within(shop):
+    order = np.arange(60)
+    for key in range(5):
+        order[shop == key] = np.roll(order[shop == key], 1)
+    return order
+
+
+@pytest.mark.parametrize(
+    ("change", "cause", "evidence"),
+    [
+        pytest.param(
+            lambda _: np.roll(np.arange(60), 1), "rows along n are rolled by 1", "row 60", id="rolled"
+        ),
+        pytest.param(lambda _: np.arange(60)[::-1], "rows along n are reversed", "row 60", id="reversed"),
+        pytest.param(
+            lambda shop: np.argsort(shop, kind="stable"), "rows are sorted by shop", "row", id="sorted"
+        ),
+        pytest.param(
+            permute_within, "60 of 60 rows along n stand", "every row stands within its group", id="in"
+        ),
+    ],
+)
+def test_an_order_of_rows_is_told_by_their_values(change, cause, evidence, shops, normcli):
+    shops(change)
+    said = normcli(*SHOPS.split()).out
+    assert f"zscore differs: {cause}" in said
+    assert evidence in said
+
+
+@pytest.mark.parametrize(("ddof", "more"), [(0, ""), (1, " --ddof 1")])
+def test_rows_that_were_grouped_by_another_column_are_told(ddof, more, shops, normcli):
+    shops(lambda _: np.arange(60), ddof, "month")
+    said = normcli(*SHOPS.split()).out
+    assert "zscore differs: rows are grouped by month, not by shop" in said
+    assert f"normcli zscore … --by month{more}\n" in said

@@ -112,3 +112,53 @@ def test_running_statistics_are_no_sums_that_are_divided_by_another_number():
     assert name("bn", x, y, gamma, beta, Given(mean, variance))[1] == [
         "the running variance is divided by n, not n − 1"
     ]
+
+
+CUBE = (RNG.standard_normal((2, 8, 32)) * RNG.lognormal(0.0, 0.3, (2, 8, 1))).astype("f4")
+SQUARES = (CUBE.astype("f8") ** 2).mean(-1, keepdims=True)
+
+
+@pytest.mark.all_tried
+@pytest.mark.parametrize(
+    ("square", "cause"),
+    [
+        pytest.param(SQUARES[1, 3], "the mean square is that of n=1, c=3 in every group", id="one group's"),
+        pytest.param(1.7, "one divisor serves all groups, 1.30384", id="a number"),
+    ],
+)
+def test_one_divisor_of_all_groups_is_said_with_the_group_that_it_is_of(square, cause):
+    y = CUBE / np.sqrt(square + 1e-6)
+    assert name("rms", CUBE, y, eps=1e-6)[1][:1] == [cause]
+
+
+def test_a_variance_of_all_groups_is_no_number_that_may_be_any():
+    y = (CUBE - CUBE.mean(-1, keepdims=True)) / np.sqrt(CUBE.astype("f8").var() + 1e-5)
+    assert name("ln", CUBE, y)[1] == ["the variance is over n×c×l"]
+
+
+def test_a_factor_is_named_by_the_length_whose_root_it_is():
+    x = np.random.default_rng(0).standard_normal((12, 64)).astype("f4")
+    y = root(x.astype("f8"), 1e-5, "ln") * GAMMA
+    assert name("ln", x, y / np.sqrt(12), GAMMA)[1] == ["every value is multiplied by 1/√12"]
+    assert name("ln", x, y * 0.29, GAMMA)[1] == ["every value is multiplied by 0.29"]
+
+
+def test_twice_the_eps_may_be_an_eps_that_is_added_twice():
+    told = normcli.check(root(ROWS.astype("f8"), 2e-5, "ln").astype("f4"), ROWS, "ln").diagnosis
+    assert (told.cause, told.alternatives) == ("ln differs: eps is 2e-05, not 1e-05", ("eps is added twice",))
+
+
+def test_an_eps_in_the_other_place_is_not_taken_for_one_that_is_added_twice():
+    wide = ROWS.astype("f8")
+    deviations = wide - wide.mean(-1, keepdims=True)
+    y = deviations / (deviations.std(-1, keepdims=True) + 2e-5)
+    assert name("ln", ROWS, y)[1] == ["eps 2e-05 is outside the root"]
+
+
+def test_identify_names_the_eps_that_alone_gives_every_bit():
+    x = (np.random.default_rng(1).standard_normal((16, 128)) * 2.0 + 30.0).astype("f4")
+    wide = x.astype("f8")
+    y = (wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-3)).astype("f4")
+    judged = normcli.identify(y, x)
+    assert judged.found.matches[0].eps_range[0] == 0.0
+    assert judged.diagnosis.cause.startswith("y is root mean square normalization over c, eps 0.001")

@@ -11,6 +11,7 @@ from normcli.errors import NormError
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Identification, Kind, Question
 from normcli.identifying.search.affine_step import ESTIMATED
+from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.plan import Plan, make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode
@@ -124,7 +125,8 @@ def _compare_matches(found: Identification, wrong: Wrong) -> Outcome:
     if not right:
         return Outcome.WRONG
     said = {name for match in right for name in _SAID_BY_A_MATCH.get(match.affine, ())}
-    cancels = any("one-pass" in each.computation.name for each in found.reproductions)
+    cancels = diagnose(found).fault == "stats-one-pass"
+    cancels |= any("one-pass" in each.computation.name for each in found.reproductions)
     shown = {
         "stats-one-pass": cancels,
         "order-transposed": right[0].order != tuple(range(len(right[0].order))),

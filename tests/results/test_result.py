@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -276,3 +277,22 @@ def test_a_gamma_of_all_groups_is_of_the_whole_axis(rng):
 def test_groups_that_cannot_be_are_refused(options, told):
     with pytest.raises(UsageError, match=told):
         normalize(np.ones((2, 12)), "rms", **options)
+
+
+def test_a_result_refuses_assignments_and_no_later_call_changes_it():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    gamma = np.array([1.0, 2.0, 3.0], np.float32)
+    first = normalize(x, "bn", gamma=gamma)
+    kept = first.normalized.copy(), {name: values.copy() for name, values in first.statistics.items()}
+    gamma[:] = 7.0
+    second = normalize(x + x, "bn", gamma=gamma)
+    assert not np.shares_memory(first.normalized, second.normalized)
+    np.testing.assert_array_equal(first.normalized, kept[0])
+    np.testing.assert_array_equal(
+        second.normalized[:, 1], normalize(x + x, "bn", gamma=[7, 7, 7]).normalized[:, 1]
+    )
+    for name, values in kept[1].items():
+        np.testing.assert_array_equal(first.statistics[name], values)
+        assert not np.array_equal(second.statistics[name], values)
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'plan'"):
+        first.plan = second.plan

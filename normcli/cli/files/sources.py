@@ -168,14 +168,21 @@ def load_parameters(plan: Plan, settings: Settings) -> Mapping[str, NDArray[Any]
     Raises
     ------
     UsageError
-        If `--affine-seed` is given together with a gamma or beta.
+        If `--affine-seed` is given together with a gamma or beta, or an option of parameters without any.
     DataError
         If a file cannot be read.
     """
     given, seed = load_affine(settings.parameters, plan.grid.columns), settings.parameters.affine_seed
-    if seed is None:
-        return given
     named = [name for name, values in given.items() if values is not None]
+    if seed is None:
+        for option, needed in _OF_PARAMETERS.items():
+            if option in settings.given and not {*named, *settings.given} & {*needed}:
+                known = [name for name in needed if name in _AFFINE]
+                wanted = " or ".join(f"--{name}" for name in known)
+                raise UsageError(
+                    f"{option} says nothing without {' or '.join(known)}: give {wanted}, or leave it out"
+                )
+        return given
     if named:
         raise UsageError(
             f"--affine-seed draws {' and '.join(plan.norm.drawn_names)}; give it or --{min(named)}"
@@ -228,6 +235,9 @@ def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None)
 
 _AFFINE = ("gamma", "beta")
 """The parameters whose values may be the rows of a table with one column."""
+
+_OF_PARAMETERS = {"--gamma-offset": ("gamma",), "--feature-axes": (*_AFFINE, "--dy", "--dy-seed")}
+"""The options that only act on parameters: these, and the options that ask for their gradients."""
 
 
 def load_typed(option: str, text: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:

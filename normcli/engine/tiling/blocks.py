@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
@@ -315,13 +316,17 @@ def open_parameter(
     """Return gamma or beta, plus an offset, as a `Spread` to cut to tiles; None if it is not given."""
     if values is None:
         return None
+    values = widen_parameter(values, offset)
+    return Spread(values.reshape(plan.parameters.view_shape), plan.grid.view_shape, geometry)
+
+
+def widen_parameter(values: NDArray[Any], offset: int) -> Floats:
+    """Return gamma or beta, plus an offset, as float64."""
     values = np.asarray(values)
     if values.dtype != np.float64:
         with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
             values = values.astype(np.float64)
-    if offset:  # otherwise a zero keeps its sign
-        values = values + offset
-    return Spread(values.reshape(plan.parameters.view_shape), plan.grid.view_shape, geometry)
+    return values + offset if offset else values  # otherwise a zero keeps its sign
 
 
 def open_full(plan: Plan, geometry: Geometry, values: NDArray[Any]) -> Spread:

@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.shown_statistics import measure_distance, weigh_statistics
+from normcli.identifying.faults.shown_statistics import lies_near, weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.behind import BEHIND
 from normcli.identifying.faults.tables.counting import COUNTING
@@ -51,8 +51,14 @@ REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *ORDER)
 FAULTS: Sequence[Row] = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
 """Every row: what `normcli help faults` lists."""
 
+EPS_TWICE = next(row.fault for row in STATISTICS if row.fault.id == "stats-eps-twice")
+"""The fault that is the same as a request with twice the eps."""
+
 GAMMAS = frozenset(("affine-constant", "affine-offset"))
 """The faults that are the same as a gamma and a beta of one number each."""
+
+_ANY_NUMBER = GAMMAS | {"stats-constant"}
+"""The faults of one number for all of y, which may be any."""
 
 ANY_EPS = frozenset(("stats-eps-other", "stats-eps-outside", "stats-ddof"))
 """The faults that are another eps or ddof."""
@@ -87,8 +93,9 @@ _ALIKE, _CLOSE = 3.0, 0.05
 _NEAR_ROUNDINGS = 8.0
 """Fitted numbers that change no value by more machine epsilons of half precision may be errors of its sums."""
 
-_SHOWN = 4.0
-"""Statistics are those that y shows if they are off these by at most so many standard errors, on average."""
+_SHOWN, _SUMMED = 4.0, 16.0
+"""Statistics are those that y shows if they are off these by at most so many standard errors, on average: with
+sums in float32, and with careless ones."""
 
 _AND = ", and "
 
@@ -186,8 +193,7 @@ def may_be_rounding(case: Case, found: Found) -> bool:
     right, moved = case.right.values, np.abs(found.prediction.values - case.right.values)
     if not np.nanmax(moved - _NEAR_ROUNDINGS * get_eps(case.dtype) * (np.abs(right) + 1.0)) <= 0.0:
         return False
-    off = None if found.is_fitted else measure_distance(case, found.variants[0])
-    return off is None or any(np.mean(np.square(one)) > _SHOWN**2 for one in off)
+    return found.is_fitted or not lies_near(case, found.variants[0], _SHOWN)
 
 
 def make_claim(case: Case, found: Found) -> Claim:
@@ -232,7 +238,7 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     bits, if both explain all of y. If a norm was requested (`is_asked`), claims of NaN and infinity need none.
     Claims of equal rank are in the order of `FAULTS`. Empty if no claim has enough evidence.
     A rank is raised by 1 if the claim fits much worse than the best of the lowest rank, or has 20 `bits_shown`
-    less; also for faults in `GAMMAS` alone, if one of that rank fits well without fitted numbers.
+    less; also for faults in `_ANY_NUMBER` alone, if one of that rank with another fault fits about as well.
     """
     every = [*claims]
     seen = [row.fault.id for row in NOT_FINITE if is_asked]
@@ -247,14 +253,14 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
         min(claim.misfit for claim in first),
         max((c.bits_shown for c in first if not math.isnan(c.bits_shown)), default=0.0),
     )
-    plain = [claim for claim in first if not claim.numbers and claim.is_near(best)]
+    plain = [claim for claim in first if not claim.ids <= _ANY_NUMBER and claim.is_near(best)]
     ranked = [
         claim._replace(
             rank=claim.rank
             + (
                 not claim.is_near(best)
                 or claim.bits_shown < shown - CERTAIN
-                or (bool(plain) and claim.ids <= GAMMAS)
+                or (bool(plain) and claim.ids <= _ANY_NUMBER)
             )
         )
         for claim in certain
@@ -290,8 +296,9 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
         off = (case.y - case.right.values) / case.right.allowed
         without = math.sqrt(float(np.mean(off[np.isfinite(off)] ** 2))) if np.isfinite(off).any() else 0.0
         nearer = math.log2(max(1.0, without / misfit)) if misfit else _MOST_BITS
-        bits = max(bits, case.divisor.size * nearer - OF_A_NUMBER)
+        bits = max(bits, max(case.divisor.size * nearer, found.variants[0].bits) - OF_A_NUMBER)
     elif found.region is None and (shown := weigh_statistics(case, found.variants[0])) is not None:
+        shown = shown if lies_near(case, found.variants[0], _SUMMED) else 0.0
         bits = max(bits, max(shown, _weigh_exactness(case, found)) - OF_A_NUMBER * found.numbers)
     region = 0.0 if found.region is None or (is_beside and not found.is_of_region) else found.region.bits
     usual = [row.fault for row in EPS]

@@ -13,6 +13,7 @@ from normcli.dtypes import get_eps
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
 from normcli.identifying.faults.case_sampling import (
+    MOST_IN_MEMORY,
     MOST_VALUES,
     AskedNorm,
     choose_index,
@@ -67,8 +68,47 @@ def claims_of_places(
     return () if case is None else find_places(case)
 
 
+def claims_of_order(
+    subjects: Iterable[AskedNorm], x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
+) -> tuple[Claim, ...]:
+    """Return the claims that y is the result of one of several norms, with its rows in another order.
+
+    Empty without such a norm, and for an x of more than 2²² values. Another order changes no mean of y, y², y³
+    and y⁴: orders are looked for only in norms whose exact result has these means. Without gamma and beta, a
+    norm with a mean makes the mean 0.
+    """
+    if x.size > MOST_IN_MEMORY:
+        return ()
+    opened = open_wide_case if x.size > MOST_VALUES else open_case
+    mean, size = np.mean(fetch(y), dtype=np.float64), np.std(fetch(y), dtype=np.float64)
+    for subject in subjects:
+        is_bare = subject.inputs.gamma is None and subject.inputs.beta is None
+        if is_bare and subject.plan.norm.centre is Centre.MEAN and not abs(mean) <= _OF_ZERO * size:
+            continue
+        case = opened(subject, x, y, dtype) if subject.is_open else None
+        if case is not None and _has_powers(case):
+            found = [claim for claim in find_places(case) if claim.fault.id.startswith("order-")]
+            if found:
+                return tuple(found)
+    return ()
+
+
+_POWERS = range(1, 5)
+
+_OF_ZERO = 2.0**-14
+"""The largest mean of values whose exact mean is 0, as a part of their deviation."""
+
+
+def _has_powers(case: Case) -> bool:
+    """Whether the means of y, y², y³ and y⁴ are those of the exact result, within what rounding allows."""
+    right, allowed = case.right.values, case.right.allowed
+    off = (abs(float(np.mean(case.y**k)) - float(np.mean(right**k))) for k in _POWERS)
+    bounds = (k * float(np.mean(np.abs(right) ** (k - 1) * allowed)) for k in _POWERS)
+    return all(one <= bound for one, bound in zip(off, bounds, strict=True))
+
+
 def open_cases(
-    subjects: Iterator[AskedNorm],
+    subjects: Iterable[AskedNorm],
     x: NDArray[Any],
     y: NDArray[Any],
     dtype: np.dtype[Any],
@@ -81,7 +121,7 @@ def open_cases(
 
     Parameters
     ----------
-    subjects : iterator of AskedNorm
+    subjects : iterable of AskedNorm
     x, y : ndarray
         Input and output, of the shape of the norms' plans.
     dtype : numpy.dtype
@@ -94,26 +134,6 @@ def open_cases(
     for subject in subjects:
         if x.size and subject.is_open:
             yield replace(open_case(subject, x, y, dtype, most), saved=saved)
-
-
-def recover_used(
-    subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
-) -> tuple[Claim, ...]:
-    """Return claims that y is right with another eps, else with statistics or gamma and beta recovered from it.
-
-    It is meant for a y that is the result of no fault in a table. Empty if y is not within rounding of any of
-    these results, or if `subject.is_open` is False.
-
-    Parameters
-    ----------
-    subject : AskedNorm
-        The requested norm.
-    x, y : ndarray
-        Input and output, of the plan's shape.
-    dtype : numpy.dtype
-        The dtype to which y was rounded.
-    """
-    return recover(open_case(subject, x, y, dtype)) if subject.is_open else ()
 
 
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
@@ -174,7 +194,7 @@ def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
     found: NearNorm | None = None
     for case in cases:
         spread, most = float(np.std(case.y)), math.inf if found is None else found.off * (1.0 - _NEARLY)
-        off = _measure_off(case, case.right.values)
+        off = np.abs(case.y - case.right.values)
         size = _average(off)
         is_all_over = case.y.size >= _LEAST_NEAR and 2 * np.count_nonzero(case.differs) > case.y.size
         if not is_all_over or not size <= min(most, _NEARLY * spread):  # NaN is not
@@ -187,11 +207,6 @@ def find_nearest(cases: Iterable[Case]) -> NearNorm | None:
         if not is_line and size <= _LINES * free * _average(case.y - of_groups):
             found = NearNorm(case.plan, size, float(off.max()), spread)
     return found
-
-
-def _measure_off(case: Case, values: Floats) -> Floats:
-    """Return |y − values|."""
-    return np.asarray(np.abs(case.y - values))
 
 
 def _average(errors: Floats) -> float:
@@ -220,7 +235,7 @@ def list_near_plans(cases: Sequence[Case]) -> list[Plan]:
     near = []
     for case in cases:
         finite = np.isfinite(case.y)
-        off = float(np.median(np.nan_to_num(_measure_off(case, case.right.values), nan=math.inf)))
+        off = float(np.median(np.nan_to_num(np.abs(case.y - case.right.values), nan=math.inf)))
         if finite.any() and off <= _NEAR * float(np.std(case.y[finite])):
             near.append((off, case.plan))
     return [plan for _, plan in sorted(near, key=lambda pair: pair[0])[:_MOST_NEAR]]

@@ -21,7 +21,7 @@ from normcli.identifying.faults.claim import (
 )
 from normcli.identifying.faults.shown_statistics import weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
-from normcli.identifying.faults.tables.dividing import OTHER_EPS
+from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import ORDER
 from normcli.identifying.faults.variant import Found, Variant, cut_at, is_near
@@ -51,14 +51,15 @@ def keep_likeliest(case: Case, every: Iterable[Found]) -> list[Found]:
     """Return the findings; of findings with equal faults, those within 8 bits of the best evidence alone.
 
     The evidence is that of the statistics that y shows, minus 12 bits for each fitted number. Without
-    statistics to compare, the fewest numbers are best.
+    statistics to compare, the fewest numbers are best. Another eps and another place of eps count as equal.
     """
-    found = [*every]
-    bits = [(weigh_statistics(case, one.variants[0]) or 0.0) - OF_A_NUMBER * one.numbers for one in found]
-    best: dict[tuple[Fault, ...], float] = {}
-    for one, each in zip(found, bits, strict=True):
-        best[one.faults] = max(each, best.get(one.faults, each))
-    return [one for one, each in zip(found, bits, strict=True) if each > best[one.faults] - _AS_LIKELY]
+    places = dict.fromkeys((row.fault for row in EPS), OTHER_EPS.fault)
+    found: list[tuple[tuple[Fault, ...], float, Found]] = []
+    for one in every:
+        bits = (weigh_statistics(case, one.variants[0]) or 0.0) - OF_A_NUMBER * one.numbers
+        found.append((tuple(places.get(fault, fault) for fault in one.faults), bits, one))
+    best = {faults: bits for faults, bits, _ in sorted(found, key=lambda each: each[1])}
+    return [one for faults, bits, one in found if bits > best[faults] - _AS_LIKELY]
 
 
 _AS_LIKELY = 8.0
@@ -152,24 +153,64 @@ def _find_eps(case: Case, square: Floats) -> float | None:
 def try_pairs(case: Case) -> Iterator[Found]:
     """Yield the findings that explain all of y with two faults.
 
-    These are a fault of gamma and beta with a fault of statistics, or another input or gate with another eps.
+    These are a fault of gamma and beta with a fault of statistics, another input or gate with a fault of
+    statistics, or a fault of the gate with one of gamma and beta or another of the gate.
     """
     for fault, variant, moved in itertools.islice(_list_moved(case), _MOST_MOVED):
         for one in try_all(moved, STATISTICS, _is_near_line):
             if one.share == 1.0 and not one.is_fitted:  # each group's divisor would have any factor
                 yield one._replace(faults=(*one.faults, fault), variants=(*one.variants, variant))
-    yield from keep_likeliest(case, (one for one in _try_eps_of_others(case) if one.share == 1.0))
-
-
-def _try_eps_of_others(case: Case) -> Iterator[Found]:
-    """Yield the findings of two faults: another input or gate of the norm, and another eps."""
     for fault, variant, other in list_others(case, AROUND):
-        assert variant.noise is not None  # of every other case
-        for of_eps in OTHER_EPS.vary(other):
-            right = other.predict(of_eps)
-            noise = variant.noise + right.allowed - other.right.allowed
-            moved = variant._replace(result=right.values, noise=noise)
-            yield from _try(case, (fault, OTHER_EPS.fault), (moved, of_eps))
+        yield from keep_likeliest(case, _try_beside(fault, variant, other, STATISTICS))
+    if case.gate is not None or case.gated_input is not None:
+        yield from keep_likeliest(case, _try_gates(case))
+
+
+def _try_beside(fault: Fault, variant: Variant, other: Case, rows: Sequence[Row]) -> Iterator[Found]:
+    """Yield the findings that explain all of y with a fault of `rows` beside one that made the case `other`."""
+    for found in try_all(other, rows, _is_near_line if rows is STATISTICS else None):
+        if found.share == 1.0 and not found.is_fitted:  # each group's divisor would have any factor
+            yield found._replace(faults=(fault, *found.faults), variants=(variant, *found.variants))
+
+
+def _try_gates(case: Case) -> Iterator[Found]:
+    """Yield the findings that explain all of y with a fault of the gate, and another of gate, gamma or beta.
+
+    Of two faults of the gate, a roll is first, and a rounding last.
+    """
+    ends = ("rolled",), ("rounded",), ("activation", "bare")
+    rolled, rounded, acts = ([row for row in _OF_GATE if row.fault.id.endswith(end)] for end in ends)
+    others = [row for row in _OF_GATE if row not in (*rolled, *rounded)]
+    for rows, seconds in ((rolled, (*acts, *rounded)), (others, rounded), (PARAMETERS, rounded)):
+        for row in rows:
+            for variant in row.vary(case):
+                if variant.other is None and (variant.numbers or rows is not PARAMETERS):
+                    continue
+                other = variant.other or _move(case, variant)
+                tried = (
+                    *(one for one in seconds if _shows(other, one)),
+                    *(() if rows is PARAMETERS else PARAMETERS),
+                )
+                yield from _try_beside(row.fault, variant, other, tried)
+
+
+def _shows(case: Case, row: Row) -> bool:
+    """Whether a sample of y may have a fault of the gate's values, beside that of a case.
+
+    Before the norm, a rounded gate moves statistics too: there the sample has to be near the right result.
+    """
+    few = thin_out(case).case
+    if case.gate is not None:
+        return any(few.explains(few.predict(one)).mean() > _MOSTLY for one in row.vary(few))
+    near = np.median(np.abs(few.y - few.right.values)) <= _OF_ROUNDED_GATE * np.median(np.abs(few.y))
+    return bool(near) or not row.fault.id.endswith("rounded")
+
+
+_OF_ROUNDED_GATE = 2.0**-6
+"""The largest median error of a y whose gate was rounded to half precision, as a part of the median |y|."""
+
+_OF_GATE = [row for row in AROUND if {"gate", "gated-input"} & {*row.needs.split()}]
+"""The rows of faults of a gate, before or behind the norm."""
 
 
 def list_others(case: Case, rows: Sequence[Row]) -> Iterator[tuple[Fault, Variant, Case]]:
@@ -195,15 +236,20 @@ def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
     """
     for row in _choose(case, PARAMETERS) if case.count > _ON_ANY_LINE else ():
         for variant in row.vary(case):
-            gamma = case.gamma if variant.gamma is None else variant.gamma
-            beta = case.beta if variant.beta is None else variant.beta
-            moved = replace(case, gamma=gamma, beta=beta)
-            if _may_have_lines(case, gamma, beta) and _has_lines(moved):
+            moved = _move(case, variant)
+            if _may_have_lines(case, moved.gamma, moved.beta) and _has_lines(moved):
                 yield row.fault, variant, moved
+
+
+def _move(case: Case, variant: Variant) -> Case:
+    """Return the case with a variant's gamma and beta."""
+    gamma = case.gamma if variant.gamma is None else variant.gamma
+    return replace(case, gamma=gamma, beta=case.beta if variant.beta is None else variant.beta)
 
 
 _ON_ANY_LINE = 2
 """The most values through which some line a · x + b leads exactly."""
+
 
 _UNLIKE_LINES = 0.05
 """Values of a group do not lie near a line that leaves more than this part of their variance unexplained."""

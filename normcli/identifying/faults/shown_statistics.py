@@ -92,6 +92,15 @@ def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
     return tuple(np.nan_to_num(one, nan=np.inf)[counted] for one in every)
 
 
+def lies_near(case: Case, variant: Variant, most: float) -> bool:
+    """Whether a variant's statistics are at most `most` standard errors from those that y shows, on average.
+
+    False where `measure_distance` returns None.
+    """
+    off = measure_distance(case, variant)
+    return off is not None and all(not one.size or np.mean(np.square(one)) <= most**2 for one in off)
+
+
 def weigh_statistics(case: Case, variant: Variant) -> float | None:
     """Return the evidence, in bits, that the statistics that y shows are a variant's and not the norm's.
 

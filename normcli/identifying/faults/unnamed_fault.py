@@ -151,12 +151,15 @@ def _list_first(case: Case, variant: Variant) -> Iterator[tuple[str, str, str]]:
 def show_used(case: Case, found: Found) -> tuple[str, ...]:
     """Return clauses that compare the first wrong gamma, beta, divisor or mean with the right number.
 
+    Of variances that cancel, all together are compared.
     Empty if the fault's words say it already, or if no divisor and no mean is off by more than 2 %.
     """
     variant = found.variants[0]
     if found.faults[0].id == UNKNOWN["gamma"].fault.id:
         some = _list_first(case, variant) if "what" in variant.values else ()
         return tuple(f"{place} is {there}, not {right}" for place, there, right in some)
+    if "percent" in variant.values:
+        return (f"variances are off by up to {variant.values['percent']} %",)
     for name in ("divisor", "mean"):
         theirs, right = getattr(variant, name), np.asarray(getattr(case, name))
         if theirs is not None and (off := np.abs(theirs - right) > NEAR * np.abs(right)).any():

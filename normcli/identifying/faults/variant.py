@@ -80,6 +80,8 @@ class Variant(NamedTuple):
         Whether each group has a number of its own that was fitted to y.
     other : Case or None
         The case with another input or gate whose exact result the variant has; None for other variants.
+    bits : float
+        The evidence, in bits, that the statistics are near the norm's own, as no other map's would be.
     """
 
     mean: Floats | None = None
@@ -94,6 +96,7 @@ class Variant(NamedTuple):
     noise: Floats | None = None
     is_fitted: bool = False
     other: Any = None
+    bits: float = 0.0
 
 
 NOTHING = Variant()

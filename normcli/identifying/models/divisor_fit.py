@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.identifying.models.standards import MOMENTS, ROWS, Standard, is_centred
+from normcli.identifying.models.standards import MOMENTS, ROWS, Standard
 from normcli.identifying.models.weight import CERTAIN, Seen, is_odd_eps, weigh
 from normcli.norms.divisors import LENGTH
 from normcli.norms.plan import Plan, make_plan
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Selected
     from normcli.norms.divisors import Divisor
-    from normcli.norms.grid import Grid
 
 
 _OWN_ROUNDINGS = 2.0**-50
@@ -341,30 +340,3 @@ def _bisect(parts: Floats, longest: Floats, shortest: Floats) -> tuple[float, fl
             return None
     least, most = np.sqrt(low * high)
     return float(least.max()), float(most.min())
-
-
-def count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
-    """Return the count of the groups' statistics that y shows, minus the count of fitted numbers.
-
-    Every group shows its divisor and, if the norm has a centre, its mean. Each number of gamma and beta, and
-    eps, counts as fitted. The result may be negative; it is 0 for centred groups of two values, which show only
-    which is larger.
-
-    Parameters
-    ----------
-    grid : Grid
-    axes : tuple of int
-        The axes along which gamma and beta vary.
-    divisor : Divisor
-    shifts : bool
-        Whether a beta is fitted.
-    """
-    if is_centred(divisor) and grid.group_size == 2:  # −1 and 1 are the order of two values, no more
-        return 0
-    numbers, fitted = 1 + is_centred(divisor), 1 + shifts
-    kept = dict(zip(grid.kept, grid.stats_shape, strict=True))
-    taken = math.prod(kept.get(axis, 1) for axis in axes)
-    lines = math.prod(length if axis in axes else kept.get(axis, 1) for axis, length in enumerate(grid.shape))
-    shown = lines * min(fitted, math.prod(grid.shape) // lines)
-    parameters = math.prod(grid.shape[axis] for axis in axes)
-    return min(numbers * (grid.group_count - taken), shown - fitted * parameters) - 1

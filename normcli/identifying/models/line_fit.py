@@ -26,14 +26,11 @@ if TYPE_CHECKING:
 _SIMPLE = 2
 """A map whose a and b together have at most this many digits is simpler than any norm: 0.5 · x, 2 · x − 1."""
 
-
 _LEAST = 2.0**-60
 """The smallest unit of error that least squares divide by, for values scaled to at most 1."""
 
-
 _LEAST_SPREAD = 2.0**-50
 """Values of x whose deviation is below this part of their mean count as one value, with a slope of 0."""
-
 
 _REFINEMENTS = 3
 """The number of times that a line is fitted again to its residuals, until a and b are least squares."""
@@ -220,8 +217,7 @@ def count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers:
     """Return the bits of evidence that y lies on fitted lines, and not there by chance.
 
     A value counts log2(s / its bound), if that is above 0, where s is the standard deviation of a · x along its
-    line. The sum is multiplied by (n − numbers) / n, for the n values of a line: as many values as were fitted
-    numbers show nothing.
+    line. The sum is multiplied by (n − numbers) / n, for the n values of a line.
 
     Parameters
     ----------
@@ -316,14 +312,11 @@ def _fit_both(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | No
     """Return a slope a and a shift b for each column, with |y − a · x − b| ≤ slack; None if a column has none.
 
     All arguments have the shape (values, columns), both results (columns,). b is in the middle of the shifts
-    that fit with a.
+    that fit with a. None too after 64 steps, or after one that finds no new piece.
 
-    Notes
-    -----
     With a slope a, b lies between L(a) = max(y − slack − a · x) and U(a) = min(y + slack − a · x), so a line
     needs L ≤ U. L − U is convex and piecewise linear. Each step tries the slope at which the last falling piece
-    meets the last rising one; if they meet above 0, there is no line. None too after 64 steps, or after one
-    that finds no new piece.
+    meets the last rising one; if they meet above 0, there is no line.
     """
     low, high, every = y - slack, y + slack, np.arange(x.shape[1])
 

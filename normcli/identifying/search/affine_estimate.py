@@ -15,10 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import find_type, is_half
-from normcli.identifying.models.divisor_fit import Model, count_numbers, list_usual
+from normcli.identifying.models.divisor_fit import Model, list_usual
 from normcli.identifying.models.error_bounds import choose_careless
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
-from normcli.identifying.search.affine_fit import Target, fit_carefully, regress, regress_each, weigh_fit
+from normcli.identifying.search.affine_fit import (
+    Target,
+    count_numbers,
+    fit_carefully,
+    regress,
+    regress_each,
+    weigh_fit,
+)
 from normcli.identifying.search.affine_step import NO_AFFINE
 from normcli.identifying.search.groups import Hypothesis, Sample, put_back, take_groups
 from normcli.identifying.search.screen import choose_places, go_together

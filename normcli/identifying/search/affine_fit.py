@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_half
-from normcli.identifying.models.divisor_fit import count_numbers
 from normcli.identifying.models.error_bounds import Level, choose_careless, measure_noise
 from normcli.identifying.models.line_fit import PlainMap, fit_lines, fit_within
+from normcli.identifying.models.standards import is_centred
 from normcli.identifying.search.affine_step import ESTIMATED, AffineStep
 from normcli.identifying.search.groups import put_back, take_groups
 from normcli.tuples import NamedTuple
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.identifying.search.groups import Hypothesis, Sample
+    from normcli.norms.divisors import Divisor
     from normcli.norms.grid import Grid
 
 
@@ -125,6 +127,33 @@ def regress(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> F
     slack = level.measure(np.abs(target.y) + np.abs(lines.shift)) + np.abs(lines.scale) * before
     allowed = np.where(slack > 0.0, slack, level.measure(1.0))
     return Fit(lines, np.abs(target.y - lines.apply(standardized)), allowed)
+
+
+def count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
+    """Return the count of the groups' statistics that y shows, minus the count of fitted numbers.
+
+    Every group shows its divisor and, if the norm has a centre, its mean. Each number of gamma and beta, and
+    eps, counts as fitted. The result may be negative; it is 0 for centred groups of two values, which show only
+    which is larger.
+
+    Parameters
+    ----------
+    grid : Grid
+    axes : tuple of int
+        The axes along which gamma and beta vary.
+    divisor : Divisor
+    shifts : bool
+        Whether a beta is fitted.
+    """
+    if is_centred(divisor) and grid.group_size == 2:  # −1 and 1 are the order of two values, no more
+        return 0
+    numbers, fitted = 1 + is_centred(divisor), 1 + shifts
+    kept = dict(zip(grid.kept, grid.stats_shape, strict=True))
+    taken = math.prod(kept.get(axis, 1) for axis in axes)
+    lines = math.prod(length if axis in axes else kept.get(axis, 1) for axis, length in enumerate(grid.shape))
+    shown = lines * min(fitted, math.prod(grid.shape) // lines)
+    parameters = math.prod(grid.shape[axis] for axis in axes)
+    return min(numbers * (grid.group_count - taken), shown - fitted * parameters) - 1
 
 
 def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:

@@ -34,7 +34,7 @@ from normcli.norms.table import NORMS
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from normcli.identifying.search.match import Match, Scope
     from normcli.norms.divisors import Divisor
     from normcli.norms.grid import Grid
-
-    Standardize = Callable[[Grid, NDArray[np.intp], NDArray[Any], Divisor], Standard]
 
 MOST_VALUES = 1 << 17
 """The most values, about, that a hypothesis is compared with: of larger tensors, whole groups are sampled."""
@@ -57,7 +55,6 @@ LARGEST_GROUP = 1 << 22
 
 FEWEST_VALUES, FEW_VALUES = 1 << 9, 1 << 12
 """The most values, about, that a hypothesis is tried on first, and then."""
-
 
 _LEAST_RANK = 3
 """Only of tensors with at least this many axes is a part of one sample taken, along the second axis."""
@@ -106,7 +103,7 @@ class Samples:
         Groups are standardized in plain float64 arithmetic. Nothing if no chosen group is finite.
         """
         chosen = choose_groups(grid.group_count, most // grid.group_size)
-        return self._take_each(grid, chosen, divisors, self._standardize_roughly)
+        return self._take_each(grid, chosen, divisors, roughly=True)
 
     def take_some(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
         """Return a sample of some groups, of about `most` values in all; None if no chosen group is finite."""
@@ -115,23 +112,23 @@ class Samples:
 
     def take(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Sample | None:
         """Return the sample of the groups with the indices `chosen` for a divisor; None if none is finite."""
-        return next(self._take_each(grid, chosen, (divisor,), self._standardize), None)
+        return next(self._take_each(grid, chosen, (divisor,)), None)
 
     def _take_each(
-        self, grid: Grid, chosen: NDArray[np.intp], divisors: Sequence[Divisor], standardize: Standardize
+        self, grid: Grid, chosen: NDArray[np.intp], divisors: Sequence[Divisor], *, roughly: bool = False
     ) -> Iterator[Sample]:
         """Yield a sample for each divisor, of the groups with the indices `chosen`; nothing if none is finite.
 
-        Groups that are not finite are in the sample's `undefined`. `standardize` takes the grid, indices of
-        groups, their values and a divisor, and is called for finite and other groups.
+        Groups that are not finite are in the sample's `undefined`. If `roughly`, plain float64 arithmetic
+        standardizes groups without NaN.
         """
         rows, actual = take_groups(grid, self.x, chosen), widen(take_groups(grid, self.y, chosen))
         usable = self._find_usable(rows)
         parts = [(chosen[some], rows[some], actual[some]) for some in (usable, ~usable) if some.any()]
         for divisor in divisors if usable.any() else ():
             first, *others = (
-                Sample(grid, numbers, standardize(grid, numbers, values, divisor), theirs)
-                for numbers, values, theirs in parts
+                Sample(grid, some, self._standardize(grid, some, values, divisor, roughly=roughly), theirs)
+                for some, values, theirs in parts
             )
             yield first._replace(undefined=others[0] if others else None)
 
@@ -144,11 +141,11 @@ class Samples:
         return usable
 
     def _standardize(
-        self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
+        self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor, *, roughly: bool
     ) -> Standard:
         """Return standardized groups, from the cache if they are in it.
 
-        Otherwise they are put into the cache, as long as there is room (2²⁰ values).
+        Otherwise they are put into the cache, as long as there is room (2²⁰ values), and unless `roughly`.
 
         Parameters
         ----------
@@ -159,7 +156,10 @@ class Samples:
             The values of the groups.
         divisor : Divisor
         """
-        omits_nan = not np.isnan(rows).any() or self._omits_nan
+        has_nan = bool(np.isnan(rows).any())
+        if roughly and not has_nan:
+            return standardize_roughly(rows if is_long_integer(rows.dtype) else widen(rows), divisor)
+        omits_nan = not has_nan or self._omits_nan
         key = grid, chosen.tobytes(), divisor, omits_nan
         if key in self._kept:
             return self._kept[key]
@@ -168,24 +168,6 @@ class Samples:
         if rows.size * (1 + len(self._kept)) <= KEPT_VALUES:
             self._kept[key] = standard
         return standard
-
-    def _standardize_roughly(
-        self, grid: Grid, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor
-    ) -> Standard:
-        """Return groups standardized in plain float64 arithmetic, or exactly if they have NaN.
-
-        Parameters
-        ----------
-        grid : Grid
-        chosen : ndarray of int
-            The indices of the groups.
-        rows : ndarray, shape (groups, group_size)
-            The values of the groups.
-        divisor : Divisor
-        """
-        if np.isnan(rows).any():
-            return self._standardize(grid, chosen, rows, divisor)
-        return standardize_roughly(rows if is_long_integer(rows.dtype) else widen(rows), divisor)
 
     @cached_property
     def _omits_nan(self) -> bool:
@@ -215,9 +197,7 @@ class Samples:
         Steps whose shift alone is y are left out, as y is then no evidence for any divisor.
         """
         every: list[AffineStep] = []
-        for step in self.affines:
-            if self._is_shift_alone(step):
-                continue
+        for step in itertools.filterfalse(self._is_shift_alone, self.affines):
             every.append(step)
             if step.scale is not None and is_half(self.scope.dtype):
                 every.append(step._replace(rounds_to=self.scope.dtype))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.checking.ulp import choose_counting_dtype
-from normcli.dtypes import find_type, is_half
-from normcli.identifying.faults.tables.dividing import DIVIDING
+from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.faults.tables.places import CAST, OF_REGIONS
-from normcli.identifying.faults.tables.summing import SUMMING
+from normcli.identifying.faults.tables.summing import SUMMING, shows_cancelling
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import (
     CONSTANT,
@@ -36,7 +35,7 @@ from normcli.identifying.words.match_words import (
     list_of_factor,
     name_frameworks,
 )
-from normcli.identifying.words.request_difference import find_own_command
+from normcli.identifying.words.request_difference import find_own_command, narrow_eps
 from normcli.norms.layout import make_layout
 from normcli.printable import agree, format_count
 
@@ -73,7 +72,7 @@ def diagnose(found: Identification) -> Diagnosis:
 def find_arithmetic(found: Identification, match: Match) -> Fault | None:
     """Return the fault of a kernel's sums: added in half precision, or E[x²] − E[x]² that cancels.
 
-    None if the identification has no algorithm, or if that has neither fault.
+    The algorithm shows it, or if none is known, the divisors of the groups. None without either fault.
 
     Parameters
     ----------
@@ -87,10 +86,23 @@ def find_arithmetic(found: Identification, match: Match) -> Fault | None:
         values = {"dtype": told.dtype, "algorithm": f"as {told.algorithm.name} does"}
         fault = next(row.fault for row in SUMMING if row.fault.id == "stats-half-sums")
         return fault._replace(words=fault.words.format(**values))
-    if match.max_ulp > _FAR and told is not None and all(one.cancels for one in found.reproductions):
-        fault = next(row.fault for row in DIVIDING if row.fault.id == "stats-one-pass")
-        return fault._replace(words="the variance is E[x²] − E[x]², which cancels")
+    dtype = choose_counting_dtype(found.question.y.dtype)
+    cancels = _cancels(match, dtype) if told is None else all(one.cancels for one in found.reproductions)
+    if match.max_ulp > _FAR and cancels:
+        return next(row.fault for row in SUMMING if row.fault.id == "stats-one-pass")
     return None
+
+
+def _cancels(match: Match, dtype: np.dtype[Any]) -> bool:
+    """Whether the divisors that y shows have errors of E[x²] − E[x]², and of no other arithmetic.
+
+    False for a `dtype` of y of half precision, which shows too little, and for a fitted gamma.
+    """
+    h, precision = match.hypothesis, np.dtype(find_type(match.precision.split(",")[0]))
+    if h is None or is_half(dtype) or match.affine == ESTIMATED or not h.sample.standard.centred:
+        return False
+    standard = h.sample.standard
+    return shows_cancelling(*h.recover(match.eps), standard.offset, standard.group_size, get_eps(precision))
 
 
 _FAR = 16.0
@@ -195,7 +207,7 @@ def _add_arithmetic(told: Diagnosis, found: Identification) -> Diagnosis:
 
 def _diagnose_match(found: Identification, layout: Layout) -> Diagnosis:
     """Return the diagnosis of a tensor with matches: the best match's norm, and the others as alternatives."""
-    asked, (best, *rest) = found.question, found.matches
+    asked, (best, *rest) = found.question, [narrow_eps(match, found) for match in found.matches]
     others = choose_others(best, rest)
     cause, evidence = add_clauses(f"y is {format_title(best, layout)}", list_clauses(best, asked, layout))
     if best.like:

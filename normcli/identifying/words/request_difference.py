@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from normcli.checking.ulp import choose_counting_dtype
 from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.search.affine_step import ESTIMATED, WAYS
+from normcli.identifying.search.groups import measure_equality
 from normcli.identifying.search.match_names import try_plan
 from normcli.identifying.words.match_words import (
     find_factor,
@@ -258,25 +260,32 @@ def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[O
         yield OtherChoice(f"axes of y are in the order {match.order}")
 
 
-def narrow_eps(plan: Plan, match: Match, found: Identification) -> Match:
-    """Return a match with the usual eps that alone gives every bit, exactly or by a known computation.
+def narrow_eps(match: Match, found: Identification, asked: float | None = None) -> Match:
+    """Return a match with only usual eps that give every bit, exactly or by a known computation.
 
-    The match itself if none does, if the requested eps does too or does not fit the match, or if that is no
-    usual eps, as these alone are tried.
+    The match itself if none does, or if its eps is at least above 0, so that y shows it.
+
+    Parameters
+    ----------
+    match : Match
+    found : Identification
+        The identification that has the match.
+    asked : float or None
+        A requested eps, which is tried beside the usual ones; None without one.
     """
-    own = [one.match for one in found.reproductions if one.is_certain and one.is_of(match)]
-    if match.equal == 1.0:
-        own = [match._replace(eps_range=(match.eps, match.eps))]
-    asked = plan.spec.eps
-    if (
-        asked not in COMMON_EPS
-        or not own
-        or not _allows(match, asked)
-        or any(_allows(one, asked) for one in own)
-    ):
+    low, high = match.eps_range
+    if not low == 0.0 < high:
         return match
-    return match._replace(eps=own[0].eps, eps_range=own[0].eps_range)
-
-
-def _allows(match: Match, eps: float) -> bool:
-    return match.eps_range[0] <= eps <= match.eps_range[1]
+    told = [one.match for one in found.reproductions if one.is_certain and one.is_of(match)]
+    if told and asked in (None, *COMMON_EPS):  # which alone were tried
+        return match._replace(eps=told[0].eps, eps_range=told[0].eps_range)
+    if match.hypothesis is None:
+        return match
+    sample, dtype = match.hypothesis.sample, choose_counting_dtype(found.question.y.dtype)
+    usual = (eps for eps in dict.fromkeys((asked, *COMMON_EPS)) if eps is not None and low <= eps <= high)
+    exact = [
+        eps for eps in usual if measure_equality(sample.actual, match.hypothesis.predict(eps), dtype) == 1.0
+    ]
+    if not exact:
+        return match
+    return match._replace(eps=match.eps if match.eps in exact else exact[0], eps_range=(min(exact), max(exact)))

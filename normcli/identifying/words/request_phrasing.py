@@ -11,6 +11,7 @@ from normcli.checking.check import NORMALIZED, check
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps, is_half
+from normcli.identifying.faults.claim import EPS_TWICE
 from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rounding
 from normcli.identifying.gated_norm import find_exact_eps
 from normcli.identifying.identify import identify
@@ -234,7 +235,7 @@ def diagnose_request(
     told, name, matches = diagnose(found), plan.norm.name, found.matches
     if found.claims and not matches:
         return told._replace(cause=f"{name} differs: {tell_claim(found.claims[0])[0]}")
-    narrowed = [narrow_eps(plan, match, found) for match in matches]
+    narrowed = [narrow_eps(match, found, plan.spec.eps) for match in matches]
     compared = [(match, list_other_choices(plan, match, found.question)) for match in narrowed]
     requests = [(match, some) for match, some in compared if some is not None]
     shown = [pair for pair in requests if not any(pair[0] is match for match in matches)]
@@ -244,7 +245,8 @@ def diagnose_request(
         others = choose_others(match, [one for one, _ in requests])
         told_so = "; ".join(one.words for one in differences)
         words = ["; ".join(one.words for one in some) for other, some in requests if other in others]
-        also = tuple(dict.fromkeys(each for each in words if each not in ("", told_so)))
+        twice = [EPS_TWICE.words] if _is_twice(plan, match) else []
+        also = tuple(dict.fromkeys(each for each in (*twice, *words) if each not in ("", told_so)))
         cause, evidence, remedy = _contrast(plan, found, match, differences, given, option)
         options = [word for one in differences for word in (one.option or "").split(" ")]
         faults = [_FAULTS[word] for word in options if word in _FAULTS]
@@ -266,6 +268,13 @@ def diagnose_request(
     clause = told.cause if found.reason is None else split_reason(found.reason)[0]
     causes = [f"{name} differs: {each}" for each in (clause, clause.rpartition(" (")[0] or clause)]
     return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))
+
+
+def _is_twice(plan: Plan, match: Match) -> bool:
+    """Whether a match's eps, which is not the requested one, may be twice that, in its place."""
+    low, high = match.eps_range
+    asked = plan.spec.eps or 0.0
+    return not low <= asked <= high and low <= 2.0 * asked <= high and match.eps_mode == plan.spec.eps_mode
 
 
 _MOST_DOUBTFUL = 16

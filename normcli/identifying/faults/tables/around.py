@@ -119,7 +119,9 @@ def _find_gate(case: Case) -> Gated:
 
 def _replace_gate(case: Case, gate: Gated) -> Case:
     """Return the case with another gate, before or behind the norm like the gate that it replaces."""
-    return replace(case, gate=gate) if case.gated_input is None else _normalize(case, gate.activate())
+    if case.gated_input is None:
+        return replace(case, gate=gate)
+    return replace(case, x=widen(gate.activate()), gated_input=gate)
 
 
 def _round_input(case: Case) -> Iterator[Variant]:
@@ -226,7 +228,9 @@ def _gate_first(case: Case) -> Iterator[Variant]:
 
 def _leave_gate(case: Case) -> Case:
     """Return the case without its gate."""
-    return replace(case, gate=None) if case.gated_input is None else _normalize(case, case.gated_input.times)
+    if case.gated_input is None:
+        return replace(case, gate=None)
+    return replace(case, x=widen(case.gated_input.times), gated_input=None)
 
 
 def _exchange(case: Case) -> Variant:

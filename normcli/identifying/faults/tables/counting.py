@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -249,27 +250,46 @@ def _average_parts(case: Case) -> Iterator[Variant]:
 
 
 def _take_other_row(case: Case) -> Iterator[Variant]:
-    """Yield variants in which groups use the statistics of another index of a kept axis.
+    """Yield variants in which groups use the statistics of another index of a kept axis, or of one group.
 
-    It is the index up to 64 places before or after, or one of the first 64 indices for all groups.
+    It is the index up to 64 places before or after, or one of the first 64 indices for all groups. With several
+    kept axes, the 4 groups with the divisors nearest to those that fit y are tried for all groups, too.
 
     A variant with another variance needs divisors within 2 % of those that fit y, in at least half of the
     groups; one with another mean alone needs such means.
     """
-    names = "statistics are those", "the mean is that", f"the {case.square_name} is that"
+    of_square = f"the {case.square_name} is that"
+    names = ("statistics are those", "the mean is that", of_square) if case.centres else (of_square,)
     shape = np.broadcast_shapes(case.centre.shape, case.square.shape)
     centre, squares = (np.broadcast_to(values, shape) for values in (case.centre, case.square))
     root = np.broadcast_to(case.root(squares), shape)
+    for which, choose in _list_choices(case, root):
+        shows_square = is_near(case.used.divisor, choose(root))
+        shows_mean = case.centres and is_near(case.used.mean, choose(centre))
+        if shows_square or shows_mean:
+            every = replace_statistics(case, choose(centre), choose(squares), names)
+            shown = (one for one in every if (shows_mean if one.square is None else shows_square))
+            yield from label(shown, 1, which=which)
+
+
+def _list_choices(case: Case, root: Floats) -> Iterator[tuple[str, Callable[[Floats], Floats]]]:
+    """Yield pairs of words for other groups, and a function that takes these groups from an array of all.
+
+    `root` has the divisor of each group.
+    """
     for axis in case.kept:
-        length, name = shape[axis], case.name_axis(axis)
-        for which, places in _list_places(name, length):
-            shows_square = is_near(case.used.divisor, root.take(places, axis))
-            shows_mean = case.centres and is_near(case.used.mean, centre.take(places, axis))
-            if shows_square or shows_mean:
-                mean, square = (values.take(places, axis) for values in (centre, squares))
-                every = replace_statistics(case, mean, square, names)
-                shown = (one for one in every if (shows_mean if one.square is None else shows_square))
-                yield from label(shown, 1, which=which)
+        for which, places in _list_places(case.name_axis(axis), root.shape[axis]):
+            yield which, functools.partial(np.take, indices=places, axis=axis)
+    if len(case.kept) > 1:
+        off = np.abs(root / np.median(case.used.divisor) - 1.0)
+        for group in np.argsort(off, axis=None)[:_MOST_NEAREST]:
+            place = np.unravel_index(group, off.shape)
+            which = ", ".join(f"{case.name_axis(axis)}={place[axis]}" for axis in case.kept)
+            yield f"{which} in every group", operator.itemgetter(tuple(slice(n, n + 1) for n in place))
+
+
+_MOST_NEAREST = 4
+"""The most single groups whose statistics are tried for all groups."""
 
 
 def _list_places(name: str, length: int) -> Iterator[tuple[str, NDArray[np.intp]]]:

@@ -14,10 +14,9 @@ from normcli.checking.fault import Fault, Row
 from normcli.checking.gradient_terms import MOVED_EPS
 from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
-from normcli.dtypes import get_eps, is_half
+from normcli.dtypes import is_half
 from normcli.identifying.faults.variant import Variant, divide, is_near, label
 from normcli.identifying.models.divisor_fit import COMMON_EPS
-from normcli.identifying.models.weight import CERTAIN
 from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
@@ -88,27 +87,33 @@ def _shorten(shown: float) -> Iterator[tuple[float, int]]:
 # -- eps
 
 
-def _take_other_eps(case: Case) -> Iterator[Variant]:
-    """Yield variants with each usual eps but the norm's own, and with the eps of the divisors that fit y.
+def _list_eps(case: Case, moved: Case) -> dict[float, int]:
+    """Return each usual eps, and the eps of the divisors that fit y, with the count of fitted numbers of each.
 
-    That eps is the median, rounded to 1, 2, 3, 5 and 8 digits. Nothing for a norm without eps.
+    That eps is the median, rounded to 1, 2, 3, 5 and 8 digits. `moved` is the case with the place of eps.
     """
-    if case.plan.spec.eps is not None:
-        found = dict.fromkeys(COMMON_EPS, 0)
-        for eps, numbers in _shorten(float(np.median(case.unroot(case.used.divisor, case.square)))):
-            found.setdefault(eps, numbers)
-        found.pop(case.eps, None)
-        for eps, numbers in found.items():
+    found = dict.fromkeys((case.eps, *COMMON_EPS), 0)
+    for eps, numbers in _shorten(float(np.median(moved.unroot(case.used.divisor, case.square)))):
+        found.setdefault(eps, numbers)
+    return found
+
+
+def _take_other_eps(case: Case) -> Iterator[Variant]:
+    """Yield variants with every other eps of `_list_eps` in its place; nothing for a norm without eps."""
+    for eps, numbers in _list_eps(case, case).items() if case.plan.spec.eps is not None else ():
+        if eps != case.eps:
             values = {"eps": f"{eps:g}", "asked": f"{case.eps:g}"}
             yield Variant(divisor=case.root(case.square, eps), values=values, numbers=numbers)
 
 
 def _move_eps(case: Case) -> Iterator[Variant]:
+    """Yield variants with every eps of `_list_eps` in the other place; nothing for a norm without one."""
     place = MOVED_EPS.get(case.plan.spec.eps_mode)
     if place is not None:
         moved = replace(case, plan=case.plan.change_spec(eps_mode=place))
-        for eps in dict.fromkeys((case.eps, *COMMON_EPS)):
-            yield from label(divide(moved.root(case.square, eps)), place=place.value, eps=f"{eps:g}")
+        for eps, numbers in _list_eps(case, moved).items():
+            values = {"place": place.value, "eps": f"{eps:g}"}
+            yield from label(divide(moved.root(case.square, eps)), numbers, **values)
 
 
 def _change_ddof(case: Case) -> Iterator[Variant]:
@@ -152,6 +157,19 @@ def _round_both(case: Case, cast: _Cast) -> list[Variant]:
     ]
 
 
+_STEPS = 8.0
+
+
+def count_roundings(count: int) -> float:
+    """Return the bound on the relative error of a mean of `count` numbers of one sign, in machine epsilons."""
+    return _STEPS + math.sqrt(count)
+
+
+def measure_cancelled(case: Case) -> Floats:
+    """Return the bound on the error of a variance computed as E[x²] − E[x]², one for each group."""
+    return count_roundings(case.count) * case.arithmetic * case.average(case.x**2)
+
+
 _MAGIC = 0x5F3759DF
 """The constant of the fast inverse square root of Quake III Arena."""
 
@@ -174,85 +192,13 @@ def _approximate(case: Case) -> Iterator[Variant]:
         guess = guess * (1.5 - 0.5 * squares * guess * guess)
         yield from divide(1.0 / guess, most=f"{np.abs(guess * case.divisor - 1.0).max():.2g}")
     off = np.abs(case.used.divisor / case.divisor - 1.0)
-    is_cancelled = case.centres and bool(np.all(2.0 * off * case.square <= _measure_cancelled(case)))
+    is_cancelled = case.centres and bool(np.all(2.0 * off * case.square <= measure_cancelled(case)))
     most = float(off.max())
     is_shared = float(np.median(off)) * _RARE >= most  # and not of one group alone
     is_right_mean = is_near(case.used.mean - case.mean + case.divisor, case.divisor)
     if is_shared and not is_cancelled and most <= _FAST and is_right_mean:
         values = {"most": f"{most:.2g}"}
         yield Variant(divisor=case.used.divisor, values=values, numbers=case.divisor.size, is_fitted=True)
-
-
-_STEPS = 8.0
-"""The error of E[x²] − E[x]² is at most this plus √n, in units in the last place of E[x²]."""
-
-
-def _measure_cancelled(case: Case) -> Floats:
-    """Return the bound on the error of a variance computed as E[x²] − E[x]², one for each group."""
-    return (_STEPS + math.sqrt(case.count)) * case.arithmetic * case.average(case.x**2)
-
-
-def cancel(case: Case) -> Iterator[Variant]:
-    """Yield a variant with the divisors that fit y, if they are within the errors of E[x²] − E[x]².
-
-    These are bounded by the kernel's arithmetic. For y of half precision, up to three variants with
-    E[x²] − E[x]² in half precision come first. Nothing if the divisors are further off.
-    """
-    if is_half(case.dtype):
-        yield from _cancel_in_half(case)
-    off = np.abs(case.unroot(case.used.divisor, case.square) - case.eps)
-    if np.all(off <= _measure_cancelled(case)) and np.all(case.used.divisor > 0.0) and not is_shared(case):
-        values = {"percent": _format_percent(float((off / case.square).max()))}
-        yield Variant(divisor=case.used.divisor, values=values, numbers=1, is_fitted=True)
-
-
-_SHARED = 8.0
-"""The largest |median| of divisors' relative errors that scatter, as a multiple of their standard deviation."""
-
-_FEWEST_GROUPS = 4
-"""The fewest groups that show whether the errors of their divisors scatter."""
-
-
-def is_shared(case: Case) -> bool:
-    """Whether y shows divisors that are off by one factor in all groups; False for fewer than 4 groups.
-
-    Errors of sums would scatter over the groups.
-    """
-    off = case.used.divisor / case.divisor - 1.0
-    return bool(off.size >= _FEWEST_GROUPS and not abs(np.median(off)) <= _SHARED * np.std(off))
-
-
-def _format_percent(part: float) -> str:
-    """Return a fraction as a percentage of two digits: `0.031`, `1,600`."""
-    rounded = float(f"{100.0 * part:.2g}")
-    return f"{rounded:,.0f}" if rounded >= 100.0 else f"{rounded:g}"
-
-
-_ROUNDED_RSTD = 2.0
-"""The relative error of a squared divisor of half precision, in machine epsilons."""
-
-
-def _cancel_in_half(case: Case) -> Iterator[Variant]:
-    """Yield three variants with the divisors that fit y, if E[x²] − E[x]² in half precision explains them.
-
-    It does if each variance is a whole number of units in the last place of E[x]², near the right variance,
-    with 20 bits of evidence in all; otherwise nothing is yielded. Groups that are NaN throughout are not
-    tested. The variants have the right mean, this mean rounded, and the mean that fits y.
-    """
-    shown = case.used.divisor**2
-    variance, square = shown - case.eps, case.used.mean**2
-    step = measure_unit(np.nan_to_num(np.minimum(square, square + variance)), case.dtype)
-    slack = _ROUNDED_RSTD * get_eps(case.dtype) * shown
-    is_whole = np.abs(variance - np.round(variance / step) * step) <= slack
-    off = np.abs(variance - case.square)
-    is_whole &= (off <= (_STEPS + math.sqrt(case.count)) * step) & (case.used.divisor > 0.0)
-    is_nan = np.isnan(case.y).all(case.axes, keepdims=True)
-    bits = np.maximum(0.0, np.log2(step / (2.0 * slack)))[is_whole].sum()
-    if np.all(is_whole | is_nan) and bits >= CERTAIN:
-        values = {"percent": _format_percent(float(np.where(is_nan, 0.0, off / case.square).max()))}
-        divisor = np.where(is_nan, np.nan, case.used.divisor)
-        for mean in (case.mean, round_to_short(case.mean, case.dtype.name), case.used.mean):
-            yield Variant(mean, divisor, values=values, numbers=1, is_fitted=True)
 
 
 OTHER_EPS = Row(
@@ -316,7 +262,7 @@ DIVIDING: Sequence[Row] = (
     Row(Fault("stats-median", "the {what} is used", "use the mean and the standard deviation",
               "x - np.median(x, -1)", ("median",)), _take_median),
     Row(Fault("stats-constant", "one divisor serves all groups, {divisor}", "divide each group by its own",
-              "(x - x.mean(-1)) / x.std()", ("D",)), _take_constant, "mean"),
+              "(x - x.mean(-1)) / x.std()", ("D",)), _take_constant),
     Row(Fault("stats-rounded-rstd", "the divisor is rounded to {dtype}", "keep statistics in float32",
               "d.astype(np.float16)", ("float16",)),
         _round(lambda c, cast: divide(1.0 / cast(1.0 / c.divisor), cast(c.divisor)))),
@@ -332,8 +278,6 @@ DIVIDING: Sequence[Row] = (
     Row(Fault("stats-rounded-variance", "the {what} is rounded to {dtype}", "keep statistics in float32",
               "x.var(-1).astype(np.float16)", ("variance", "float16")),
         _round(lambda c, cast: [Variant(square=cast(c.square), values={"what": c.square_name})])),
-    Row(Fault("stats-one-pass", "the variance is E[x²] − E[x]², off by {percent} %",
-              "take squares of x − mean", "(x * x).mean(-1) - x.mean(-1) ** 2", ("N",)), cancel, "mean"),
     Row(Fault("stats-approximate", "the root is approximate, off by up to {most}",
               "refine the reciprocal root once more", "rsqrt_fast(x.var(-1) + eps)", ("N",)), _approximate),
 )  # fmt: skip

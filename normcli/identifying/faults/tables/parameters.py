@@ -109,12 +109,8 @@ def _sum_squares(case: Case, every: Variant) -> Floats:
 
 
 def _reverse(case: Case) -> Iterator[Variant]:
-    for axis in _list_axes(case.gamma):
+    for axis in (axis for axis, n in enumerate(case.gamma.shape) if n > 1):
         yield from _replace(case, np.flip(case.gamma, axis), np.flip(case.beta, axis))
-
-
-def _list_axes(values: Floats) -> list[int]:
-    return [axis for axis, n in enumerate(values.shape) if n > 1]
 
 
 def _round(case: Case) -> Iterator[Variant]:
@@ -130,7 +126,7 @@ def _take_other_sample(case: Case) -> Iterator[Variant]:
     Each kept axis along which gamma varies is tried, with its first 64 indices, if gamma varies along another
     axis too.
     """
-    wide = _list_axes(case.gamma)
+    wide = [axis for axis, n in enumerate(case.gamma.shape) if n > 1]
     for axis in (axis for axis in wide if axis not in case.axes and len(wide) > 1):
         for index in range(min(case.gamma.shape[axis], MOST_SHIFTS)):
             gamma, beta = (p.take([index], axis) if p.shape[axis] > 1 else p for p in (case.gamma, case.beta))
@@ -185,7 +181,7 @@ def _leave_all(case: Case) -> Variant | None:
 def _scale_all(case: Case) -> Iterator[Variant]:
     """Yield variants with one factor, fitted to y by least squares, on the result or on x̂ alone.
 
-    The second is yielded only if beta is not 0 everywhere. Factors of 0 and 1 are left out.
+    The second is yielded only if beta is not 0 everywhere.
     """
     right = case.right.values
     counted = np.isfinite(right) & np.isfinite(case.y)
@@ -194,10 +190,30 @@ def _scale_all(case: Case) -> Iterator[Variant]:
         ours, theirs = (np.where(counted, values - shift, 0.0) for values in (right, case.y))
         square = float((ours * ours).sum())
         factor = _simplify(float((ours * theirs).sum()) / square) if square > 0.0 else 1.0
-        if np.isfinite(factor) and factor not in (0.0, 1.0):
-            beta = case.beta if shift.any() else case.beta * factor
-            scaled = Variant(gamma=case.gamma * factor, beta=beta, slope=np.full((), factor))
-            yield from label([scaled], 1, what=what, factor=f"{factor:.6g}")
+        for words, one, numbers in _name_factor(case, factor):
+            beta = case.beta if shift.any() else case.beta * one
+            scaled = Variant(gamma=case.gamma * one, beta=beta, slope=np.full((), one))
+            yield from label([scaled], numbers, what=what, factor=words)
+
+
+def _name_factor(case: Case, factor: float) -> Iterator[tuple[str, float, int]]:
+    """Yield the words, the value and the count of fitted numbers of a factor; nothing for 0 and 1.
+
+    If √n or 1/√n is near it, for n ≥ 8 values in a group or along an axis, it comes first, as no fitted number.
+    """
+    for n in sorted(n for n in {case.count, *case.x.shape} if n >= _LEAST_LENGTH):
+        for words, one in ((f"√{n}", math.sqrt(n)), (f"1/√{n}", 1.0 / math.sqrt(n))):
+            if abs(factor - one) <= _NEAR_ROOT * one:
+                yield words, one, 0
+    if np.isfinite(factor) and factor not in (0.0, 1.0):
+        yield f"{factor:.6g}", factor, 1
+
+
+_LEAST_LENGTH = 8
+"""The least length whose root is tried: roots of shorter ones are simple numbers of many meanings."""
+
+_NEAR_ROOT = 2.0**-9
+"""The largest relative difference of a fitted factor from the root of a length, which is then tried."""
 
 
 def _shift_all(case: Case) -> Iterator[Variant]:

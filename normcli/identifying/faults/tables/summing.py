@@ -1,8 +1,9 @@
-"""Faults in the dtype in which sums are kept: overflow, underflow and lost digits."""
+"""Faults in the arithmetic of sums: overflow, underflow, lost digits and E[x²] − E[x]²."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,13 @@ from normcli.algorithms.row_computation import Accumulation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import ALGORITHMS
 from normcli.checking.fault import Fault, Row
+from normcli.checking.half_precision import HALVES
+from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
-from normcli.identifying.faults.tables.dividing import EPS, cancel, is_shared
+from normcli.identifying.faults.tables.dividing import EPS, count_roundings, measure_cancelled
 from normcli.identifying.faults.variant import NOTHING, Variant, label
+from normcli.identifying.models.weight import CERTAIN
+from normcli.numerics.rounding import round_to_short
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -195,8 +200,110 @@ def _are_scattered(case: Case) -> bool:
         if not np.max(np.abs(off) / cancelled) > 1.0:
             return False
     most = np.maximum(np.abs(off), np.abs(of_mean)) / (eps * (1.0 + size))
-    varies = off.size >= _FEWEST_GROUPS and not is_shared(case)
+    varies = off.size >= _FEWEST_GROUPS and not is_shared(case.used.divisor / case.divisor)
     return bool(varies and _LEAST_OFF <= most.max() <= math.sqrt(case.count))
+
+
+_MOST_SHOWN = 2.0**24
+"""The largest ratio of a statistic to its error that counts as evidence."""
+
+
+def shows_cancelling(used: Floats, right: Floats, skew: Floats, count: int, unit: float) -> bool:
+    """Whether divisors have the errors of variances computed as E[x²] − E[x]², and of no other arithmetic.
+
+    These grow with the square of |mean| / deviation; of two passes and of Welford's updates, with it at most.
+    Groups without divisor do not count. False for divisors that are numbers of half precision, or their roots.
+
+    Parameters
+    ----------
+    used, right : ndarray, shape (groups,)
+        The divisors that y shows, and the right ones.
+    skew : ndarray, shape (groups,)
+        |mean| / deviation of each group.
+    count : int
+        The number of values in a group.
+    unit : float
+        The machine epsilon of the kernel's arithmetic.
+    """
+    known = np.isfinite(used / right)
+    used, right, skew = used[known], right[known], skew[known]
+    off, roundings = np.abs(used / right - 1.0), unit * count_roundings(count)
+    other = roundings + 2.0 * unit * skew
+    if used.size < _FEWEST_SHARED or is_shared(used / right) or not np.any(off > other):
+        return False
+    numbers = itertools.product(HALVES, (used, 1.0 / used, used**2))
+    is_rounded = any(np.all(np.abs(round_to_short(z, name) - z) <= 2.0 * other * z) for name, z in numbers)
+    return bool(np.all(off <= roundings * (1.0 + skew**2) / 2.0)) and not is_rounded
+
+
+def cancel(case: Case) -> Iterator[Variant]:
+    """Yield a variant with the divisors that fit y, if they are within the errors of E[x²] − E[x]².
+
+    These are bounded by the kernel's arithmetic. For y of half precision, up to three variants with
+    E[x²] − E[x]² in half precision come first. Nothing if the divisors are further off.
+    """
+    if is_half(case.dtype):
+        yield from _cancel_in_half(case)
+    off, most = np.abs(case.unroot(case.used.divisor, case.square) - case.eps), measure_cancelled(case)
+    if (
+        np.all(off <= most)
+        and np.all(case.used.divisor > 0.0)
+        and not is_shared(case.used.divisor / case.divisor)
+    ):
+        values = {"percent": _format_percent(float((off / case.square).max()))}
+        of_mean = count_roundings(case.count) * case.arithmetic * np.abs(case.mean)
+        parts = case.square / most, case.divisor / of_mean  # how near both are to the right ones
+        bits = sum(float(np.log2(np.clip(part, 1.0, _MOST_SHOWN)).sum()) for part in parts)
+        yield Variant(divisor=case.used.divisor, values=values, numbers=1, is_fitted=True, bits=bits)
+
+
+_SHARED = 8.0
+"""The largest |median| of divisors' relative errors that scatter, as a multiple of their standard deviation."""
+
+_FEWEST_SHARED = 4
+"""The fewest groups that show whether the errors of their divisors scatter."""
+
+
+def is_shared(factors: Floats) -> bool:
+    """Whether divisors are off by one factor in all groups; False for fewer than 4 groups.
+
+    `factors` are those of each group; of errors of sums, they would scatter over the groups.
+    """
+    off = factors - 1.0
+    return bool(off.size >= _FEWEST_SHARED and not abs(np.median(off)) <= _SHARED * np.std(off))
+
+
+def _format_percent(part: float) -> str:
+    """Return a fraction as a percentage of two digits: `0.031`, `1,600`."""
+    rounded = float(f"{100.0 * part:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 100.0 else f"{rounded:g}"
+
+
+_ROUNDED_RSTD = 2.0
+"""The relative error of a squared divisor of half precision, in machine epsilons."""
+
+
+def _cancel_in_half(case: Case) -> Iterator[Variant]:
+    """Yield three variants with the divisors that fit y, if E[x²] − E[x]² in half precision explains them.
+
+    It does if each variance is a whole number of units in the last place of E[x]², near the right variance,
+    with 20 bits of evidence in all; otherwise nothing is yielded. Groups that are NaN throughout are not
+    tested. The variants have the right mean, this mean rounded, and the mean that fits y.
+    """
+    shown = case.used.divisor**2
+    variance, square = shown - case.eps, case.used.mean**2
+    step = measure_unit(np.nan_to_num(np.minimum(square, square + variance)), case.dtype)
+    slack = _ROUNDED_RSTD * get_eps(case.dtype) * shown
+    is_whole = np.abs(variance - np.round(variance / step) * step) <= slack
+    off = np.abs(variance - case.square)
+    is_whole &= (off <= count_roundings(case.count) * step) & (case.used.divisor > 0.0)
+    is_nan = np.isnan(case.y).all(case.axes, keepdims=True)
+    bits = np.maximum(0.0, np.log2(step / (2.0 * slack)))[is_whole].sum()
+    if np.all(is_whole | is_nan) and bits >= CERTAIN:
+        values = {"percent": _format_percent(float(np.where(is_nan, 0.0, off / case.square).max()))}
+        divisor = np.where(is_nan, np.nan, case.used.divisor)
+        for mean in (case.mean, round_to_short(case.mean, case.dtype.name), case.used.mean):
+            yield Variant(mean, divisor, values=values, numbers=1, is_fitted=True)
 
 
 UNDERFLOW = Row(
@@ -207,6 +314,8 @@ UNDERFLOW = Row(
 """The fault of a variance that becomes 0, tried before similar ones: one divisor for all, eps as a floor."""
 
 SUMMING: Sequence[Row] = (
+    Row(Fault("stats-one-pass", "the variance is E[x²] − E[x]², which cancels",
+              "take squares of x − mean", "(x * x).mean(-1) - x.mean(-1) ** 2"), cancel, "mean"),
     Row(Fault("stats-overflow", "{what} overflows {dtype} in {where}", "square and add in {wider}",
               "x * x  # of float16: ∞ beyond 65504", ("the sum of x · x", "float16", "some groups", "float32")),
         _overflow),

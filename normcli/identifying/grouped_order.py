@@ -1,0 +1,154 @@
+"""Tables whose rows stand in another order than the input's, or were grouped by other columns."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.checking.check import NORMALIZED
+from normcli.checking.tally import Comparison
+from normcli.checking.ulp import choose_counting_dtype
+from normcli.errors import NormError
+from normcli.fitting.by_column import find_groups
+from normcli.identifying.faults.tables.places import ORDER, find_shift, is_reverse
+from normcli.identifying.question import Diagnosis, Kind
+from normcli.tensors.mapped import fetch
+from normcli.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.identifying.grouped_check import GroupedCheck, GroupedTable
+    from normcli.norms.request import Request
+    from normcli.tensors.tensor import GroupingColumns
+
+_MOST_ROWS, _MOST_COLUMNS = 1 << 20, 16
+"""The most rows of a table for which other orders and groups are looked for, and the most columns of it."""
+
+_FAULTS = {row.fault.id: row.fault for row in ORDER}
+_BACK = "put the rows into the order of the input"
+
+
+class OtherRequest(NamedTuple):
+    """Another request that a table may be the result of, and the command-line options that lead to it."""
+
+    option: str
+    request: Request
+
+
+def find_labelled_order(table: GroupedTable, found: GroupedCheck) -> Diagnosis | None:
+    """Return the diagnosis of an actual table whose group columns show that its rows are in another order.
+
+    None if there is no such row, if groups have other labels or sizes, or without group columns in the actual
+    table.
+    """
+    if table.actual.by is None:
+        return None
+    mine, theirs = found.groups, find_groups(table.actual)
+    if mine.labels != theirs.labels:
+        return None
+    here, there = (groups.places[fetch(groups.met)] for groups in (mine, theirs))
+    if (here == there).all() or (np.bincount(here) != np.bincount(there)).any():
+        return None
+    row = int((here != there).argmax())
+    cells = (table.actual.by.names, *(mine.labels[places[row]] for places in (here, there)))
+    names, own, other = (", ".join(cell or "" for cell in each) for each in cells)
+    cause = f"{found.stats.subject.request.norm} differs: rows are in another order"
+    shown = f"row {row + 1} is of {names} {other} in --actual, of {own} in --input"
+    return Diagnosis(Kind.NORM, cause, (shown,), remedy=_BACK)
+
+
+@np.errstate(all="ignore")
+def find_order(table: GroupedTable, found: GroupedCheck) -> Diagnosis | None:
+    """Return the diagnosis of a table that has the exact rows in another order, as their values show; or None.
+
+    None for more than 2²⁰ rows.
+    """
+    if len(table.tensor.values) > _MOST_ROWS:
+        return None
+    right, y = table.normalize(found.stats), fetch(table.actual.values).astype(np.float64)
+    keys = 1.0 / np.sqrt(np.arange(1.0, 1.0 + y.shape[1]))  # by which rows that are alike in one column differ
+    ours, theirs = (np.argsort(rows @ keys, kind="stable") for rows in (right, y))
+    compared = Comparison(table.tolerate(choose_counting_dtype(table.actual.values.dtype)))
+    compared.compare(y[theirs].reshape(-1), right[ours].reshape(-1), 0)
+    if not compared.ok:
+        return None
+    order = np.empty(len(y), np.intp)
+    order[theirs] = ours
+    words, fault = _name_order(order, found)
+    moved = np.flatnonzero(order != np.arange(len(order)))
+    shown = [f"row {moved[0] + 1} of --actual is row {order[moved[0]] + 1} of --input"]
+    places = found.groups.places[fetch(found.groups.met)]
+    if (places[order] == places).all():
+        shown.append("every row stands within its group")
+    cause = f"{found.stats.subject.request.norm} differs: {words}"
+    return Diagnosis(Kind.FAULT, cause, tuple(shown), remedy=_BACK, fault=fault)
+
+
+def _name_order(order: NDArray[np.intp], found: GroupedCheck) -> tuple[str, str]:
+    """Return the words for an order of rows, and the id of the fault.
+
+    `order` has for each row of the actual table its index in the input.
+    """
+    groups, by = found.groups, ", ".join(found.stats.subject.by or ())
+    places = groups.places[fetch(groups.met)]
+    met = np.unique(places, return_index=True)[1][places]  # the first row of each row's group
+    if any(np.array_equal(order, np.argsort(one, kind="stable")) for one in (places, met)):
+        return f"rows are sorted by {by}", "order-permuted"
+    moved, values = np.flatnonzero(order != np.arange(len(order))), {"name": "n"}
+    if len(moved) == 2:
+        id_, values = "order-exchanged", {"which": f"n={moved[0]} and n={moved[1]}"}
+    elif shift := find_shift(order):
+        id_, values = "order-rolled", {**values, "by": str(shift)}
+    elif is_reverse(order):
+        id_ = "order-reversed"
+    else:
+        id_, values = "order-permuted", {**values, "moved": str(len(moved)), "count": str(len(order))}
+    return _FAULTS[id_].words.format(**values), id_
+
+
+def find_other_columns(
+    table: GroupedTable, request: Request, others: Sequence[OtherRequest]
+) -> Diagnosis | None:
+    """Return the diagnosis of a table whose rows were grouped by other columns of the file; None if not so.
+
+    Tried are each other column, the columns that were asked for without one of them, and with one more; each
+    with the request itself, and with `others` without eps.
+    """
+    norm, by = request.norm, table.tensor.by
+    assert by is not None
+    asked = ",".join(by.names)
+    requests = [OtherRequest("", request), *(one for one in others if "--eps" not in one.option)]
+    for columns, one in itertools.product(_list_groupings(table), requests):
+        other = table._replace(tensor=table.tensor._replace(by=columns))
+        with contextlib.suppress(NormError):
+            if other.compare(one.request).checked.comparisons[NORMALIZED].ok:
+                names = ",".join(columns.names)
+                cause = f"{norm} differs: rows are grouped by {names}, not by {asked}"
+                shown = (
+                    f"every value agrees with {one.option}" if one.option else "every value agrees with that"
+                )
+                remedy = f"normcli {norm} … --by {names}{f' {one.option}' if one.option else ''}"
+                return Diagnosis(Kind.NORM, cause, (shown,), remedy=remedy)
+    return None
+
+
+def _list_groupings(table: GroupedTable) -> Iterator[GroupingColumns]:
+    """Yield other choices of grouping columns of the table's file; nothing for an array or a large file."""
+    file, by = table.tensor.table, table.tensor.by
+    is_large = len(table.tensor.values) > _MOST_ROWS
+    if file is None or by is None or file.rows.width > _MOST_COLUMNS or is_large:
+        return
+    names = file.rows.names or tuple(map(str, range(file.rows.width)))
+    own = [names.index(name) for name in by.names]
+    rest = [place for place in range(file.rows.width) if place not in own]
+    fewer = [[place for place in own if place != left] for left in own if len(own) > 1]
+    for places in itertools.chain(([place] for place in rest), fewer, ([*own, place] for place in rest)):
+        chosen = tuple(names[place] for place in places)
+        yield by._replace(names=chosen, read=partial(file.rows.read_labels, places))
