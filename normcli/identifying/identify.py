@@ -386,8 +386,7 @@ def _is_known(plain: PlainMap, samples: Samples) -> bool:
 
 def _read(blank: Identification, plain: PlainMap, samples: Samples) -> Identification:
     """Return an identification with the map y = a · x + b, its well-known names, and running statistics."""
-    block = SampledBlock(samples.x, samples.y, MOST_SAMPLED)
-    x, y = block.take(plain.axes)
+    x, y = SampledBlock(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
     known = name_map(plain, x, y, samples.scope.dtype, is_whole=x.size == samples.x.size)
     if any(match.rows is not None for match in blank.doubtful):  # which is named by itself
         known = (name for name in known if name != SPECTRAL)

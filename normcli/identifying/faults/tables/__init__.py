@@ -3,7 +3,7 @@
 * `around`: the inputs of the norm: casts of x, the residual, the gate
 * `counting`: statistics of other values: padding, wrong counts, slices, shards, other rows or axes
 * `dividing`: mean and divisor: eps, ddof, medians, approximate roots, statistics in half precision
-* `summing`: sums that overflow, underflow, or are added in half precision
+* `summing`: sums that overflow, underflow, cancel (E[x²] − E[x]²), or are added in half precision
 * `parameters`: gamma, beta and running statistics: left out, exchanged, rolled, rounded, updated first
 * `behind`: behind the norm: activations, bounds, dropout, quantization, an added input
 * `places`: slices of y in another order; x, 0, NaN or infinity in a part of y
