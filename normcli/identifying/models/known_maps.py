@@ -206,9 +206,7 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
                 break
 
 
-def _has_slope(
-    a: Floats, x: Floats, y: Floats, others: tuple[int, ...], dtype: np.dtype[Any]
-) -> bool:
+def _has_slope(a: Floats, x: Floats, y: Floats, others: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
     """Whether y − a · x is one number along the axes `others`, within the roundings of a y of a dtype.
 
     The bound is of y alone: rounding of a large a · x and b would hide a wrong a.

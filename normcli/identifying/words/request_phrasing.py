@@ -262,10 +262,10 @@ def diagnose_request(
         )  # fmt: skip
     if (estimated := tell_sigma(plan, found)) is not None:
         return estimated
-    if same and told.verdict == Kind.AFFINE and found.plain is not None and found.plain.axes:
-        if given is None and likely[0].is_rough and likely[0].max_ulp <= _FEW_ULP:
-            near = f"y is at most {format_up(likely[0].max_ulp)} ulp from the exact result"
-            told = Diagnosis(Kind.UNDECIDED, told.cause, (near,))
+    is_channels = given is None and found.plain is not None and bool(found.plain.axes)
+    if same and is_channels and told.verdict == Kind.AFFINE and likely[0].max_ulp <= _FEW_ULP:
+        near = f"y is at most {format_up(likely[0].max_ulp)} ulp from the exact result"
+        told = Diagnosis(Kind.UNDECIDED, told.cause, (near,)) if likely[0].is_rough else told
     if same and told.verdict == Kind.UNDECIDED and likely[0].is_rough:
         precision = likely[0].precision.split(",")[0]
         cause = f"{name} may differ by rounding in {precision} alone"
@@ -286,7 +286,7 @@ _MOST_DOUBTFUL = 16
 """The number of doubtful matches among which the requested norm is looked for."""
 
 _FEW_ULP = 4.0
-"""The largest distance from the requested norm, in ulp, with which another a and b of each channel is no cause."""
+"""The largest distance from the requested norm, in ulp, with which a map of each channel is no cause."""
 
 _TOLD = 8
 """The fewest values by which an exact match is preferred to one with fewer differences."""
