@@ -260,7 +260,7 @@ def _choose(
     right: Floats,
     candidates: Iterable[_Wrong],
     scales: GradientScales,
-    tolerance: Tolerance | None,
+    tolerance: Tolerance | None = None,
 ) -> GradientFinding | str | None:
     """Return the finding of the fault nearest to a given gradient, with the faults about as near.
 
