@@ -29,6 +29,7 @@ from normcli.checking.gradient_forms import (
     permute,
     reorder,
     round_sums,
+    sum_otherwise,
     widen_sums,
 )
 
@@ -203,6 +204,9 @@ ROWS: tuple[Row, ...] = (
         "dgamma"),
     Row(Fault("undivided", "it is summed with x − mean, not divided", "divide by the divisor",
               "dgamma = (dy * (x - mean(x))).sum(axes)"), lambda c: c.add(c.t.dy * c.t.w), "dgamma mean"),
+    Row(Fault("sum-axes", "it is summed over {0}, not over {1}", "sum over {1}",
+              "dgamma = (dy * xhat).sum(-1)", ("AXES", "every axis but the features'")),
+        sum_otherwise, "parameter"),
     Row(Fault("part", "it is summed over {0} alone", "add up the sums of all blocks and processes",
               "dgamma = (dy * xhat)[:half].sum(axes)", ("a part of AXIS",)), sum_part, "parameter"),
     Row(Fault("rolled", "its values are rolled by {0} along {1}", "index it from 0",
@@ -215,10 +219,12 @@ ROWS: tuple[Row, ...] = (
               "for row in dy * xhat: dgamma = (dgamma + row).astype('bfloat16')", ("bfloat16", "row by row")),
         round_sums, "parameter"),
 )  # fmt: skip
-"""Every fault of gradients except `ZERO`, `FACTOR` and `VALUES`, in the order in which they are tried."""
+"""Every fault of gradients except `ZERO`, `OVERFLOW`, `FACTOR` and `VALUES`, in the order in which they are tried."""
 
 ZERO = Fault("zero", "every value is 0: it is not calculated, or not written", "calculate it, and write it",
              "dx = np.zeros_like(x)")  # fmt: skip
+OVERFLOW = Fault("overflow", "{0} overflows {1}", "square and add in {2}",
+                 "x * x  # of float16: ∞ beyond 65504", ("the sum of x · x", "float16", "float32"))  # fmt: skip
 VALUES = Fault("values", "it is right, except for {0}", "look at what these values have in common",
                "dx[3] = 0.0", ("a few values",))  # fmt: skip
 FACTOR = Fault("factor", "every value is {0} times what it should be", "leave the factor out", "dx = 2 * right",
@@ -227,7 +233,7 @@ FACTOR = Fault("factor", "every value is {0} times what it should be", "leave th
 
 def list_faults() -> Iterator[Fault]:
     """Yield every fault, once for each gradient that may have it, with the gradient's name in its id."""
-    for row in (*ROWS, Row(ZERO), Row(FACTOR), Row(VALUES)):
+    for row in (*ROWS, Row(ZERO), Row(OVERFLOW, needs="statistics"), Row(FACTOR), Row(VALUES)):
         of_norm = {*row.needs.split()} - LAYER_PARTS
         names = (name for name, parts in GRADIENTS.items() if of_norm <= parts)
         yield from (row.fault._replace(id=f"{name}-{row.fault.id}") for name in names)
