@@ -9,12 +9,11 @@ import numpy as np
 
 from normcli.checking.fault import Fault
 from normcli.checking.gradient_bounds import CLEARLY, GradientScales
-from normcli.checking.gradient_faults import FACTOR, OVERFLOW, ROWS, VALUES, ZERO
+from normcli.checking.gradient_faults import FACTOR, OVERFLOW, ROWS, VALUES, ZERO, find_overflow
 from normcli.checking.gradient_forms import WrongGradient, find_summed
 from normcli.checking.gradient_terms import GradientTerms, add_up, make_terms
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
-from normcli.dtypes import find_type, is_float
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.numerics.rounding import widen
@@ -59,7 +58,6 @@ _ROUNDED = {
 
 _FEW_WRONG = 0.05
 """The largest part of all values that may be wrong where rounding explains the others."""
-
 _UNKNOWN = Fault("", "nothing known explains it", "", "")
 
 
@@ -187,8 +185,7 @@ def _find_scale(expected: NDArray[Any]) -> float:
 def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...], plan: Plan) -> NDArray[Any]:
     """Return an array in another shape; raise `DataError` if the shapes differ other than by lengths of 1.
 
-    The message has the gradient's name and, for a parameter's gradient, other axes whose sum has the array's
-    shape.
+    The message names the gradient, `name`, and other axes whose sum has the shape of a parameter's gradient.
     """
     if [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
         summed = next(find_summed(plan, array.shape), None) if name in ("dgamma", "dbeta") else None
@@ -219,7 +216,7 @@ def find_cause(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
     with np.errstate(all="ignore"):
         wide, terms = actual.astype(np.float64), make_terms(exact)
         if not actual.any():
-            over = _find_overflow(exact, name, actual.dtype, terms)
+            over = find_overflow(exact, name, actual.dtype, terms)
             return GradientFinding(name, _say(name, OVERFLOW if over else ZERO, [over]))
         scales, all_count = GradientScales.of(exact, name, actual, right, terms), exact.inputs.selection is None
         faults = _list_wrong(exact, name, wide, right, terms) if all_count else ()
@@ -228,20 +225,6 @@ def find_cause(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
             return found
         known = terms is not None and all_count  # else bounds are of the exact gradient alone
         return _tell_rounding(name, wide, right, scales, found) if known else None
-
-
-def _find_overflow(
-    exact: Gradients, name: str, dtype: np.dtype[Any], terms: GradientTerms | None
-) -> tuple[str, ...]:
-    """Return the words for squares that overflow a dtype in every group, as then x̂ and dx are 0; else none."""
-    if terms is None or exact.inputs.given is not None or name not in ("dx", "dgamma") or not is_float(dtype):
-        return ()
-    what, squares = "(x − mean)²" if terms.centres else "x · x", terms.w * terms.w
-    for words, combine in ((what, np.max), (f"the sum of {what}", np.sum)):
-        most = combine(squares, axis=terms.axes).astype(find_type(dtype.name))
-        if most.size and np.isposinf(most).all():
-            return words, dtype.name, "float64" if dtype.name == "float32" else "float32"
-    return ()
 
 
 def _tell_rounding(
@@ -258,9 +241,8 @@ def _tell_rounding(
     if not wrong:
         found = scales.roundings[beyond.index(0)]
         sizes = {one.source: scales.measure(one.bound) for one in reversed(scales.roundings)}
-        source = found.source
-        if source == "terms" and sizes["mean"] > 2.0 * sizes["terms"]:
-            source = "both"
+        is_both = found.source == "terms" and sizes["mean"] > 2.0 * sizes["terms"]
+        source = "both" if is_both else found.source
         if source != "terms":
             clauses = f"|mean| is up to {scales.skew:.3g} divisors: x̂ may be off by {scales.lost:.2g}", *clauses
         cause = _ROUNDED[source]

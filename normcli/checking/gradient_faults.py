@@ -32,9 +32,14 @@ from normcli.checking.gradient_forms import (
     sum_otherwise,
     widen_sums,
 )
+from normcli.dtypes import find_type, is_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
+
+    from normcli.checking.gradient_terms import GradientTerms
+    from normcli.results.backward import Gradients
 
 
 _PULL = "the x̂ · mean(dy · gamma · x̂) term"
@@ -219,7 +224,7 @@ ROWS: tuple[Row, ...] = (
               "for row in dy * xhat: dgamma = (dgamma + row).astype('bfloat16')", ("bfloat16", "row by row")),
         round_sums, "parameter"),
 )  # fmt: skip
-"""Every fault of gradients except `ZERO`, `OVERFLOW`, `FACTOR` and `VALUES`, in the order in which they are tried."""
+"""Every fault but `ZERO`, `OVERFLOW`, `FACTOR` and `VALUES`, in the order in which they are tried."""
 
 ZERO = Fault("zero", "every value is 0: it is not calculated, or not written", "calculate it, and write it",
              "dx = np.zeros_like(x)")  # fmt: skip
@@ -229,6 +234,20 @@ VALUES = Fault("values", "it is right, except for {0}", "look at what these valu
                "dx[3] = 0.0", ("a few values",))  # fmt: skip
 FACTOR = Fault("factor", "every value is {0} times what it should be", "leave the factor out", "dx = 2 * right",
                ("C",))  # fmt: skip
+
+
+def find_overflow(
+    exact: Gradients, name: str, dtype: np.dtype[Any], terms: GradientTerms | None
+) -> tuple[str, ...]:
+    """Return the words for squares that overflow a dtype in every group, as then x̂ and dx are 0; else none."""
+    if terms is None or exact.inputs.given is not None or name not in ("dx", "dgamma") or not is_float(dtype):
+        return ()
+    what, squares = "(x − mean)²" if terms.centres else "x · x", terms.w * terms.w
+    for words, combine in ((what, np.max), (f"the sum of {what}", np.sum)):
+        most = combine(squares, axis=terms.axes).astype(find_type(dtype.name))
+        if most.size and np.isposinf(most).all():
+            return words, dtype.name, "float64" if dtype.name == "float32" else "float32"
+    return ()
 
 
 def list_faults() -> Iterator[Fault]:
