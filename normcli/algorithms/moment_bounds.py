@@ -63,7 +63,7 @@ class DtypePrecision(NamedTuple):
     unit : float
         u: the largest relative error of a rounding.
     underflow : float
-        h: the largest error of a rounding to a subnormal number.
+        h: a bound of the error of a rounding to a subnormal number: half the least one; in float64, all of it.
     largest : float
         The largest finite number.
     """

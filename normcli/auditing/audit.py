@@ -70,7 +70,7 @@ class JudgedTensor(NamedTuple):
     max_ulp : float
         The largest distance from the exact values in ulp; NaN where these are not known.
     compared, mismatches : int
-        The number of values compared, and of those that are further off than is tolerated.
+        How many values were compared, and how many of them are further off than is tolerated.
     cause : str or None
         The words for a fault, or for a finding on values that agree; None without a finding.
     fault, remedy : str or None

@@ -96,7 +96,7 @@ class RunComparison(NamedTuple):
     pairs : tuple of LayerPair
         The layers that both runs have, in the order of the first run.
     alone : mapping of str to tuple of str
-        `first` and `second` → the names of layers that only this run has.
+        The keys are `first` and `second`: the names of layers that are in that run alone.
     """
 
     pairs: tuple[LayerPair, ...]

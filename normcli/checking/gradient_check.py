@@ -9,8 +9,8 @@ import numpy as np
 
 from normcli.checking.fault import Fault
 from normcli.checking.gradient_bounds import CLEARLY, GradientScales
-from normcli.checking.gradient_faults import FACTOR, ROWS, VALUES, ZERO
-from normcli.checking.gradient_forms import WrongGradient
+from normcli.checking.gradient_faults import FACTOR, OVERFLOW, ROWS, VALUES, ZERO, find_overflow
+from normcli.checking.gradient_forms import WrongGradient, find_summed
 from normcli.checking.gradient_terms import GradientTerms, add_up, make_terms
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats
     from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
     from normcli.results.backward import BackwardProblem, Gradients
 
 _MOST_VALUES = 1 << 22
@@ -46,16 +47,17 @@ _Wrong = tuple[Fault, tuple[str, ...], Any]
 
 _ROUNDED = {
     "terms": Fault("", "rounding of its terms in {0} explains the difference", "tolerate it: they cancel", ""),
+    "both": Fault("", "rounding of the mean and of its terms in {0} may explain the difference",
+                  "subtract a number near the mean first", ""),
     "mean": Fault("", "rounding of the mean in {0} may explain the difference",
                   "subtract a number near the mean first", ""),
     "variance": Fault("", "a variance as mean(x²) − mean² in {0} may explain the difference",
                       "take the mean of (x − mean)²", ""),
 }  # fmt: skip
-"""What rounding may explain, by `Rounding.source`."""
+"""What rounding may explain, by `Rounding.source`; `both` if it is terms, and the mean may be as far off."""
 
 _FEW_WRONG = 0.05
 """The largest part of all values that may be wrong where rounding explains the others."""
-
 _UNKNOWN = Fault("", "nothing known explains it", "", "")
 
 
@@ -164,7 +166,7 @@ def check_gradients(
         if expected is None:
             missing = name.removeprefix("d")
             raise UsageError(f"{plan.norm.name} has no {missing}{'; give --gate' if missing == 'gate' else ''}")
-        array = _fit(name, array, expected.shape)
+        array = _fit(name, array, expected.shape, plan)
         found = Comparison(tolerate(choose_counting_dtype(array.dtype), scale=_find_scale(expected)))
         found.compare_all(array, expected, allowed.get(name))
         comparisons[name] = found
@@ -180,13 +182,17 @@ def _find_scale(expected: NDArray[Any]) -> float:
     return max((float(piece.max(initial=0.0, where=np.isfinite(piece))) for piece in pieces), default=0.0)
 
 
-def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...], plan: Plan) -> NDArray[Any]:
     """Return an array in another shape; raise `DataError` if the shapes differ other than by lengths of 1.
 
-    `name` is the gradient's name in the message.
+    The message names the gradient, `name`, and other axes whose sum has the shape of a parameter's gradient.
     """
     if [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
-        raise DataError(f"{name} has the shape {array.shape}; it takes {shape}")
+        summed = next(find_summed(plan, array.shape), None) if name in ("dgamma", "dbeta") else None
+        if summed is None:
+            raise DataError(f"{name} has the shape {array.shape}; it takes {shape}")
+        axes = "×".join(map(plan.grid.layout.name, summed))
+        raise DataError(f"{name} has the shape {array.shape}, that of a sum over {axes}; it takes {shape}")
     return array.reshape(shape)
 
 
@@ -207,10 +213,11 @@ def find_cause(exact: Gradients, name: str, actual: NDArray[Any]) -> GradientFin
     right = exact.field(name)
     if right is None or exact.input.size > _MOST_VALUES:
         return None
-    if not actual.any():
-        return GradientFinding(name, ZERO._replace(id=f"{name}-{ZERO.id}"))
     with np.errstate(all="ignore"):
         wide, terms = actual.astype(np.float64), make_terms(exact)
+        if not actual.any():
+            over = find_overflow(exact, name, actual.dtype, terms)
+            return GradientFinding(name, _say(name, OVERFLOW if over else ZERO, [over]))
         scales, all_count = GradientScales.of(exact, name, actual, right, terms), exact.inputs.selection is None
         faults = _list_wrong(exact, name, wide, right, terms) if all_count else ()
         found = _choose(name, wide, right, (*faults, *_scale(wide, right, scales)), scales)
@@ -233,9 +240,12 @@ def _tell_rounding(
     wrong, largest = beyond[-1], scales.roundings[-1].bound
     if not wrong:
         found = scales.roundings[beyond.index(0)]
-        if found.source != "terms":
+        sizes = {one.source: scales.measure(one.bound) for one in reversed(scales.roundings)}
+        is_both = found.source == "terms" and sizes["mean"] > 2.0 * sizes["terms"]
+        source = "both" if is_both else found.source
+        if source != "terms":
             clauses = f"|mean| is up to {scales.skew:.3g} divisors: x̂ may be off by {scales.lost:.2g}", *clauses
-        cause = _ROUNDED[found.source]
+        cause = _ROUNDED[source]
         words = cause.words.format(found.precision)
         return GradientFinding(name, cause._replace(words=words), (), clauses, is_rounding=True)
     far = int(scales.exceeds(error, -1, CLEARLY).sum())

@@ -29,11 +29,17 @@ from normcli.checking.gradient_forms import (
     permute,
     reorder,
     round_sums,
+    sum_otherwise,
     widen_sums,
 )
+from normcli.dtypes import find_type, is_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
+
+    from normcli.checking.gradient_terms import GradientTerms
+    from normcli.results.backward import Gradients
 
 
 _PULL = "the x̂ · mean(dy · gamma · x̂) term"
@@ -203,6 +209,9 @@ ROWS: tuple[Row, ...] = (
         "dgamma"),
     Row(Fault("undivided", "it is summed with x − mean, not divided", "divide by the divisor",
               "dgamma = (dy * (x - mean(x))).sum(axes)"), lambda c: c.add(c.t.dy * c.t.w), "dgamma mean"),
+    Row(Fault("sum-axes", "it is summed over {0}, not over {1}", "sum over {1}",
+              "dgamma = (dy * xhat).sum(-1)", ("AXES", "every axis but the features'")),
+        sum_otherwise, "parameter"),
     Row(Fault("part", "it is summed over {0} alone", "add up the sums of all blocks and processes",
               "dgamma = (dy * xhat)[:half].sum(axes)", ("a part of AXIS",)), sum_part, "parameter"),
     Row(Fault("rolled", "its values are rolled by {0} along {1}", "index it from 0",
@@ -215,19 +224,35 @@ ROWS: tuple[Row, ...] = (
               "for row in dy * xhat: dgamma = (dgamma + row).astype('bfloat16')", ("bfloat16", "row by row")),
         round_sums, "parameter"),
 )  # fmt: skip
-"""Every fault of gradients except `ZERO`, `FACTOR` and `VALUES`, in the order in which they are tried."""
+"""Every fault but `ZERO`, `OVERFLOW`, `FACTOR` and `VALUES`, in the order in which they are tried."""
 
 ZERO = Fault("zero", "every value is 0: it is not calculated, or not written", "calculate it, and write it",
              "dx = np.zeros_like(x)")  # fmt: skip
+OVERFLOW = Fault("overflow", "{0} overflows {1}", "square and add in {2}",
+                 "x * x  # of float16: ∞ beyond 65504", ("the sum of x · x", "float16", "float32"))  # fmt: skip
 VALUES = Fault("values", "it is right, except for {0}", "look at what these values have in common",
                "dx[3] = 0.0", ("a few values",))  # fmt: skip
 FACTOR = Fault("factor", "every value is {0} times what it should be", "leave the factor out", "dx = 2 * right",
                ("C",))  # fmt: skip
 
 
+def find_overflow(
+    exact: Gradients, name: str, dtype: np.dtype[Any], terms: GradientTerms | None
+) -> tuple[str, ...]:
+    """Return the words for squares that overflow a dtype in every group, as then x̂ and dx are 0; else none."""
+    if terms is None or exact.inputs.given is not None or name not in ("dx", "dgamma") or not is_float(dtype):
+        return ()
+    what, squares = "(x − mean)²" if terms.centres else "x · x", terms.w * terms.w
+    for words, combine in ((what, np.max), (f"the sum of {what}", np.sum)):
+        most = combine(squares, axis=terms.axes).astype(find_type(dtype.name))
+        if most.size and np.isposinf(most).all():
+            return words, dtype.name, "float64" if dtype.name == "float32" else "float32"
+    return ()
+
+
 def list_faults() -> Iterator[Fault]:
     """Yield every fault, once for each gradient that may have it, with the gradient's name in its id."""
-    for row in (*ROWS, Row(ZERO), Row(FACTOR), Row(VALUES)):
+    for row in (*ROWS, Row(ZERO), Row(OVERFLOW, needs="statistics"), Row(FACTOR), Row(VALUES)):
         of_norm = {*row.needs.split()} - LAYER_PARTS
         names = (name for name, parts in GRADIENTS.items() if of_norm <= parts)
         yield from (row.fault._replace(id=f"{name}-{row.fault.id}") for name in names)

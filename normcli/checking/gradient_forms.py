@@ -230,6 +230,28 @@ def change_means(c: WrongGradient) -> Iterator[Detailed]:
     yield from (((c.name_axes(axes), own), c.t.differentiate(axes=axes)) for axes in c.list_axes())
 
 
+def sum_otherwise(c: WrongGradient) -> Iterator[Detailed]:
+    """Yield a parameter's gradient summed over each other set of axes whose sum has its shape."""
+    for axes in find_summed(c.plan, c.right.shape):
+        shares = np.broadcast_to(c.shares, c.plan.grid.shape)
+        yield (c.name_axes(axes), c.name_axes(c.along)), shares.sum(axes).reshape(c.right.shape)
+
+
+def find_summed(plan: Plan, shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield each set of axes, other than that of a right parameter's gradient, whose sum has a shape.
+
+    Lengths of 1 do not count. Nothing with channel groups.
+    """
+    lengths = plan.grid.shape if plan.grid.split is None else ()
+    wanted, own = [n for n in shape if n != 1], plan.parameters.view_shape
+    for some in range(1, len(lengths)):
+        for axes in itertools.combinations(range(len(lengths)), some):
+            left = [n for axis, n in enumerate(lengths) if axis not in axes and n != 1]
+            others = {axis for axis, n in enumerate(lengths) if n != 1 and (own[axis] == 1) != (axis in axes)}
+            if left == wanted and others:
+                yield axes
+
+
 def widen_sums(c: WrongGradient) -> Iterator[Detailed]:
     """Yield dx with its sums over more axes than the norm's, still divided by the size of a group."""
     for axes in c.list_axes():

@@ -298,7 +298,10 @@ class _VerbOfNorms(CommandGroup):
         self.params.append(LANGUAGE)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does; without a norm, run the verb `without_norm`, or raise click's `UsageError`."""
+        """Parse as click does; if an option stands in place of the norm, run the verb `Verb.without_norm`.
+
+        Raises click's `UsageError` if there is no such verb, or if there are no arguments.
+        """
         if not args and not ctx.resilient_parsing:
             raise click.UsageError(
                 f"{ctx.info_name} needs a {self.subject}; the norms are {', '.join(NORMS)}", ctx
@@ -315,9 +318,10 @@ class _VerbOfNorms(CommandGroup):
         return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command for a norm (name, alias or preset), for the verb `without_norm`, or for a folder.
+        """Return the command for the name of a norm, alias or preset, of the verb without norm, or of a folder.
 
-        None for any other name.
+        `Verb.without_norm` names that verb (`identify` for `check`); `Verb.find_folder` finds folders. None for
+        any other name.
         """
         if cmd_name.lower() in BY_ANY_NAME:
             return self._make_norm_command(cmd_name)

@@ -220,7 +220,7 @@ class _Ward(Passes):
         here : Examination
             The totals to add to.
         numbers : ndarray of int
-            The number of each row's group.
+            The index of the group that each row holds.
         rows : ndarray, shape (groups, values)
         measured : sequence of RowMoments
             The moments of the rows, as each of `accumulations` computes them.
@@ -285,7 +285,7 @@ def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tupl
     moments : RowMoments
         The calculated moments of some groups.
     numbers : ndarray of int
-        The numbers of the groups, ascending.
+        The indices of the groups, ascending.
     differs : ndarray of bool
         Whether the values of each group differ; for norms without mean, whether one of them is not 0.
     """
@@ -298,7 +298,7 @@ def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tupl
 def compare_rows(actual: Values, expected: Floats, numbers: Integers, limits: Tolerance) -> Distances:
     """Return the distances of calculated rows from the exact rows, in ulp and in multiples of a tolerance.
 
-    `numbers` has the number of each row's group, and `limits` is the tolerance.
+    `numbers` has the index of the group that each row holds, and `limits` is the tolerance.
     """
     error, ulp = measure_distance(actual.astype(np.float64), expected, limits.dtype)
     excess = limits.measure_excess(error, ulp, expected)

@@ -94,7 +94,7 @@ class Overflow(NamedTuple):
     Parameters
     ----------
     group : int
-        The number of the group.
+        The index of the group.
     place : int or None
         The index in the group of the value at which a sum overflows, or of the first term that is not finite;
         None if no single value is at fault.

@@ -118,7 +118,7 @@ def build_slices(
 
 
 def locate_owners(result: Result, index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-    """Return the number of each cell's group; `NOBODY` for cells without group.
+    """Return the index of the group that each cell belongs to; `NOBODY` for cells without a group.
 
     Values that do not count have no group, nor have those of a norm with sliding windows, which overlap.
 

@@ -229,10 +229,10 @@ def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
 
 
 def _choose_digits(expression: Expression, value: Constant, digits: int | None) -> int:
-    """Return with how many digits the numbers of an expression have to be printed, from 8 to 17.
+    """Return how many significant digits the numbers of an expression have to be printed with, at most 17.
 
-    With so many, their result as printed is within two units in the last place of `value` as printed. `digits`
-    are those of `value`, and the least that is returned; None: 8.
+    The expression, evaluated with its numbers as printed, is then within two units in the last place of `value`
+    as printed. `value` is printed with `digits` digits (None: 8), which is also the least number returned.
     """
     fewest = digits or STATISTIC_DIGITS
     target = Decimal(format_number(value, digits))

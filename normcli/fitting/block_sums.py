@@ -216,10 +216,11 @@ def _add(first: Part, other: Part) -> Part:
 
 
 def _close_samples(subject: Subject, whole: Plan, part: Part) -> Part:
-    """Return a part with one row of sums for each group, made from a part that is `apart`.
+    """Return a part with one row of sums for each group, from a part with a row for each group in each sample.
 
-    The given part must hold all values of its samples. The deviation of each is calculated and added to the
-    part's own sums, in place; then the samples' rows are added up.
+    The given part (its `apart` is True) must hold all values of its samples, as the deviation
+    √(Σ(x − mean)² / n) of each sample is calculated. The deviations are added to the given part's sums, in
+    place; the rows of all samples are then added up in a new part.
     """
     plan = _plan_block(subject, whole, tuple(cut.stop - cut.start for cut in part.box), apart=True)
     sums = part.sums

@@ -149,7 +149,7 @@ def require_fittable(plan: Plan) -> None:
 
     That is the case for a tensor without axes, if each sample has statistics of its own, for a largest singular
     value, for an ℓp length of a p other than 2 and inf, and with the option `over`. Quantiles pass, although
-    those of several files do not follow from those of each.
+    the quantiles of several files do not follow from the quantiles of each.
     """
     name, batch = plan.norm.name, plan.grid.layout.batch
     if batch is None:

@@ -106,12 +106,12 @@ class Sums:
     def add_deviations(self, groups: Integers, deviations: Floats, count: NDArray[Any]) -> None:
         """Add the deviations of samples to the sums of their groups, in place.
 
-        Samples with a count of 0 are left out; the others also count in `images`.
+        Samples with a count of 0 are left out; every other sample adds 1 to the `images` of its group.
 
         Parameters
         ----------
         groups : ndarray of int
-            The number of each sample's group; several samples may have one group.
+            The index of the group that each sample is added to; several samples may have one group.
         deviations : ndarray
             The deviation of each sample.
         count : ndarray

@@ -217,7 +217,7 @@ class Manifest:
         return SelectionRequest(mask, None, selection.get("nan"), selection.get("fill"))
 
     def require_agreement(self, actual: dict[str, Any], files: Mapping[str, Any]) -> None:
-        """Raise `DataError` if members of the manifest differ from those that follow from its files.
+        """Raise `DataError` if members of the manifest differ from the members that follow from its files.
 
         Unknown and missing members are refused too. The values of `recipe`, `source` and `sha256` are not
         tested.

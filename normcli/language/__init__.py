@@ -111,7 +111,7 @@ def name_language() -> str:
 
 @lru_cache(maxsize=1)
 def _load(languages: tuple[str, ...]) -> Reader | None:
-    """Return a reader of the first existing catalogue, `zh` for `zh_CN.UTF-8`; None if there is none.
+    """Return a translator for the first language that normcli has (`zh` for `zh_CN.UTF-8`); None without one.
 
     `pkgutil` finds the catalogue also in a zip file, where gettext would not.
     """

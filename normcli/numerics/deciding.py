@@ -273,6 +273,12 @@ GRADIENT_POWER = Bound(
     "2⁻¹⁰⁰ of a logarithm below 2⁹ beside 2⁻⁹⁷ of the power, sixteen times that for a root, ten operations",
     "LOGARITHM, POWER; test_gradients",
 )
+NORMAL = Bound(
+    85,
+    "the sizes of the terms add up to at most 2 of their sum; eight operations on pairs follow, and terms from "
+    "the eighth on, below 2⁻³⁹ of the sum, are rounded to doubles",
+    "PAIR; test_normal_law",
+)
 ACTIVATION = Bound(
     49,
     "exp, tanh and erfc of the C library and of NumPy are within 4 u, and ten roundings follow at most; the "

@@ -53,20 +53,20 @@ _LARGEST_Z = 2.0**30
 
 _LARGEST_LOGARITHM_FACTOR = 2.0**200
 
-_FIXED = 240
+FIXED = 240
 """Bits behind the point of the whole numbers that tables are made from."""
 
 
-def _round_fixed(number: int) -> Pair:
+def round_fixed(number: int) -> Pair:
     """Return number · 2^−240 as a pair."""
-    hi = math.ldexp(float(number), -_FIXED)
-    return Pair(hi, math.ldexp(float(number - int(math.ldexp(hi, _FIXED))), -_FIXED))
+    hi = math.ldexp(float(number), -FIXED)
+    return Pair(hi, math.ldexp(float(number - int(math.ldexp(hi, FIXED))), -FIXED))
 
 
 def _take_fixed_logarithm(ratio: Fraction) -> int:
     """Return ln(ratio) · 2^240, but for a few units: 2 · artanh((ratio − 1) / (ratio + 1))."""
     s = (ratio - 1) / (ratio + 1)
-    power, square, total, k = (s.numerator << _FIXED) // s.denominator, s * s, 0, 1
+    power, square, total, k = (s.numerator << FIXED) // s.denominator, s * s, 0, 1
     while power not in (0, -1):
         total += power // k
         power, k = power * square.numerator // square.denominator, k + 2
@@ -74,29 +74,29 @@ def _take_fixed_logarithm(ratio: Fraction) -> int:
 
 
 _FIXED_LN2 = _take_fixed_logarithm(Fraction(2))
-_LN2, INVERSE_LN2 = _round_fixed(_FIXED_LN2), _round_fixed((1 << 2 * _FIXED) // _FIXED_LN2)
-_SIXTH = _round_fixed((1 << _FIXED) // 6)
-_ARTANH = tuple(_round_fixed((2 << (2 * _FIXED)) // ((2 * k + 1) * _FIXED_LN2)) for k in range(8))
+_LN2, INVERSE_LN2 = round_fixed(_FIXED_LN2), round_fixed((1 << 2 * FIXED) // _FIXED_LN2)
+_SIXTH = round_fixed((1 << FIXED) // 6)
+_ARTANH = tuple(round_fixed((2 << (2 * FIXED)) // ((2 * k + 1) * _FIXED_LN2)) for k in range(8))
 
 
 @functools.cache
 def _tabulate_logarithms() -> Pair:
     """Return log₂ of every c."""
     ratios = (Fraction(step, _LOG_STEPS) for step in range(_FIRST_LOG, _LAST_LOG + 1))
-    pairs = [_round_fixed((_take_fixed_logarithm(ratio) << _FIXED) // _FIXED_LN2) for ratio in ratios]
+    pairs = [round_fixed((_take_fixed_logarithm(ratio) << FIXED) // _FIXED_LN2) for ratio in ratios]
     return Pair(*np.array(pairs).T)
 
 
 @functools.cache
 def _tabulate_powers() -> Pair:
     """Return 2^(k/2048) for every k: the 2048th root of 2 by square roots, and its multiples."""
-    root = 2 << _FIXED
+    root = 2 << FIXED
     for _ in range(_EXP_BITS):
-        root = math.isqrt(root << _FIXED)
-    powers = [1 << _FIXED]
+        root = math.isqrt(root << FIXED)
+    powers = [1 << FIXED]
     while len(powers) < _EXP_STEPS:
-        powers.append((powers[-1] * root) >> _FIXED)
-    return Pair(*np.array([_round_fixed(power) for power in powers]).T)
+        powers.append((powers[-1] * root) >> FIXED)
+    return Pair(*np.array([round_fixed(power) for power in powers]).T)
 
 
 def raise_to_power(a: Pair, p: float, unit: Any = 1.0, exponent: Any = 0) -> Scaled:

@@ -74,7 +74,10 @@ def round_to_short(values: Floats, name: str) -> Floats:
 
 
 def round_scaled(number: Scaled) -> Floats:
-    """Return the nearest doubles: 0 or infinite beyond their range. The pairs have to be normalized."""
+    """Return numbers as the nearest doubles; 0 or ±infinity if they are beyond the range of doubles.
+
+    In each pair of `number.value`, hi must be the double nearest to hi + lo.
+    """
     (hi, lo), exponent = number
     exponent = np.clip(exponent, -_MOST_SHIFT, _MOST_SHIFT)
     rounded = np.asarray(np.ldexp(hi, exponent))

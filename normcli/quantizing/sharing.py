@@ -88,19 +88,22 @@ class RowSharing(NamedTuple):
         return cls(shape[-1], shape[channel], stride)
 
     def spread(self, outer: list[int], last: int) -> NDArray[Any] | None:
-        """Return the number of each row's group; None if each column is a group.
+        """Return the index of the group that each row of the tensor belongs to; None if each column is a group.
+
+        A row is `length` values along the tensor's last axis. The groups of a tile's rows are found by indexing
+        the result with the tile's slices without the last.
 
         Parameters
         ----------
         outer : list of int
-            The lengths of the tiling's axes without the last.
+            The lengths of the axes of the whole tensor's tiling, without the last.
         last : int
             The length of the tiling's last axis, in values: a multiple of `length`.
 
         Returns
         -------
         ndarray of int or None
-            The shape is (*outer, last // length).
+            The shape is (*outer, last // length): one index for each row.
         """
         if not self.stride:
             return None

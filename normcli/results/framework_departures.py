@@ -38,8 +38,8 @@ def find_all_degeneracies(
     """Return the degenerate groups, and the cases in which the framework of `like` has another result.
 
     Such a case has the kind `departure`: the framework's own result differs from the convention that is named
-    after it. There are none without `like`, or with running statistics. The parameters are those of
-    `find_degeneracies`.
+    after it. No departure is returned without `like`, or with running statistics; degenerate groups are. The
+    parameters are the parameters of `find_degeneracies`.
     """
     found = find_degeneracies(plan, values, statistics, normalized, inputs, counts)
     if plan.spec.like is None or inputs.given is not None or not plan.grid.group_count:

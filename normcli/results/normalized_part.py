@@ -61,7 +61,7 @@ def normalize_one_group(result: Result, group: int) -> NDArray[Any]:
     result : Result
         The result of a norm with groups, not with windows.
     group : int
-        The number of the group.
+        The index of the group, in C order of the kept axes.
     """
     plan = result.plan
     selection = plan.grid.select_group(group)

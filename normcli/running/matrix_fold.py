@@ -238,8 +238,8 @@ def find_parametrized(names: Collection[str]) -> list[str]:
 def _name_kept(weight: str, names: Collection[str], vectors: Collection[str]) -> Kept | None:
     """Return the names that belong to the array `weight`; None if it is not spectrally normalized.
 
-    `names` are all names, `vectors` those of arrays of one axis. Raises `DataError` if the array has another
-    parametrization, too.
+    `names` are all names, `vectors` the names of arrays of one axis. Raises `DataError` if the array also has
+    another parametrization.
     """
     hooked = _HOOKED.fullmatch(weight)
     if hooked is not None:

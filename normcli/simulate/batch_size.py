@@ -145,7 +145,7 @@ def simulate_batch_size(
     seed : int
         The seed for NumPy's `default_rng`.
     sample : int
-        The number of the sample that is watched.
+        The index of the sample that is watched.
     shift, scale : float
         The other samples of a batch become scale · x + shift, as if they came from other data.
     effort : Effort

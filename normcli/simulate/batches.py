@@ -55,7 +55,7 @@ class Population(NamedTuple):
     axis : int
         The axis along which the samples lie.
     sample : int
-        The number of the watched sample.
+        The index of the watched sample.
     """
 
     values: NDArray[Any]
@@ -94,7 +94,7 @@ class Population(NamedTuple):
             raise DataError(f"{option} of {max(sizes)} take as many samples; the input has {held}")
 
     def take(self, numbers: Sequence[int]) -> NDArray[Any]:
-        """Return the samples with these numbers, in this order, as one array in memory."""
+        """Return the samples with these indices along the batch axis, in order, as one array in memory."""
         index: tuple[Any, ...] = (*(slice(None),) * self.axis, list(numbers))
         return np.asarray(fetch(self.values[index]))
 

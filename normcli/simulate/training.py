@@ -129,7 +129,7 @@ def simulate_training(
     seed : int
         The seed for NumPy's `default_rng`.
     sample : int
-        The number of the sample that is watched.
+        The index of the sample that is watched.
     shift, scale : float
         From step `since` on, all values become scale · x + shift, those of the watched sample too. A batch's
         own statistics undo this at once; running statistics follow slowly.

@@ -62,7 +62,10 @@ class Draft(NamedTuple):
 
 @contextlib.contextmanager
 def _explain(path: str) -> Iterator[None]:
-    """Turn an `OSError` of a `with` block into `DataError`, except for broken pipes; a context manager."""
+    """Turn an `OSError` of writing `path` in a `with` block into `DataError`, except for broken pipes.
+
+    A context manager.
+    """
     try:
         yield
     except BrokenPipeError:

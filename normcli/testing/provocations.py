@@ -214,7 +214,10 @@ class _CaseMaker:
         Choices(self._request)
 
     def refuse(self) -> NoReturn:
-        """Raise `UsageError` as no shape fits, with the reason for a shape of four axes."""
+        """Raise `UsageError`, as the norm with these options takes none of the shapes that cases are made of.
+
+        The message has the reason for one of these shapes, of four axes: the norm must refuse it.
+        """
         shape = _RANKS[3]
         try:
             self.plan(shape)
@@ -223,7 +226,7 @@ class _CaseMaker:
         raise AssertionError("a shape fits, but there is no case of it")
 
     def plan(self, shape: Shape) -> Plan:
-        """Return the plan of a shape; raise `NormError` if it does not fit."""
+        """Return the plan of a shape; raise `NormError` if the norm with these options refuses the shape."""
         return make_plan(self._request, shape, self._dtype)
 
     def make_all(self) -> Iterator[Provocation]:
@@ -261,7 +264,7 @@ class _CaseMaker:
     def _find_shape(self, size: int, groups: int = 3) -> Shape:
         """Return a shape with groups of `size` values, at least `groups` of them if the norm allows it.
 
-        If no shape has such groups, it is another that fits the options; if none fits, (3, size).
+        If no shape has such groups, another shape that the options allow; (3, size) if they allow none.
         """
         fitting = []
         channels = max(2, self._request.groups or 2)  # one for each group

@@ -9,6 +9,7 @@ from normcli import backward
 from normcli.checking.gradient_bounds import GradientScales, Rounding
 from normcli.checking.gradient_check import _choose, check_gradients, find_cause
 from normcli.checking.gradient_faults import FACTOR, ZERO
+from normcli.errors import DataError
 from normcli.results.backward import BackwardProblem
 
 RIGHT, OFF = np.array([1.0, 0.0, 0.0]), np.array([0.0, 5.0, 0.0])
@@ -179,3 +180,65 @@ def test_without_a_mean_dgamma_is_summed_with_x(options):
     )
     for shares in kernels:
         assert find_cause(exact, "dgamma", shares.sum(0)).sentence == "dgamma: it is summed with x, not x̂."
+
+
+@pytest.mark.parametrize(
+    ("norm", "scale", "offset", "words"),
+    [
+        ("rms", 1.0, 1000.0, "x · x overflows float16"),
+        ("ln", 70.0, 0.0, "the sum of (x − mean)² overflows float16"),
+        ("rms", 1.0, 0.0, "every value is 0: it is not calculated, or not written"),
+    ],
+)
+def test_squares_that_overflow_in_every_group_are_why_gradients_are_0(norm, scale, offset, words):
+    rng = np.random.default_rng(6)
+    x, dy = rng.normal(offset, scale, (4, 64)).astype("f2"), rng.normal(size=(4, 64)).astype("f2")
+    exact = backward(x, dy, norm, gamma=np.ones(64), dtype="float64")
+    for name in ("dx", "dgamma"):
+        found = find_cause(exact, name, np.zeros_like(exact.field(name), dtype="f2")).fault
+        assert found.words == words
+        assert ("overflow" in words) is (found.remedy == "square and add in float32")
+        assert find_cause(exact, name, np.zeros_like(exact.field(name))).fault.id == f"{name}-zero"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(
+    ("shape", "axes", "words"),
+    [
+        ((16, 16), (1,), "it is summed over c, not over n"),
+        ((6, 6, 6), (0, 2), "it is summed over n×l, not over n×c"),
+        ((6, 6, 6), (1, 2), "it is summed over c×l, not over n×c"),
+    ],
+)
+def test_a_parameter_that_is_summed_over_other_axes_is_named(shape, axes, words, dtype):
+    x, dy = np.random.default_rng(7).normal(size=(2, *shape)).astype(dtype)
+    ones = np.ones(shape[-1])
+    exact = backward(x, dy, "ln", gamma=ones, beta=ones, dtype="float64")
+    wide = x.astype("f8")
+    xhat = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
+    for name, shares in {"dgamma": dy * xhat, "dbeta": dy.astype("f8")}.items():
+        found = find_cause(exact, name, shares.sum(axes).astype(dtype)).fault
+        assert (found.id, found.words) == (f"{name}-sum-axes", words)
+
+
+def test_a_shape_tells_the_axes_that_were_summed_over():
+    x, dy = np.random.default_rng(7).normal(size=(2, 8, 64))
+    exact = backward(x, dy, "ln", gamma=np.ones(64))
+    problem = BackwardProblem(exact.plan, exact.input, exact.dy, exact.inputs)
+    with pytest.raises(DataError, match=r"shape \(8,\), that of a sum over c; it takes \(64,\)$"):
+        check_gradients(problem, {"dgamma": dy.sum(1)})
+    with pytest.raises(DataError, match=r"shape \(5,\); it takes \(64,\)$"):
+        check_gradients(problem, {"dgamma": np.ones(5)})
+
+
+@pytest.mark.parametrize(("offset", "words"), [(100.0, "of the mean and of its terms"), (0.0, "of its terms")])
+def test_rounding_of_the_mean_is_named_beside_that_of_terms(offset, words):
+    """Both bounds are above the error."""
+    rng = np.random.default_rng(23)
+    x = rng.normal(offset, 1.0, (256, 64)).astype("f4")
+    dy = rng.normal(size=x.shape).astype("f4")
+    exact = backward(x, dy, "ln", gamma=np.ones(64), dtype="float64")
+    found = find_cause(exact, "dgamma", exact.dgamma * (1 + 1e-6))
+    assert found.is_rounding
+    assert found.fault.words.startswith(f"rounding {words} in float32")
+    assert ("subtract a number near the mean first" in found.fault.remedy) is (offset > 0)

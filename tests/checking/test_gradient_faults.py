@@ -388,12 +388,12 @@ IDS = {
     "dx": "axes centred constants count ddof divided divisor-missing divisor-twice eps eps-mode factor gamma-inner "
     "gamma-late gamma-missing gamma-one-added gamma-one-missing gamma-pull gamma-twice gate-activation gate-early "
     "gate-late gate-missing gate-order groups mean-added mean-missing mean-twice means-added means-axes means-count means-freedom means-given "
-    "means-summed norm-skipped padded padded-mean padded-variance pull-added pull-freedom pull-missing pull-summed pull-twice residual shard sign sums-axes "
+    "means-summed norm-skipped overflow padded padded-mean padded-variance pull-added pull-freedom pull-missing pull-summed pull-twice residual shard sign sums-axes "
     "trained uncentred values zero",
-    "dgamma": "axes centred count ddof eps eps-mode exchanged factor gamma gate-activation gate-missing gate-order groups mean padded padded-mean "
-    "padded-variance part permuted reversed rolled rounded-sums shard sign trained uncentred undivided values x y zero",
+    "dgamma": "axes centred count ddof eps eps-mode exchanged factor gamma gate-activation gate-missing gate-order groups mean overflow padded padded-mean "
+    "padded-variance part permuted reversed rolled rounded-sums shard sign sum-axes trained uncentred undivided values x y zero",
     "dbeta": "exchanged factor gamma gate-activation gate-missing gate-order mean part permuted reversed rolled "
-    "rounded-sums sign values zero",
+    "rounded-sums sign sum-axes values zero",
     "dgate": "factor gate-activation gate-order norm-skipped result-bare result-missing sign slope-activation slope-missing "
     "values x-missing x-taken zero",
 }

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from normcli.engine.sn.largest_eigenvalue import (
+    Basis,
     GramOperator,
     WrittenMatrix,
-    _Basis,
     _divide_first,
-    _isolate_first,
     _orthonormalize,
     enclose_square,
-    find_leading,
 )
+from normcli.engine.sn.leading_vectors import _isolate_first, find_leading
 from normcli.numerics.rational import find_root
 from normcli.numerics.sums.scaled_integers import take_exactly
 
@@ -124,7 +123,7 @@ def test_bounds_of_what_doubles_leave_hold_and_are_narrow(name):
     off = to_fractions(approximation.values) - product / Fraction(2) ** approximation.exponent
     assert measure_square(off) <= Fraction(approximation.error) ** 2
     assert approximation.error <= 2.0**-40
-    basis = _Basis(gram)
+    basis = Basis(gram)
     vectors, values = to_fractions(basis._vectors), np.diag([Fraction(value) for value in basis._values])
     off = product / Fraction(2) ** approximation.exponent - vectors @ values @ vectors.T
     assert measure_square(off) <= Fraction(basis._error) ** 2
@@ -151,7 +150,7 @@ def count_above(matrix, square):
 def test_all_other_eigenvalues_are_below_what_a_gap_leaves(seed):
     matrix = np.random.default_rng(seed).normal(size=(4, 3))
     gram = GramOperator(matrix)
-    found = _Basis(gram).refine(gram.approximate().exponent - 200)
+    found = Basis(gram).refine(gram.approximate().exponent - 200)
     value = _divide_first(found.ritz, found.gram)
     most = value - found.gap
     assert count_above(to_fractions(matrix), most) == 1
@@ -186,7 +185,7 @@ def test_bounds_of_an_eigenvector_that_doubles_do_not_tell_apart(gap, rng):
     ],
 )
 def test_how_many_eigenvalues_are_told_apart_from_the_others(values, count):
-    assert _Basis(WrittenMatrix(take_exactly(np.diag(values)).move(-60))).count == count
+    assert Basis(WrittenMatrix(take_exactly(np.diag(values)).move(-60))).count == count
 
 
 def test_a_basis_is_made_orthonormal_to_its_last_bits():

@@ -104,3 +104,9 @@ def test_of_what_is_not_finite_no_scaler_is_fitted():
     with np.errstate(all="ignore"):
         assert not name(x / x.max(), (), x)
         assert name(x / 255.0, (), x) == ["x / 255, bytes from 0 to 1"]
+
+
+def test_a_scaler_without_division_is_not_named_where_y_is_divided():
+    x = (np.random.default_rng(7).standard_normal((16, 3)) + 100).astype("f2").astype("f8")
+    y = (1.1 * (x - x.mean(0))).astype("f2").astype("f8")
+    assert not any("with_std=False" in words for words in name(y, (1,), x, "f2"))

@@ -169,3 +169,26 @@ def test_the_option_that_lets_pass_is_suggested(actual, expected, given, option)
     found = Comparison(choose_tolerance(np.dtype("f4"), **given))
     found.compare_all(np.array(actual), np.array(expected))
     assert suggest_option(found) == option
+
+
+def test_an_eps_outside_the_root_that_alone_gives_every_bit_is_the_cause():
+    x = (np.random.default_rng(31).standard_normal((2, 5, 48)) + 100).astype("f4")
+    d = x - x.mean(-1, keepdims=True)
+    y = d / (np.sqrt((d * d).sum(-1, keepdims=True) / np.float32(48)) + np.float32(1e-3))
+    told = check(y, x, "ln", layout="BND").diagnosis
+    assert told.cause == "ln differs: eps is 0.001 outside the root, not 1e-05"
+    assert (told.evidence[0].startswith("with that, pairwise:float32:divided"), told.fault) == (
+        True,
+        "stats-eps-outside",
+    )
+
+
+def test_a_map_of_each_channel_is_no_cause_where_y_is_within_few_ulp():
+    x = (np.random.default_rng(7).standard_normal((2, 4, 4, 16)) + 100).astype("f2")
+    wide = x.astype("f4").reshape(2, 16, 4, 4)
+    mean = wide.mean((1, 3), keepdims=True)
+    square = (wide * wide).mean((1, 3), keepdims=True) - mean * mean
+    y = ((wide - mean) / np.sqrt(square + np.float32(1e-5))).reshape(x.shape).astype("f2")
+    told = check(y, x, "gn", groups=4, layout="NHWC").diagnosis
+    assert told.cause == "gn may differ by rounding in float16 alone"
+    assert told.alternatives == ()

@@ -121,9 +121,10 @@ class Explanation(RecordDocument):
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield a JSON object per step: sentence, text, LaTeX, an expression in Python, and its value.
+        """Yield a JSON object per step: its name, index and symbol, a sentence, and its arithmetic and value.
 
-        `value` is in full precision. It is None, as `text` and `latex` are, for a step without a formula.
+        The arithmetic is in `text`, `latex` and `expression` (Python code); `value` is its result in full
+        precision. All are None for a step without arithmetic; all but `expression` if the result is not finite.
         """
         for step in self.story.steps:
             equation = build_equation(step, self.digits)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.engine.sn.largest_eigenvalue import find_leading
+from normcli.engine.sn.leading_vectors import find_leading
 from normcli.engine.sn.power_iterations import iterate, make_column, multiply_given
 from normcli.numerics.deciding import FIRST_BITS
 from normcli.numerics.gradients.in_fractions import round_exactly, round_fractions, round_values

@@ -7,7 +7,7 @@ at a right angle to V (Temple 1928, Kato 1949; here by Schur's complement). Each
 
 Where the largest eigenvalues lie too near each other to be told apart in doubles, V has all of them. H is then
 close to a multiple of the identity: what it leaves of that is enclosed in the same way, in a unit of its own.
-Equal ones leave nothing, or less than is asked for. If w is the first eigenvector of H, that of A is Vw.
+Equal ones leave nothing, or less than is asked for.
 """
 
 from __future__ import annotations
@@ -40,11 +40,6 @@ _SLACK = 1.0 + 2.0**-20
 _LEAST_GAP = 2.0**-16
 """Eigenvalues nearer to each other than this part of the largest may be equal, as far as doubles show."""
 
-_LEAST_GAP_BITS = 80
-"""Eigenvalues that doubles tell apart have a gap of more than 2^−80 of the largest, twice over."""
-
-_GAP_BITS = 160, 480, 1280
-"""Others are told apart by a basis so close that gaps of half these bits show; equal eigenvalues never are."""
 
 _MOST_STEPS = 120
 """Steps of refinement, of which few are ever taken."""
@@ -76,52 +71,11 @@ def enclose_square(matrix: NDArray[Any], bits: int) -> Enclosure:
     return _enclose(gram, find_exponent(largest * largest) - bits)
 
 
-class Leading(NamedTuple):
-    """The largest singular value of a matrix.
-
-    Parameters
-    ----------
-    square : Enclosure
-        Its square.
-    left, right : ScaledIntegers
-        Columns along its singular vectors: the shorter one nearly of length 1, the other W (or Wᵀ) times it.
-    """
-
-    square: Enclosure
-    left: ScaledIntegers
-    right: ScaledIntegers
-
-
-def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
-    """Return the largest singular value of a matrix with its vectors.
-
-    None where the largest eigenvalues of WᵀW are equal, or nearer to each other than by 2⁻⁶⁴⁰ of themselves.
-
-    Parameters
-    ----------
-    matrix : ndarray, shape (rows, columns)
-        Finite values of any real dtype, of which one at least is not 0.
-    bits : int
-        No number of the shorter vector is further off than 2^−bits, and the square is known to twice as many.
-    """
-    is_tall = matrix.shape[0] >= matrix.shape[1]
-    gram = GramOperator(matrix if is_tall else matrix.T)
-    if gram.size == 1:
-        square, vector = _read_only_number(gram), ScaledIntegers(np.array([[1]], dtype=object), 0)
-    else:
-        found = _isolate_first(gram, bits)
-        if found is None:
-            return None
-        square, vector, _ = found
-    image = gram.map(vector)
-    return Leading(square, image, vector) if is_tall else Leading(square, vector, image)
-
-
 def _enclose(operator: SymmetricOperator, tolerance: int) -> Enclosure:
     """Enclose the largest eigenvalue to within 2^tolerance."""
     if operator.size == 1:
-        return _read_only_number(operator)
-    basis = _Basis(operator)
+        return read_only_number(operator)
+    basis = Basis(operator)
     if basis.count == 1 and (found := basis.refine(tolerance)) is not None:
         return found.enclose_one()
     found = None if basis.count == operator.size else basis.refine(tolerance)
@@ -131,7 +85,7 @@ def _enclose(operator: SymmetricOperator, tolerance: int) -> Enclosure:
     return Enclosure(inner.low - lost, inner.high + lost + widened)
 
 
-def _read_only_number(operator: SymmetricOperator) -> Enclosure:
+def read_only_number(operator: SymmetricOperator) -> Enclosure:
     """Return the eigenvalue of a matrix of one row and one column."""
     (value,) = operator.write().list_fractions()
     return Enclosure(value, value)
@@ -140,7 +94,7 @@ def _read_only_number(operator: SymmetricOperator) -> Enclosure:
 def _enclose_near_identity(matrix: ScaledIntegers, tolerance: int) -> Enclosure:
     """Enclose the largest eigenvalue of a matrix to within 2^tolerance, from its difference to c · identity."""
     size = len(matrix.values)
-    rest, centre = _subtract_identity(matrix)
+    rest, centre = subtract_identity(matrix)
     exponent = tolerance - 3 - size.bit_length()
     off = Fraction(0)
     if rest.exponent < exponent:  # shorter numbers, which are off by a unit each at most
@@ -152,86 +106,12 @@ def _enclose_near_identity(matrix: ScaledIntegers, tolerance: int) -> Enclosure:
     return Enclosure(centre + inner.low - off, centre + inner.high + off)
 
 
-def _subtract_identity(matrix: ScaledIntegers) -> tuple[ScaledIntegers, Fraction]:
+def subtract_identity(matrix: ScaledIntegers) -> tuple[ScaledIntegers, Fraction]:
     """Return a matrix minus c · identity, and c, which is about the mean of its diagonal."""
     size = len(matrix.values)
     middle = sum(np.diagonal(matrix.values).tolist()) // size
     rest = ScaledIntegers(matrix.values - middle * np.eye(size, dtype=object), matrix.exponent)
     return rest, scale(Fraction(middle), matrix.exponent)
-
-
-class _First(NamedTuple):
-    """The first eigenvector of a matrix A.
-
-    Parameters
-    ----------
-    square : Enclosure
-        Its eigenvalue.
-    vector : ScaledIntegers
-        One column, nearly of length 1.
-    most : Fraction
-        An upper bound of xᵀAx for all x of length 1 at a right angle to the vector.
-    """
-
-    square: Enclosure
-    vector: ScaledIntegers
-    most: Fraction
-
-
-def _isolate_first(operator: SymmetricOperator, bits: int) -> _First | None:
-    """Return the first eigenvector of a matrix of several columns, each number to 2^−bits; or None.
-
-    None where the largest eigenvalues are equal, or differ by less than about 2^−640 of the largest.
-    """
-    basis = _Basis(operator)
-    if basis.isolates_first():
-        found = basis.refine(basis.exponent - 2 * bits - _LEAST_GAP_BITS)
-        if found is None:
-            return None
-        square = found.enclose_one()
-        return _require_closeness(_First(square, found.basis, square.low - found.gap), found.rest, bits)
-    if basis.count == operator.size:  # V is the identity, and H is A
-        rest, centre = _subtract_identity(operator.write())
-        inner = _isolate_first(WrittenMatrix(rest), bits) if rest.values.any() else None
-        return inner and _First(
-            Enclosure(*(end + centre for end in inner.square)), inner.vector, inner.most + centre
-        )
-    for spare in _GAP_BITS:
-        found = basis.refine(basis.exponent - 2 * bits - spare)
-        if found is None:
-            return None
-        rest, centre = _subtract_identity(found.ritz)
-        inner = _isolate_first(WrittenMatrix(rest), bits + 2) if rest.values.any() else None
-        if inner is not None:
-            vector = multiply_whole(found.basis, inner.vector).move(-2 * bits - spare)
-            beside = scale(Fraction(1), find_exponent(found.rest) // 2 + 1) if found.rest else Fraction(0)
-            most = centre + inner.most + beside + 4 * found.lost
-            if (first := _measure_vector(operator, vector, most, bits)) is not None:
-                return first
-    return None
-
-
-def _measure_vector(
-    operator: SymmetricOperator, vector: ScaledIntegers, most: Fraction, bits: int
-) -> _First | None:
-    """Return a vector with its eigenvalue, or None if a number of it may be off by more than 2^−bits."""
-    image = operator.apply(vector)
-    length, product, square = (
-        a.sum_products(b).list_fractions()[0] for a, b in ((vector, vector), (vector, image), (image, image))
-    )
-    quotient = product / length
-    rest = square / length - quotient * quotient
-    if quotient <= most:
-        return None
-    return _require_closeness(
-        _First(Enclosure(quotient, quotient + rest / (quotient - most)), vector, most), rest, bits
-    )
-
-
-def _require_closeness(first: _First, rest: Fraction, bits: int) -> _First | None:
-    """Return a vector if each of its numbers is known to 2^−bits by its ‖R‖² (`rest`), else None."""
-    gap = first.square.low - first.most
-    return first if rest <= gap * gap * scale(Fraction(1), -2 * bits - 2) else None
 
 
 class _Refined(NamedTuple):
@@ -275,7 +155,7 @@ def _divide_first(ritz: ScaledIntegers, gram: ScaledIntegers) -> Fraction:
     return first / length
 
 
-class _Basis:
+class Basis:
     """The leading eigenvectors of a symmetric matrix A, in doubles at first.
 
     Parameters

@@ -203,8 +203,7 @@ def may_be_rounding(case: Case, found: Found) -> bool:
 def make_claim(case: Case, found: Found) -> Claim:
     """Return the claim that y has the faults of a finding, with its words, evidence and rank.
 
-    For a wrong region without a fault of its own, the words name a cause of its values if x, gamma or beta
-    shows one.
+    For a wrong region without a fault of its own, the words name a cause of it if x, gamma or beta shows one.
     """
     error = np.abs(case.y - found.prediction.values)
     counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask
@@ -237,12 +236,13 @@ def make_claim(case: Case, found: Found) -> Claim:
 
 
 def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Claim, ...]:
-    """Return the claims with at least 20 bits of evidence, the likeliest first, one for each cause.
+    """Return the claims worth showing, the lowest rank (likeliest) first; of claims with one cause, the first.
 
-    A claim that fits as well as one of these with fewer fitted numbers counts as they do. Claims that fit much
-    worse than the best have their rank raised by 1, and so has any number for all of y beside a claim that says
-    where it is from. If a norm was requested (`is_asked`), claims of NaN and infinity need no evidence. Empty
-    if none has enough.
+    A claim needs 20 bits of evidence, or fewer fitted numbers and about as small a misfit as a claim with 20
+    bits, if both explain all of y. If a norm was requested (`is_asked`), claims of NaN and infinity need none.
+    Claims of equal rank are in the order of `FAULTS`. Empty if no claim has enough evidence.
+    A rank is raised by 1 if the claim fits much worse than the best of the lowest rank, or has 20 `bits_shown`
+    less; also for faults in `_ANY_NUMBER` alone, if one of that rank with another fault fits about as well.
     """
     every = [*claims]
     seen = [row.fault.id for row in NOT_FINITE if is_asked]

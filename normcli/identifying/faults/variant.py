@@ -44,7 +44,7 @@ def list_shifts(length: int) -> list[int]:
 
 
 def is_near(theirs: Floats, ours: Floats) -> bool:
-    """Whether a kernel's statistic and the norm's differ by at most 2 % in at least half of the groups.
+    """Whether the norm's statistic is within 2 % of the kernel's (`theirs`) in at least half of the groups.
 
     Equal infinities count as near, and NaN does not.
     """

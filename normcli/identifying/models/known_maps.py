@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.dtypes import get_eps
 from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.line_fit import PlainMap
 from normcli.norms.conventions import CONVENTIONS
@@ -194,7 +195,7 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
     rows = x.transpose(*found.axes, *others).reshape(-1, math.prod(x.shape[axis] for axis in others))
     for scaler in SCALERS:
         a, b = (values.reshape(found.scale.shape) for values in scaler.fit(rows))
-        if PlainMap(found.axes, a, b).explains(x, y, dtype, careless):
+        if PlainMap(found.axes, a, b).explains(x, y, dtype, careless) and _has_slope(a, x, y, others, dtype):
             yield scaler.words
     if x.ndim >= 2 and not found.axes:
         for axis in (0, 1):
@@ -203,6 +204,16 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
             if candidate.explains(x, y, dtype, iterated):
                 yield SPECTRAL
                 break
+
+
+def _has_slope(a: Floats, x: Floats, y: Floats, others: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    """Whether y − a · x is one number along the axes `others`, within the roundings of a y of a dtype.
+
+    The bound is of y alone: rounding of a large a · x and b would hide a wrong a.
+    """
+    rest, size = y - a * x, np.abs(y)
+    allowed = _ROUNDINGS * get_eps(dtype) * (size + size.mean(others, keepdims=True))
+    return bool(np.all(np.abs(rest - rest.mean(others, keepdims=True)) <= allowed))
 
 
 def _place(constants: Constants, shape: tuple[int, ...], axes: Sequence[int]) -> Iterator[PlainMap]:

@@ -233,7 +233,7 @@ def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
 
 
 def _is_of_weights(norm: Norm, hypothesis: Hypothesis) -> bool:
-    """Whether a norm is for weights (gamma has the kept axes), and has a hypothesis' groups and parameters."""
+    """Whether a norm with gamma of the kept axes can reduce a hypothesis' axes and takes its gamma and beta."""
     if norm.parameters is not ParameterRule.KEPT:
         return False
     grid = hypothesis.sample.grid

@@ -73,9 +73,12 @@ class Search:
         self.samples = samples
 
     def find_matches(self) -> Fitting:
-        """Return the matches of the first level with a certain match, or else of the first level with any.
+        """Return the matches of the strictest level with a certain match; else of the strictest level with any.
 
-        If there are certain matches, but none with a default eps, those at looser levels are added.
+        A level up to 2 looser is taken instead, if it has a certain match of a usual eps and the stricter one
+        has none. If no certain match has a default eps, certain matches that have one are added, from the first
+        looser level of the same precision where such matches have nearly as many exact values. `matches` is
+        empty if nothing fits.
         """
         best = self._find_first()
         if not best.is_certain or any(match.is_certain and match.has_default_eps for match in best.matches):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.inputs import Inputs as Given
+    from normcli.engine.inputs import Inputs
     from normcli.identifying.search.groups import Sample
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
@@ -48,7 +48,7 @@ _DEVIATIONS = 4.0
 """A share of exact values is clearly larger if it is larger by more than this many standard deviations."""
 
 
-def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Given) -> Diagnosis | None:
+def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Inputs) -> Diagnosis | None:
     """Return the diagnosis of an order of roundings that makes clearly more values exact than the plan's does.
 
     None without such an order, for longer dtypes than half precision, without gamma and beta, and with a mask,
@@ -99,7 +99,7 @@ def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given
     )  # fmt: skip
 
 
-def _has_parameters_alone(given: Given) -> bool:
+def _has_parameters_alone(given: Inputs) -> bool:
     return given._replace(gamma=None, beta=None, gated_input=None) == NO_INPUTS
 
 
@@ -115,7 +115,7 @@ def _list_orders(step: AffineStep, dtype: np.dtype[Any]) -> Iterator[tuple[str, 
         yield "x̂, its product and the sum are rounded one by one", alone
 
 
-def _make_step(plan: Plan, given: Given) -> AffineStep:
+def _make_step(plan: Plan, given: Inputs) -> AffineStep:
     """Return the affine step of gamma and beta, in the shapes of the plan's rank; None for one not given."""
     offset = "" if not plan.spec.gamma_offset else f"{plan.spec.gamma_offset} + "
     names = (f"{offset}gamma", given.gamma), ("beta", given.beta)
@@ -144,7 +144,7 @@ eps."""
 
 
 def diagnose_closer_convention(
-    plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Given
+    plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Inputs
 ) -> Diagnosis | None:
     """Return the diagnosis of another eps, eps mode or ddof with which far more values are exact.
 

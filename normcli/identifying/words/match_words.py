@@ -198,9 +198,9 @@ def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[
 
 
 def list_fitted(best: Match, matches: Iterable[Match]) -> Iterator[str]:
-    """Yield clauses on the options that do not show with a fitted gamma; nothing if gamma was not fitted.
+    """Yield clauses on options that y cannot tell because gamma was fitted to it; nothing if it was not fitted.
 
-    `matches` are all matches of the tensor.
+    Such are ddof, and another place of eps that fits as well. `matches` are all matches of the tensor.
     """
     if best.affine != ESTIMATED:
         return

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from normcli.checking.tally import Comparison
     from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.question import Identification
+    from normcli.identifying.reproduction import Reproduction
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.solution import Given
@@ -241,7 +242,7 @@ def diagnose_request(
     shown = [pair for pair in requests if not any(pair[0] is match for match in matches)]
     requests = shown or requests
     if requests:
-        match, differences = _choose(requests)
+        match, differences = _choose(requests, found.reproductions)
         others = choose_others(match, [one for one, _ in requests])
         told_so = "; ".join(one.words for one in differences)
         words = ["; ".join(one.words for one in some) for other, some in requests if other in others]
@@ -261,6 +262,10 @@ def diagnose_request(
         )  # fmt: skip
     if (estimated := tell_sigma(plan, found)) is not None:
         return estimated
+    is_channels = given is None and found.plain is not None and bool(found.plain.axes)
+    if same and is_channels and told.verdict == Kind.AFFINE and likely[0].max_ulp <= _FEW_ULP:
+        near = f"y is at most {format_up(likely[0].max_ulp)} ulp from the exact result"
+        told = Diagnosis(Kind.UNDECIDED, told.cause, (near,)) if likely[0].is_rough else told
     if same and told.verdict == Kind.UNDECIDED and likely[0].is_rough:
         precision = likely[0].precision.split(",")[0]
         cause = f"{name} may differ by rounding in {precision} alone"
@@ -280,16 +285,32 @@ def _is_twice(plan: Plan, match: Match) -> bool:
 _MOST_DOUBTFUL = 16
 """The number of doubtful matches among which the requested norm is looked for."""
 
+_FEW_ULP = 4.0
+"""The largest distance from the requested norm, in ulp, with which a map of each channel is no cause."""
+
 _TOLD = 8
 """The fewest values by which an exact match is preferred to one with fewer differences."""
 
 
-def _choose(requests: Sequence[tuple[Match, list[OtherChoice]]]) -> tuple[Match, list[OtherChoice]]:
-    """Return the match with the fewest differences; if it has 8 inexact values, an exact one is preferred."""
+def _choose(
+    requests: Sequence[tuple[Match, list[OtherChoice]]], told: Sequence[Reproduction]
+) -> tuple[Match, list[OtherChoice]]:
+    """Return the match with the fewest differences; if it has 8 inexact values, an exact one is preferred.
+
+    Of matches that are not exact, one that a certain reproduction in `told` computes is preferred, as the eps
+    and ddof of the others do not give every bit.
+    """
     first = min(requests, key=lambda pair: len(pair[1]))
     missed = (1.0 - first[0].equal) * first[0].compared
-    exact = [pair for pair in requests if pair[0].equal == 1.0 and missed >= _TOLD]
-    return min(exact, key=lambda pair: len(pair[1]), default=first)
+    exact = [pair for pair in requests if pair[0].equal == 1.0]
+    if not exact and not _is_computed(first[0], told):
+        exact = [pair for pair in requests if _is_computed(pair[0], told)]
+    return min(exact if missed >= _TOLD else (), key=lambda pair: len(pair[1]), default=first)
+
+
+def _is_computed(match: Match, told: Sequence[Reproduction]) -> bool:
+    """Whether a reproduction in `told` gives every bit of y with the options of a match."""
+    return any(one.is_certain and one.is_of(match) for one in told)
 
 
 _BLURRED = 2.0**-14
@@ -335,11 +356,11 @@ def _contrast(
     if (wrong := find_arithmetic(found, match)) is not None:
         told.append(OtherChoice(wrong.words))
         remedy = remedy or wrong.remedy
-    exactness = [*list_exactness(match, found.reproductions)]
+    exactness = [*list_exactness(match, [one for one in found.reproductions if one.is_of(match)])]
     if not told and match.is_far:
         largest = f"the largest difference is {match.max_ulp:.2g} ulp"
         return f"{name} differs: nothing known explains y", (largest,), None
-    is_shown = match.lost <= _BLURRED or any(one.is_certain and one.is_of(match) for one in found.reproductions)
+    is_shown = match.lost <= _BLURRED or _is_computed(match, found.reproductions)
     if not told and not is_shown:
         precision = match.precision.split(",")[0]
         words = f"{name} may differ by rounding in {precision} alone"

@@ -8,4 +8,5 @@
 * `in_pairs`: values of y of any magnitude, in pairs of doubles, with a bound of their error
 * `inverse`: x from y: a normalization undone
 * `kernel`: y of a block of values by NumPy: usual numbers in pairs or doubles, the others by the next paths
+* `normal_law`: the distribution function of the normal law, for gelu, in pairs and exactly
 """

@@ -2,7 +2,7 @@
 
 With σ(t) = 1/(1 + e⁻ᵗ), `sigmoid` is σ(z), `silu` z · σ(z), `gelu-tanh` z · σ(√(8/π) (z + 0.044715 z³)),
 `tanh` (1 − e⁻²ᶻ)/(1 + e⁻²ᶻ), `relu` max(z, 0), `none` z itself, and `gelu` z · Φ(z) with the distribution
-function of the normal law, Φ(z) = ½ + φ(z) · (z + z³/3 + z⁵/15 + …) (Marsaglia 2004).
+function of the normal law (`normal_law`).
 
 References
 ----------
@@ -13,14 +13,22 @@ Hendrycks & Gimpel 2016, arXiv:1606.08415, have both forms of gelu.
 from __future__ import annotations
 
 import enum
-import itertools
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.deciding import PAIR
+from normcli.numerics.deciding import NORMAL, PAIR
+from normcli.numerics.elements.normal_law import (
+    LARGEST,
+    LEAST,
+    add_normal,
+    find_density_exactly,
+    find_normal_share,
+    find_pi,
+    to_decimal,
+)
 from normcli.numerics.pairs import (
     Pair,
     pair_add,
@@ -34,8 +42,6 @@ from normcli.numerics.powers import INVERSE_LN2, count_digits, raise_two, use_di
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from normcli.dtypes import Floats
 
 _PAIR_ERROR, _FAR_ERROR, _ERFC_ERROR = 2.0**-85, 2.0**-50, 2.0**-50
@@ -46,9 +52,6 @@ _FAR, _FURTHEST = 1000.0, 1e6
 
 _FAR_LEFT, _NOTHING = -64.0, Fraction(1, 2**2900)
 """Left of the first, z · Φ(z) and its slope are below the second: times any double, they are rounded to 0."""
-
-_SERIES_LEFT, _SERIES_RIGHT = -8.0, 12.0
-"""Between these, Φ(z) is added up; left of them digits cancel."""
 
 _DENSITY = Pair(0.3989422804014327, -2.49232720227773e-17)
 """1/√(2π)."""
@@ -175,16 +178,16 @@ class Activation(enum.StrEnum):
             end = (ends.slopes if slope else (ends.low, ends.high))[z > 0]
             return (Fraction(end) if math.isfinite(end) else z), size * _NOTHING if ends.near else Fraction(0)
         if self is Activation.GELU:
-            share = _find_normal_share(z, bits)
+            share = find_normal_share(z, bits)
             if not slope:
                 return z * share, abs(z * share) * ulp
             with use_digits(count_digits(bits, size)):
-                term = z * Fraction(_find_density_exactly(_to_decimal(z)))
+                term = z * Fraction(find_density_exactly(to_decimal(z)))
             return share + term, (abs(share) + abs(term)) * ulp
         with use_digits(count_digits(bits, z)):
-            t, by = _to_decimal(z), _to_decimal(Fraction(1))
+            t, by = to_decimal(z), to_decimal(Fraction(1))
             if self is Activation.GELU_TANH:
-                root, cubic = (8 / _find_pi()).sqrt(), t * t * 44715 / 10**6
+                root, cubic = (8 / find_pi()).sqrt(), t * t * 44715 / 10**6
                 t, by = root * t * (1 + cubic), root * (1 + 3 * cubic)
             elif self is Activation.TANH:
                 t, by = 2 * t, 2 * by
@@ -282,17 +285,17 @@ def _find_tanh(z: Floats) -> Factor:
 
 
 def _find_normal(z: Floats, bits: int) -> Factor:
-    """Return Φ(z) of doubles in pairs; by the C library's erfc where digits cancel or few bits are needed."""
+    """Return Φ(z) of doubles in pairs; by the C library's erfc where it is small or few bits are needed."""
     share = find_complement(z * -math.sqrt(0.5)) / 2.0
     error = np.where(share < 1e-290, np.inf, _ERFC_ERROR * (4.0 + z * z))
     error = np.where(z < _FAR_LEFT, 0.0, error)
     known = _widen(share)
-    inside = (z >= _SERIES_LEFT) & (z <= _SERIES_RIGHT) & (bits > QUICK)
+    inside = (z >= LEAST) & (z <= LARGEST) & (bits > QUICK)
     if inside.any():
-        total = _add_normal(z[inside])
+        total = add_normal(z[inside])
         for part, one in zip(known, total, strict=True):
             part[inside] = one
-        error[inside] = _PAIR_ERROR / total.hi
+        error[inside] = NORMAL.error
     return Factor(*take_exponents(known), error)
 
 
@@ -300,57 +303,3 @@ def _find_density(z: Floats) -> Factor:
     """Return φ(z) of doubles, with a bound of its error."""
     square = two_square(np.clip(z, -_FAR, _FAR))
     return _exponentiate(square.map(lambda a: a / -2.0)).multiply(Factor(_DENSITY, 0, _PAIR_ERROR))
-
-
-def _add_normal(z: Floats) -> Pair:
-    """Return Φ(z) = ½ + φ(z) · (z + z³/3 + z⁵/15 + …), with an error of 2⁻⁸⁵ at most."""
-    power = total = _widen(z)
-    square, least = two_square(z), 2.0**-100
-    for odd in itertools.count(3, 2):
-        power = pair_multiply(power, pair_divide(square, Pair(float(odd), 0.0)))
-        total = pair_add(total, power)
-        if not (np.abs(power.hi) > least * np.abs(total.hi)).any():
-            break
-    return pair_add(_widen(np.full_like(z, 0.5)), pair_multiply(_find_density(z).pair, total))
-
-
-def _find_normal_share(z: Fraction, bits: int) -> Fraction:
-    """Return Φ(z) with a relative error of 2^−bits; left of 0, where its sum cancels, by more digits."""
-    lost = max(0.0, -float(z)) ** 2
-    with use_digits(count_digits(bits + math.ceil(lost), max(abs(z), Fraction(1)))):
-        power = total = _to_decimal(z)
-        square, least = power * power, abs(power).scaleb(-count_digits(bits + math.ceil(lost), 1.0))
-        for odd in itertools.count(3, 2):
-            power *= square / odd
-            if abs(power) < least:
-                break
-            total += power
-        return Fraction(1, 2) + Fraction(_find_density_exactly(_to_decimal(z)) * total)
-
-
-def _find_density_exactly(z: Decimal) -> Decimal:
-    """Return φ(z) = exp(−z²/2) / √(2π) to the precision of the current decimal context."""
-    return (-z * z / 2).exp() / (2 * _find_pi()).sqrt()
-
-
-def _find_pi() -> Decimal:
-    """Return π to the precision of the current decimal context, as 16 arctan(1/5) − 4 arctan(1/239)."""
-    import decimal
-
-    unit = 10 ** (decimal.getcontext().prec + 5)
-
-    def find_arctan(inverse: int) -> int:
-        power, total, odd = unit // inverse, 0, 1
-        while power:
-            total += power // odd if odd % 4 == 1 else -(power // odd)
-            power, odd = power // inverse**2, odd + 2
-        return total
-
-    pi: Decimal = decimal.Decimal(16 * find_arctan(5) - 4 * find_arctan(239)) / unit
-    return pi
-
-
-def _to_decimal(value: Fraction) -> Decimal:
-    from decimal import Decimal  # on use: few values come here
-
-    return Decimal(value.numerator) / Decimal(value.denominator)

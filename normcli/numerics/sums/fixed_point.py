@@ -167,7 +167,10 @@ class Fixed:
         return Fixed(digits.reshape(len(self.digits), -1), self.low)
 
     def _normalize(self) -> None:
-        """Carry: every digit but the highest is then from 0 to 2³² − 1, and the highest is smaller than 2³¹."""
+        """Carry, so that the highest digit is below 2³¹ in magnitude, and every other from 0 to 2³² − 1.
+
+        Digits are appended where the highest would be larger. `self.digits` is replaced, not written in place.
+        """
         digits = self.digits
         if not (digits[:-1] >> DIGIT).any() and not (np.abs(digits[-1]) > _MASK >> 1).any():
             return

@@ -254,7 +254,10 @@ class Lines:
         return None if is_large else Block(values)
 
     def read_columns(self, places: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield the texts of some columns, quotes removed, some rows at a time: lists, or pyarrow arrays."""
+        """Yield blocks of rows: for each, a sequence with the texts of each column in `places`, quotes removed.
+
+        A column's texts are a list of str, or a pyarrow array. `places` are the indices of the columns.
+        """
         split = find_splitter(self.width, places, self.delimiter, "string") if self.width > 1 else None
         for records in self._read_data():
             if split is not None and records.data and (table := split(records.data)) is not None:

@@ -103,7 +103,7 @@ class Records:
                     yield [quote(self._require_text(_to_text(cell)), delimiter) for cell in cells]
 
     def read_columns(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
-        """Yield some columns, some rows at a time, each value as its JSON text."""
+        """Yield blocks of rows: for each, a list of JSON texts per column; `places` are columns' indices."""
         for _, rows in self._read_rows(AS_WRITTEN):
             yield [[_encode(cells[place]) for cells in rows] for place in places]
 

@@ -51,9 +51,9 @@ def write_parquet(
     names : sequence of str or None
         The names of the values' columns; None for numbers from 0.
     table : FileTable or None
-        The table that the values came from; its other columns are written too, in the file's order. Those of a
-        Parquet file keep their types; those of text get the first that fits all cells: whole numbers, numbers,
-        booleans, days, or else strings. NaN where a Parquet file had null becomes null again.
+        The table that the values came from; its other columns are written too, in the file's order. Columns of
+        a Parquet file keep their types; columns of text get the first type that all cells can be read as: whole
+        numbers, numbers, booleans, days, or else strings. NaN where a Parquet file had null becomes null again.
 
     Raises
     ------
@@ -109,8 +109,8 @@ def _read_others(
 ) -> Iterator[tuple[int, Mapping[int, Any]]]:
     """Yield (number of rows, index → column), some rows at a time, of the table that a tensor was made from.
 
-    The columns are pyarrow arrays: all those of a Parquet file, of text only those that are not in the tensor.
-    Without a table, or without other columns in one of text, the mappings are empty.
+    The columns are pyarrow arrays: all columns of a Parquet file; of a text file, the columns that are not in
+    the tensor. The mappings are empty without a table, and for a text file without such columns.
 
     Parameters
     ----------

@@ -183,9 +183,10 @@ class TextRows(Rows, Protocol):
         """The delimiter between the cells of a line."""
 
     def read_columns(self, places: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield the texts of some columns, some rows at a time, each column a list or a pyarrow array.
+        """Yield blocks of rows: for each, a sequence with the texts of each column in `places`.
 
-        For JSON, they are the JSON texts of the values.
+        A column's texts are a list of str, or a pyarrow array; of a JSON file, the JSON texts of its values.
+        `places` are the indices of the columns.
         """
 
     def settle_text(self, chosen: Sequence[int], error: TextError) -> str:
