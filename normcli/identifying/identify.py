@@ -15,7 +15,7 @@ import numpy as np
 
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
-from normcli.dtypes import is_half
+from normcli.dtypes import get_eps, is_half
 from normcli.engine.inputs import Inputs
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
@@ -32,7 +32,7 @@ from normcli.identifying.faults.fault_search import (
     shows_nothing,
 )
 from normcli.identifying.faults.joint_search import choose_case_eps, open_joints, recover
-from normcli.identifying.faults.variant import REGION_IDS
+from normcli.identifying.faults.variant import NEAR, REGION_IDS
 from normcli.identifying.models.known_maps import (
     SPECTRAL,
     find_untrained_eps,
@@ -58,7 +58,7 @@ from normcli.identifying.question import (
     find_reason,
 )
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
-from normcli.identifying.search.affine_step import choose_usual, enumerate_affine_steps
+from normcli.identifying.search.affine_step import ESTIMATED, choose_usual, enumerate_affine_steps
 from normcli.identifying.search.groups import find_orders, put_in_order
 from normcli.identifying.search.match import Scope, rank_matches
 from normcli.identifying.search.norm_search import Search
@@ -173,11 +173,28 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
     if claims and all(fault.id in REQUESTS for fault in claims[0].faults):
         found = _tell_algorithm(_identify(question, None, tuple))
         is_grouped = subject.plan.grid.split is not None  # of each channel, or of all, it has another name
-        if any(is_grouped or match.norm == subject.plan.norm.name for match in found.matches):
+        matches = found.matches
+        if _shows_count(cases[0], claims[0]):
+            matches = tuple(one for one in matches if one.affine != ESTIMATED and one.equal == 1.0)
+        if any(is_grouped or match.norm == subject.plan.norm.name for match in matches):
             return found._replace(claims=claims)
     if claims or is_constant:
         return Identification(question, (), reason=None if claims else CONSTANT_GROUPS, claims=claims)
     return None
+
+
+def _shows_count(case: Case, claim: Claim) -> bool:
+    """Whether a claim of another count says why the divisors are at most 2 % off, better than a gamma does.
+
+    False where values of y are too coarse to tell a count from the next: then any factor is near a count.
+    """
+    if claim.fault.id != "stats-count" or not claim.numbers or case.count * get_eps(case.dtype) > _OF_A_COUNT:
+        return False
+    return abs(float(np.median(case.used.divisor / case.divisor)) - 1.0) <= NEAR
+
+
+_OF_A_COUNT = 2.0**-8
+"""The most that the machine epsilon of y may be, as a part of one count of a group's values."""
 
 
 def _find_faults(

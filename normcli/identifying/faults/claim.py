@@ -156,8 +156,12 @@ class Claim(NamedTuple):
         return self.misfit <= _ALIKE * best + _CLOSE
 
     def fits_as_well_as(self, other: Claim) -> bool:
-        """Whether this claim explains all of y with fewer fitted numbers than another, and about as closely."""
-        return self.region is None and self.numbers < other.numbers and self.is_near(other.misfit)
+        """Whether this claim explains all of y with fewer fitted numbers than another, and about as closely.
+
+        An approximate root, whose errors would fit any divisors, need not be matched as closely.
+        """
+        is_any = other.fault.id == "stats-approximate"
+        return self.region is None and self.numbers < other.numbers and (is_any or self.is_near(other.misfit))
 
     def leave_out(self, ids: frozenset[str]) -> Claim:
         """Return the claim without the faults of some ids; at least one fault has to be left."""

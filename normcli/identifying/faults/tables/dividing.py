@@ -17,6 +17,8 @@ from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_half
 from normcli.identifying.faults.variant import Variant, divide, is_near, label
 from normcli.identifying.models.divisor_fit import COMMON_EPS
+from normcli.identifying.models.weight import is_odd_eps
+from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
@@ -90,11 +92,15 @@ def _shorten(shown: float) -> Iterator[tuple[float, int]]:
 def _list_eps(case: Case, moved: Case) -> dict[float, int]:
     """Return each usual eps, and the eps of the divisors that fit y, with the count of fitted numbers of each.
 
-    That eps is the median, rounded to 1, 2, 3, 5 and 8 digits. `moved` is the case with the place of eps.
+    That eps is the median, rounded to 1, 2, 3, 5 and 8 digits; one above the variances is none. `moved` is the
+    case with the place of eps.
     """
     found = dict.fromkeys((case.eps, *COMMON_EPS), 0)
-    for eps, numbers in _shorten(float(np.median(moved.unroot(case.used.divisor, case.square)))):
-        found.setdefault(eps, numbers)
+    shown = float(np.median(moved.unroot(case.used.divisor, case.square)))
+    is_outside = moved.plan.spec.eps_mode is EpsMode.OUTSIDE
+    if not is_odd_eps(shown, np.sqrt(case.square) if is_outside else case.square):
+        for eps, numbers in _shorten(shown):
+            found.setdefault(eps, numbers)
     return found
 
 
@@ -180,11 +186,15 @@ _FAST = 0.005
 """The largest relative error of a reciprocal root from a table with one step of Newton's method."""
 
 
+_ANY_ERRORS = 5
+"""The errors of so few divisors show no approximate root: those of any other fault may be of about one size."""
+
+
 def _approximate(case: Case) -> Iterator[Variant]:
     """Yield variants with an approximate reciprocal root: the fast one after 1 and 2 steps, and the fitted one.
 
-    The fitted divisors are yielded only if their errors are below 0.5 %, of about one size in all groups, not
-    those of E[x²] − E[x]², and if the means are right.
+    The fitted divisors are yielded only for more than 5 groups, if their errors are below 0.5 %, of about one
+    size in all groups, not those of E[x²] − E[x]², and if the means are right.
     """
     squares = (case.divisor**2).astype(np.float32)
     guess = (np.uint32(_MAGIC) - (squares.view(np.uint32) >> np.uint32(1))).view(np.float32).astype(np.float64)
@@ -196,7 +206,8 @@ def _approximate(case: Case) -> Iterator[Variant]:
     most = float(off.max())
     is_shared = float(np.median(off)) * _RARE >= most  # and not of one group alone
     is_right_mean = is_near(case.used.mean - case.mean + case.divisor, case.divisor)
-    if is_shared and not is_cancelled and most <= _FAST and is_right_mean:
+    is_seen = case.divisor.size > _ANY_ERRORS
+    if is_seen and is_shared and not is_cancelled and most <= _FAST and is_right_mean:
         values = {"most": f"{most:.2g}"}
         yield Variant(divisor=case.used.divisor, values=values, numbers=case.divisor.size, is_fitted=True)
 

@@ -1,0 +1,83 @@
+"""Faults in few groups: numbers that are free in each group, or fitted to some groups, name no cause."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.checking.check import NORMALIZED, check
+from normcli.engine.inputs import Inputs
+from normcli.identifying.faults.case_sampling import AskedNorm
+from normcli.identifying.faults.claim import FAULTS, Claim, rank_claims
+from normcli.identifying.faults.tables.dividing import _approximate, _list_eps
+from normcli.identifying.words.request_phrasing import diagnose_actual
+from tests.identifying.faulty import name, open_, plan
+
+
+def _approximated(groups):
+    """Return x of some groups, and y with a root that is off by another 0.1 % in each of them."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(groups, 64))
+    off = 1.0 + 1e-3 * rng.uniform(0.5, 1.0, (groups, 1))
+    return x, x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) / off
+
+
+@pytest.mark.parametrize(("groups", "fitted"), [(2, 0), (5, 0), (12, 1)])
+def test_the_errors_of_few_divisors_show_no_approximate_root(groups, fitted):
+    case = open_("rms", *_approximated(groups), eps=1e-5)
+    assert sum(variant.is_fitted for variant in _approximate(case)) == fitted
+
+
+def test_an_approximate_root_does_not_win_over_a_row_without_free_numbers():
+    row, root = (
+        Claim(
+            (next(each.fault for each in FAULTS if each.fault.id == name),),
+            None,
+            (name,),
+            misfit,
+            bits,
+            rank=rank,
+            numbers=numbers,
+        )
+        for name, misfit, bits, rank, numbers in (
+            ("stats-eps-twice", 0.4, 18.0, 1.0, 0),
+            ("stats-approximate", 0.01, 90.0, 2.0, 6),
+        )
+    )
+    assert rank_claims([row, root])[0] is not root
+    assert rank_claims([row, root])[0].fault.id == "stats-eps-twice"
+
+
+def _divide_by_one():
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(16, 64)) * 0.01 + 10.0) * 10.0 ** rng.integers(-1, 2, (16, 1))
+    return x, x / 318.0
+
+
+def test_one_divisor_of_all_groups_is_no_eps_above_the_variances():
+    x, y = _divide_by_one()
+    case = open_("rms", x, y, eps=1e-5)
+    assert max(_list_eps(case, case)) < 1.0
+    assert name("rms", x, y, eps=1e-5)[0] == ["stats-constant"]
+
+
+def _diagnose(x, y):
+    subject = AskedNorm(plan("ln", x), Inputs())
+    return diagnose_actual(subject, x, y, check(subject.plan, x, {NORMALIZED: y}, subject.inputs))
+
+
+def _divide_squares(count, n=512):
+    x = np.random.default_rng(0).normal(5.0, 1.0, (3, n)).astype("f4")
+    away = x - x.mean(-1, keepdims=True, dtype="f8")
+    return x, (away / np.sqrt((away**2).sum(-1, keepdims=True) / count + 1e-5)).astype("f4")
+
+
+@pytest.mark.parametrize("count", [513, 509])
+def test_a_factor_near_1_that_a_count_has_is_the_count(count):
+    told = _diagnose(*_divide_squares(count))
+    assert told.cause == f"ln differs: the sum of the squares is divided by {count}, not 512"
+
+
+def test_a_gamma_is_none():
+    x, y = _divide_squares(512)
+    assert _diagnose(x, (1.25 * y).astype("f4")).cause == "ln differs: y has a gamma of 1.25 everywhere"
