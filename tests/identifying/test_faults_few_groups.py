@@ -9,7 +9,7 @@ from normcli.checking.check import NORMALIZED, check
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.faults.claim import FAULTS, Claim, rank_claims
-from normcli.identifying.faults.tables.dividing import _approximate, _list_eps
+from normcli.identifying.faults.tables.dividing import _list_eps
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from tests.identifying.faulty import name, open_, plan
 
@@ -22,10 +22,19 @@ def _approximated(groups):
     return x, x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) / off
 
 
-@pytest.mark.parametrize(("groups", "fitted"), [(2, 0), (5, 0), (12, 1)])
-def test_the_errors_of_few_divisors_show_no_approximate_root(groups, fitted):
-    case = open_("rms", *_approximated(groups), eps=1e-5)
-    assert sum(variant.is_fitted for variant in _approximate(case)) == fitted
+@pytest.mark.parametrize(("groups", "is_named"), [(2, False), (5, False), (12, True)])
+def test_the_errors_of_few_divisors_show_no_approximate_root(groups, is_named):
+    assert ("stats-approximate" in name("rms", *_approximated(groups), eps=1e-5)[0]) == is_named
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("norm", ["rms", "ln"])
+def test_eps_added_twice_in_two_groups_is_named(norm, seed):
+    x = ((np.random.default_rng(seed).normal(size=(2, 64)) + 1.0) * 0.01).astype("f4")
+    away = x - x.mean(1, keepdims=True) if norm == "ln" else x
+    eps = np.float32(1e-5)
+    y = away / (np.sqrt((away * away).mean(1, keepdims=True) + eps) + eps)
+    assert name(norm, x, y, eps=1e-5)[0] == ["stats-eps-twice"]
 
 
 def test_an_approximate_root_does_not_win_over_a_row_without_free_numbers():

@@ -57,6 +57,9 @@ EPS_TWICE = next(row.fault for row in STATISTICS if row.fault.id == "stats-eps-t
 GAMMAS = frozenset(("affine-constant", "affine-offset"))
 """The faults that are the same as a gamma and a beta of one number each."""
 
+_APPROXIMATE, _ANY_ERRORS = "stats-approximate", 5
+"""The id of an approximate root, and the most groups whose fitted errors are no evidence of one."""
+
 _ANY_NUMBER = GAMMAS | {"stats-constant"}
 """The faults of one number for all of y, which may be any."""
 
@@ -160,8 +163,13 @@ class Claim(NamedTuple):
 
         An approximate root, whose errors would fit any divisors, need not be matched as closely.
         """
-        is_any = other.fault.id == "stats-approximate"
+        is_any = other.fault.id == _APPROXIMATE
         return self.region is None and self.numbers < other.numbers and (is_any or self.is_near(other.misfit))
+
+    @property
+    def is_of_few_groups(self) -> bool:
+        """Whether it is an approximate root with errors that were fitted to at most 5 groups."""
+        return self.fault.id == _APPROXIMATE and 0 < self.numbers <= _ANY_ERRORS
 
     def leave_out(self, ids: frozenset[str]) -> Claim:
         """Return the claim without the faults of some ids; at least one fault has to be left."""
@@ -271,7 +279,7 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     ]
     order = {row.fault.id: number for number, row in enumerate(FAULTS)}
     ranked.sort(key=lambda claim: (claim.rank, order[claim.fault.id]))
-    return keep_first(ranked)
+    return keep_first([claim for claim in ranked if not claim.is_of_few_groups])
 
 
 def keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:

@@ -186,15 +186,11 @@ _FAST = 0.005
 """The largest relative error of a reciprocal root from a table with one step of Newton's method."""
 
 
-_ANY_ERRORS = 5
-"""The errors of so few divisors show no approximate root: those of any other fault may be of about one size."""
-
-
 def _approximate(case: Case) -> Iterator[Variant]:
     """Yield variants with an approximate reciprocal root: the fast one after 1 and 2 steps, and the fitted one.
 
-    The fitted divisors are yielded only for more than 5 groups, if their errors are below 0.5 %, of about one
-    size in all groups, not those of E[x²] − E[x]², and if the means are right.
+    The fitted divisors are yielded only if their errors are below 0.5 %, of about one size in all groups, not
+    those of E[x²] − E[x]², and if the means are right.
     """
     squares = (case.divisor**2).astype(np.float32)
     guess = (np.uint32(_MAGIC) - (squares.view(np.uint32) >> np.uint32(1))).view(np.float32).astype(np.float64)
@@ -206,8 +202,7 @@ def _approximate(case: Case) -> Iterator[Variant]:
     most = float(off.max())
     is_shared = float(np.median(off)) * _RARE >= most  # and not of one group alone
     is_right_mean = is_near(case.used.mean - case.mean + case.divisor, case.divisor)
-    is_seen = case.divisor.size > _ANY_ERRORS
-    if is_seen and is_shared and not is_cancelled and most <= _FAST and is_right_mean:
+    if is_shared and not is_cancelled and most <= _FAST and is_right_mean:
         values = {"most": f"{most:.2g}"}
         yield Variant(divisor=case.used.divisor, values=values, numbers=case.divisor.size, is_fitted=True)
 
