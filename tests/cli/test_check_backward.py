@@ -72,7 +72,7 @@ def test_a_wrong_one_is_said_to_be_wrong_and_how(files, normcli):
     ("options", "code", "told"),
     [
         ((), 2, "there is nothing to check: give --actual-dx FILE"),
-        (("--actual-dx", "{dx}", "--actual", "{x}"), 2, "--actual is of the forward pass"),
+        (("--actual-dx", "{dx}", "--actual", "{x}"), 2, "with --backward, name the gradient: --actual-dx"),
         (("--actual-dx", "{gamma}"), 3, "dx has the shape (3,); it takes (4, 3, 8)"),
         (("--actual-dx", "missing.npy"), 3, "--actual-dx: missing.npy"),
         (("--actual-dx", "{dx}", "--rtol", "-1"), 2, "rtol -1.0 is not a finite number"),
