@@ -281,7 +281,7 @@ class ModuleWatch:
         self._recorder.torch.autograd.Variable._execution_engine.queue_callback(write_all)
 
     def _choose(self, plan: Plan | None, x: Any) -> _Sample | None:
-        """Return which indices of a large input are recorded; None to record the input whole.
+        """Return the indices of a large input that are recorded; None to record the input whole.
 
         They are drawn along the longest axis that is not reduced, so that the groups recorded are complete.
         None too if there is no limit, `plan` is None, or all axes are reduced.

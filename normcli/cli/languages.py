@@ -84,7 +84,7 @@ class TranslatedFormatter(click.HelpFormatter):
         super().write_dl(rows, col_max, col_spacing)
 
     def getvalue(self) -> str:
-        """Return what was written."""
+        """Return the text that was written."""
         return gather_wide(super().getvalue())
 
 

@@ -1,4 +1,4 @@
-"""What a command line asks for, loaded: tensor, plan, gamma, beta, running statistics, selection."""
+"""The problem of a command line, loaded: tensor, plan, gamma, beta, running statistics, selection."""
 
 from __future__ import annotations
 

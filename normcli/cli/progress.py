@@ -76,7 +76,7 @@ class Watcher:
                 self._show(seconds)
 
     def _show(self, seconds: float) -> None:
-        """Show how far the run is, given the seconds since its start."""
+        """Show the share of the run that is done, given the seconds since its start."""
         raise NotImplementedError
 
     def _close(self) -> None:

@@ -290,7 +290,7 @@ def caption_matrices(names: Sequence[str]) -> str:
 
 
 def _count_fitting_columns(width: int, cell: int) -> int:
-    """Return how many columns of cells `cell` characters wide fit into `width`; at least three."""
+    """Return the number of columns, of cells `cell` characters wide, that fit into `width`; at least three."""
     return max(3, (width - 2) // (cell + 1))
 
 

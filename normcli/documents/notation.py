@@ -229,7 +229,7 @@ def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
 
 
 def _choose_digits(expression: Expression, value: Constant, digits: int | None) -> int:
-    """Return how many significant digits the numbers of an expression have to be printed with, at most 17.
+    """Return the significant digits with which the numbers of an expression have to be printed, at most 17.
 
     The expression, evaluated with its numbers as printed, is then within two units in the last place of `value`
     as printed. `value` is printed with `digits` digits (None: 8), which is also the least number returned.

@@ -69,7 +69,7 @@ class Selection(NamedTuple):
         return selected
 
     def count(self, values: NDArray[Any]) -> int:
-        """Return how many values of a tensor count."""
+        """Return the number of values of a tensor that count."""
         if not self.omits_nan:
             if self.mask is None or not self.mask.size:
                 return values.size

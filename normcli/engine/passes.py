@@ -153,7 +153,7 @@ class Passes(Tiles):
         self.walk.each(work_on, whole=self.whole or is_short, most=most, at_once=max(1, at_once))
 
     def _count_all(self, selection: TileSelection) -> Floats:
-        """Return how many values of each group count; the tensor is read only if NaN does not count."""
+        """Return each group's number of values that count; the tensor is read only if NaN does not count."""
         geometry = self.geometry
         counts = np.zeros(geometry.kept_shape)
 

@@ -69,7 +69,7 @@ DEFAULT_EFFORT = Effort()
 
 
 def count_processors() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system

@@ -7,6 +7,7 @@
 * `shards`: `--shard 3/64`: the data of one of several commands, and which shards merged statistics hold
 * `statistics`: what `fit` returns (`Stats`): rounding to mean and variance, merging, warnings about groups
 * `stats_file`: writes and reads the stats file, an `.npz`
+* `stored_sums`: exact sums, extremes and quantiles as members of a stats file, read and checked
 * `subject`: norm, shape, dtype and columns that tensors must share to be fitted or merged
 * `sums`: exact sums of groups, added in any order; moments, deviations and extremes from them
 * `use`: `apply` and `invert`: tensors normalized with fitted statistics, and normalization undone

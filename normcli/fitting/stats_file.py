@@ -35,29 +35,23 @@ from normcli.errors import DataError, NormError
 from normcli.fitting.by_column import sort_labels
 from normcli.fitting.shards import Shards
 from normcli.fitting.statistics import Stats, round_stats
+from normcli.fitting.stored_sums import COUNTS, EXACT, describe_pair, read_quantiles, read_sums
 from normcli.fitting.subject import Subject, is_dtype_name, require_fittable, require_groupable
-from normcli.fitting.sums import Sums
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.option_kinds import OptionKind
 from normcli.norms.options import OPTIONS
 from normcli.norms.request import Request
-from normcli.numerics.pairs import Pair
-from normcli.numerics.statistics.order_statistics import Quantiles
-from normcli.numerics.statistics.ranks import find_shares
-from normcli.numerics.sums.fixed_point import DIGIT, MOST_PLACES, Fixed
 from normcli.printable import format_count
 from normcli.tensors.formats.npz import MOST_COUNTED, FileKind, Members, write_npz
 from normcli.tensors.many import list_keys
 from normcli.tensors.written_whole import open_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Container, Mapping
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
     from normcli.norms.option_kinds import Option
-    from normcli.norms.plan import Plan
 
 SCHEMA = "normcli-stats/1"
 
@@ -92,17 +86,8 @@ _NAN_RULES = ("omit", "propagate")
 _LARGEST = 2**63 - 1
 """The largest number of int64."""
 
-_SLACK = 1e-9
-"""The relative error by which rounded sums may exceed their bounds, which are rounded too."""
-
-_SMALLEST_SQUARED = 1e-140
-"""The least value whose square is bounded: squares of smaller ones leave the range of float64."""
-
 _ROUNDING = 2.0**-50
 """The relative error by which versions of this program may round a statistic differently: 4 ulp."""
-
-_COUNTS = {"count": "count", "nan": "nan_count", "images": "images"}
-_EXACT = {"total": "sum", "square": "square", "deviation": "image_std_sum"}
 
 
 def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) -> None:
@@ -147,8 +132,8 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
         **{name: _store(option, getattr(request, option.name)) for name, option in _STORED.items()},
         **({} if request.feature_axes is None else {"feature_axes": np.array(request.feature_axes, np.int64)}),
         "inf_count": np.stack([sums.above, sums.below]).reshape(2, *shape),
-        **_describe_pair("min", sums.low.map(lambda a: a.reshape(shape))),
-        **_describe_pair("max", sums.high.map(lambda a: a.reshape(shape))),
+        **describe_pair("min", sums.low.map(lambda a: a.reshape(shape))),
+        **describe_pair("max", sums.high.map(lambda a: a.reshape(shape))),
     }
     if stats.subject.columns is not None:
         members["columns"] = np.array(stats.subject.columns, dtype=np.str_)
@@ -166,33 +151,12 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
         members |= {"shard_inputs": stats.shards.inputs} if stats.shards.inputs else {}
     if stats.quantiles is not None:
         values = stats.quantiles.values.map(lambda a: a.reshape(*shape, -1))
-        members |= _describe_pair("quantile_values", values)
+        members |= describe_pair("quantile_values", values)
         members["quantile_parts"] = stats.quantiles.parts.reshape(*shape, -1)
-    members |= {name: getattr(sums, field).reshape(shape) for field, name in _COUNTS.items()}
-    for field, name in _EXACT.items():
+    members |= {name: getattr(sums, field).reshape(shape) for field, name in COUNTS.items()}
+    for field, name in EXACT.items():
         members |= getattr(sums, field).describe(name, shape)
     return {name: np.asarray(member) for name, member in members.items()}
-
-
-def _describe_pair(name: str, values: Pair) -> dict[str, Floats]:
-    """Return the stats file's members for values in pairs: `name`, and `name_rest` if a value is no float64."""
-    return {name: values.hi} | ({f"{name}_rest": values.lo} if values.lo.any() else {})
-
-
-def _read_pair(members: Members, name: str, shape: tuple[int, ...]) -> Pair:
-    """Return values as pairs hi + lo: hi from the member `name`; lo, what float64 rounds off, from `name_rest`.
-
-    Without `name_rest`, lo is 0. A rest that is no whole number, or changes hi when added, is a `DataError`.
-    """
-    hi, rest = members.take_floats(name, shape), f"{name}_rest"
-    if rest not in members:
-        return Pair(hi, np.zeros(shape))
-    lo = members.take_floats(rest, shape)
-    with np.errstate(invalid="ignore"):
-        members.require(
-            rest, (lo == np.rint(lo)) & ((hi + lo == hi) | (lo == 0.0)), lo, f"which {name} does not leave"
-        )
-    return Pair(hi, lo)
 
 
 def _store(option: Option, value: Any) -> Any:
@@ -244,7 +208,7 @@ def read_stats(path: str) -> Stats:
     plan = subject.plan(1)
     files, samples = (members.take_integer(name, 0, MOST_COUNTED) for name in ("files", "samples"))
     omits_nan = members.take_word("nan", _NAN_RULES) == _NAN_RULES[0]
-    sums = _read_sums(members, plan.grid.stats_shape, samples)
+    sums = read_sums(members, plan.grid.stats_shape, samples)
     size = samples * plan.grid.group_size
     counted = sums.count + sums.nan + sums.above + sums.below
     if subject.by is not None:  # a row counts in one group only
@@ -257,7 +221,7 @@ def read_stats(path: str) -> Stats:
     )
     quantiles = None
     if plan.norm.divisor.measurement is Measurement.QUANTILES:
-        quantiles = _read_quantiles(members, plan, sums)
+        quantiles = read_quantiles(members, plan, sums)
     stats = Stats(subject, omits_nan, files, samples, sums, quantiles, _read_shards(members))
     _hold_rounded(members, stats)
     return stats.spread(sort_labels(subject.labels))
@@ -332,76 +296,3 @@ def _take_list(members: Members, name: str, low: int = 0, high: int = MOST_COUNT
     if len(shape) != 1 or shape[0] > MOST_AXES:
         members.refuse(name, f"has the shape {shape}, and there are up to {MOST_AXES} axes")
     return tuple(members.take_integers(name, shape, low, high).tolist())
-
-
-def _read_sums(members: Members, shape: tuple[int, ...], samples: int) -> Sums:
-    """Return the exact sums; raise `DataError` if they contradict counts, extremes or each other.
-
-    `shape` is the shape of the statistics (`Grid.stats_shape`), `samples` the number of all samples.
-    """
-    above, below = members.take_integers("inf_count", (2, *shape), 0, MOST_COUNTED).reshape(2, -1)
-    most = {"images": samples}
-    count, nan, images = (
-        members.take_integers(name, shape, 0, most.get(field, MOST_COUNTED)).reshape(-1)
-        for field, name in _COUNTS.items()
-    )
-    low, high = (_read_pair(members, name, shape).map(np.ravel) for name in ("min", "max"))
-    some = count + above + below > 0
-    ordered = (low.hi < high.hi) | ((low.hi == high.hi) & (low.lo <= high.lo))
-    right = np.where(some, ordered & ((low.hi == -np.inf) == (below > 0)), low.hi == np.inf)
-    members.require("min", right, low.hi, "which its counts and max do not allow")
-    right = np.where(some, (high.hi == np.inf) == (above > 0), high.hi == -np.inf)
-    members.require("max", right, high.hi, "which its counts do not allow")
-    total, square, deviation = (read_exact(members, name, shape) for name in _EXACT.values())
-    sums = Sums(total, square, count, nan, above, below, low, high, deviation, images)
-    for field, least, most_there in _bound_sums(sums):
-        about = getattr(sums, field).round()
-        slack = _SLACK * np.maximum(np.abs(least), np.abs(most_there))
-        right = ~((about < least - slack) | (about > most_there + slack))  # True also if a bound is NaN
-        members.require(_EXACT[field], right, about, "which counts, min and max do not allow")
-    return sums
-
-
-def _bound_sums(sums: Sums) -> Iterator[tuple[str, Floats, Floats]]:
-    """Yield (field of `Sums`, least, most): bounds of each exact sum that follow from counts and extremes.
-
-    The bounds are arrays with a number for each group, rounded, and NaN where nothing is known.
-    """
-    with np.errstate(all="ignore"):
-        n, low, high = sums.count.astype(np.float64), sums.low.hi, sums.high.hi
-        largest = np.maximum(np.abs(low), np.abs(high))
-        some = n > 0
-        if sums.total.digits.any():  # sums of x are kept only for norms that centre
-            yield "total", np.where(some, n * low, 0.0), np.where(some, n * high, 0.0)
-        squared = np.where(largest > _SMALLEST_SQUARED, largest * largest, np.nan)
-        yield "square", np.where(some, squared, 0.0), np.where(some, n * squared, 0.0)
-        yield (
-            "deviation",
-            np.zeros(len(n)),
-            np.where(sums.images > 0, sums.images * (high - low), 0.0),
-        )
-
-
-def read_exact(members: Members, name: str, shape: tuple[int, ...]) -> Fixed:
-    """Return the exact sum of each group: digits from the member `name`, their exponent from `name_low`.
-
-    `shape` is the shape of the statistics. Raises `DataError` if the members cannot be such sums.
-    """
-    places = members.get_shape(name)[:1]
-    if not places or not 1 <= places[0] <= 2 * MOST_PLACES:
-        members.refuse(name, f"has the shape {members.get_shape(name)}, not (places, *{shape})")
-    digits = members.take_integers(name, (*places, *shape), -(2 ** (DIGIT - 1)), 2**DIGIT - 1)
-    members.require(name, digits[:-1] >= 0, digits[:-1], "and no digit but the highest is negative")
-    low = members.take_integer(f"{name}_low", -MOST_PLACES, MOST_PLACES - places[0])
-    return Fixed(digits.reshape(*places, -1), low)
-
-
-def _read_quantiles(members: Members, plan: Plan, sums: Sums) -> Quantiles:
-    """Return the median and both quantiles of each group; raise `DataError` if one is beyond min or max."""
-    shape, shares = plan.grid.stats_shape, find_shares(plan)
-    values = _read_pair(members, "quantile_values", (*shape, 6)).map(lambda a: a.reshape(-1, 6))
-    inside = (values.hi >= sums.low.hi[:, None]) & (values.hi <= sums.high.hi[:, None])
-    members.require("quantile_values", inside | np.isnan(values.hi), values.hi, "not from min to max")
-    parts = members.take_integers("quantile_parts", (*shape, 3), 0, shares.of - 1)
-    count = (sums.count + sums.above + sums.below).astype(np.float64)
-    return Quantiles(count, values, parts.reshape(-1, 3), shares)

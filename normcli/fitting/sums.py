@@ -92,7 +92,7 @@ class Sums:
         return cls(total, square, count, nan, above, below, low, high, deviation, images)
 
     def copy(self) -> Sums:
-        """Return the same sums in arrays of their own."""
+        """Return a copy of the sums, in arrays of its own."""
         return self.take(np.arange(len(self.count)))
 
     def take(self, groups: NDArray[np.intp]) -> Sums:

@@ -91,7 +91,7 @@ def _list_other_requests(plan: Plan, request: Request) -> list[OtherRequest]:
 
 
 def _read_convention(plan: Plan, request: Request) -> tuple[float, object, object, object, object]:
-    """Return what determines a request's result: eps, its mode, ddof, zero rule and flat rule."""
+    """Return the options that a request's result follows from: eps, its mode, ddof, zero rule, flat rule."""
     grid = plan.grid
     spec = make_plan(request._replace(layout=plan.request.layout), grid.shape, np.dtype("float64")).spec
     return spec.eps or 0.0, spec.eps_mode if spec.eps else None, spec.ddof, spec.zero_rule, spec.flat_rule

@@ -1,7 +1,7 @@
 """The search for the norm (with its axes and eps), norm with faults, or map y = a · x + b that made y of x.
 
 Hypotheses combine a grouping, a centre and an affine step; the divisor, with ddof and eps, is solved for (see
-`evidence`). They are tried on few groups first, since most fail at once.
+`models/divisor_fit`). They are tried on few groups first, since most fail at once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps, is_half
-from normcli.engine.inputs import Inputs
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
-from normcli.identifying.faults.case_sampling import AskedNorm, goes_with_x
-from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, REQUESTS, SCALERS, keep_first
+from normcli.identifying.default_norm_faults import add_claims
+from normcli.identifying.faults.case_sampling import goes_with_x
+from normcli.identifying.faults.claim import REQUESTS, SCALERS
 from normcli.identifying.faults.fault_search import (
     claims_of_order,
     claims_of_places,
@@ -28,14 +28,12 @@ from normcli.identifying.faults.fault_search import (
     list_near_plans,
     list_subjects,
     open_cases,
-    recover_one,
     shows_nothing,
 )
 from normcli.identifying.faults.joint_search import choose_case_eps, open_joints, recover
 from normcli.identifying.faults.variant import NEAR, REGION_IDS
 from normcli.identifying.models.known_maps import (
     SPECTRAL,
-    find_untrained_eps,
     name_constants,
     name_map,
     read_evaluation,
@@ -116,7 +114,7 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
         likely = (case for case in opened if case.y.size <= _MOST_UNRELATED or goes_with_x(case))
         return [*map(choose_case_eps, likely)]
 
-    found = _find_faults(_tell_algorithm(_identify(question, norm, list_cases), list_cases), list_cases)
+    found = add_claims(_tell_algorithm(_identify(question, norm, list_cases), list_cases), list_cases)
     is_open = found.kind is Kind.NONE and not (found.reason or found.unchanged or found.reproductions)
     if not is_open or x.shape != y.shape:
         return found
@@ -197,61 +195,6 @@ _OF_A_COUNT = 2.0**-8
 """The most that the machine epsilon of y may be, as a part of one count of a group's values."""
 
 
-def _find_faults(
-    found: Identification, list_cases: Callable[[], Sequence[Case]], *, in_parts: bool = True
-) -> Identification:
-    """Return an identification with claims that a norm with faults made y, if it has no other answer yet.
-
-    Otherwise it is returned as it is. For a requested norm, only another eps and other statistics are tried.
-
-    Parameters
-    ----------
-    found : Identification
-    list_cases : callable
-        Returns cases: x and y with the exact result of each default norm.
-    in_parts : bool
-        Whether faults in only a part of y are looked for too, and recovered statistics.
-    """
-    x, y, *_, subject = found.question
-    is_map = found.plain is not None and not found.plain.axes
-    stored = None if subject is None else subject.inputs.given
-    is_told = found.claims or found.matches or found.reason or (found.known and stored is None)
-    if is_told or is_map or x.shape != y.shape:
-        return found
-    if subject is not None and subject.plan.norm.tracks and found.plain is not None:
-        evaluation = found.evaluation
-        is_untrained = evaluation is not None and find_untrained_eps(evaluation) is not None
-        if is_untrained or stored is None:
-            return found  # evaluation, as far as anything shows
-    if subject is not None:
-        cases = open_cases((subject,), x, y, choose_counting_dtype(y.dtype))
-        return found._replace(claims=tuple(itertools.chain.from_iterable(map(recover, cases))))
-    claims = open_joints(list_cases(), in_parts=in_parts)
-    if not claims and in_parts and found.sampled:
-        claims = _find_places(found.question, list_cases())
-    is_open = found.question.gamma is None and found.question.beta is None
-    asked = OTHER_NORMS | GAMMAS if is_open else OTHER_NORMS
-    told = [claim.leave_out(OTHER_NORMS) for claim in claims if not claim.ids <= asked]
-    told = [claim for claim in told if not (is_open and claim.ids & GAMMAS)]
-    if not told and in_parts and not found.doubtful and found.plain is None:
-        return found._replace(claims=recover_one(list_cases()))
-    return found._replace(claims=keep_first(told))
-
-
-def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]:
-    """Return claims that parts of a large y are wrong, or rows in another order, if its first groups are right.
-
-    Empty without such a fault, or if the first groups are the exact result of none of the cases.
-    """
-    plan = next((case.plan for case in cases if not case.differs.any()), None)
-    if plan is None:
-        return ()
-    given = {name: getattr(question, name) for name in ("gamma", "beta")}
-    gamma, beta = (None if value is None else plan.fit_parameter(name, value) for name, value in given.items())
-    dtype = choose_counting_dtype(question.y.dtype)
-    return claims_of_places(AskedNorm(plan, Inputs(gamma, beta)), question.x, question.y, dtype)
-
-
 def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
     """Return the identification of y as a norm, with given or fitted gamma and beta, or as a map.
 
@@ -300,7 +243,7 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     if matches:
         return _confirm(blank._replace(matches=matches, doubtful=()), samples)
     if not doubtful and plain is None and question.subject is None:
-        known = _find_faults(blank, list_cases, in_parts=False)
+        known = add_claims(blank, list_cases, in_parts=False)
         if known.claims and known.claims[0].fault.id not in SCALERS:
             return known
     return _find_others(blank, samples, search)

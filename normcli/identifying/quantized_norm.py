@@ -56,7 +56,7 @@ class QuantizedNorm(NamedTuple):
 
 
 def guess_sharing(shape: tuple[int, ...], scales: NDArray[Any]) -> str:
-    """Return which values of a tensor share a scale, as an argument of `--per`, guessed from the scales' shape.
+    """Return the argument of `--per` (the values that share a scale), guessed from the scales' shape.
 
     Examples
     --------

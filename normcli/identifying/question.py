@@ -249,7 +249,7 @@ def begin_sentence(clause: str) -> str:
 
 
 def count_words(text: str) -> int:
-    """Return how many words, names and numbers a text has; signs of operations are none.
+    """Return the number of words, names and numbers in a text; signs of operations are none.
 
     Examples
     --------

@@ -96,7 +96,7 @@ class Judgement(Generic[Found]):
         return write_html(self.document, View())
 
     def data(self) -> dict[str, Any]:
-        """Return what the command prints with `--format json`, parsed."""
+        """Return the command's JSON (`--format json`), parsed."""
         text = io.StringIO()
         write_json(self.document, text, View())
         data: dict[str, Any] = json.loads(text.getvalue())

@@ -179,7 +179,7 @@ class Call(NamedTuple):
         yield from self._list_refused(plan, evaluation=evaluation)
 
     def _list_refused(self, plan: Plan, *, evaluation: bool) -> Iterator[str]:
-        """Yield what `list_obstacles` does on matrices and windows, and unless `evaluation` on training."""
+        """Yield the obstacles from matrices and windows, and, unless `evaluation`, those from training."""
         grid, window, refuses = plan.grid, plan.spec.window, self.convention.refuses
         rows, iteration = plan.spec.rows, plan.spec.iteration
         if self.iterates and (iteration is None or iteration.start != self.iterates):

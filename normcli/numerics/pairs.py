@@ -191,7 +191,7 @@ def pair_root(a: Pair) -> Pair:
 
 
 def normalize(triple: Triple) -> Triple:
-    """Return the same sum as doubles of which each is at most half an ulp of the one before."""
+    """Return an equal sum of doubles of which each is at most half an ulp of the one before."""
     hi, mid, lo = triple
     for _ in range(2):
         mid, lo = two_sum(mid, lo)
@@ -204,7 +204,7 @@ FAINT = 2.0**-800
 
 
 def is_faint(triple: Triple) -> Any:
-    """Return which numbers are so close to 0 that doubles may not hold all bits of them."""
+    """Return True for numbers so close to 0 that doubles may not hold all their bits."""
     return np.asarray((triple.mid != 0.0) & (np.abs(triple.hi) < FAINT))
 
 
@@ -307,13 +307,13 @@ def divide_triple(number: Triple, n: Any) -> tuple[Triple, Any]:
 
 
 def is_exact_quotient(number: Pair, quotient: Pair, divisor: Any) -> Any:
-    """Return where quotient · divisor is exactly the number; the divisor is a double."""
+    """Return True where quotient · divisor is exactly the number; the divisor is a double."""
     products = (-part for each in quotient for part in two_prod(each, np.asarray(divisor, np.float64)))
     return is_zero([*number, *products])
 
 
 def is_zero(terms: Sequence[Any]) -> Any:
-    """Return where doubles add up to exactly 0; False, too, where it takes more than two doubles to tell."""
+    """Return True where doubles add up to exactly 0; False also where two doubles are too few to tell."""
     (hi, lo), left = distill_within(terms, 2)
     return (hi == 0.0) & (lo == 0.0) & (left == 0.0)
 

@@ -251,7 +251,7 @@ def raise_exactly(size: Fraction, p: float | Fraction, bits: int) -> Fraction:
 
 
 def count_digits(bits: int, p: float | Fraction) -> int:
-    """Return how many decimal digits are needed to raise a number to the power p with `bits` right bits."""
+    """Return the number of decimal digits needed to raise a number to the power p with `bits` right bits."""
     far = abs(math.log10(abs(float(p)))) if p else 0.0
     return math.ceil(bits / _BITS_OF_DIGIT + 2.0 * far) + _SPARE_DIGITS
 

@@ -189,7 +189,7 @@ def judge_quantized(
 
 
 def _count_scales_beyond(found: Quantized, theirs: Floats, allowed: Floats) -> int:
-    """Return how many groups have a scale that no values within `allowed` of the exact ones would have.
+    """Return the number of groups with a scale that no values within `allowed` of the exact ones would have.
 
     `theirs` is, for each value, its given scale times the tensor scale; `allowed` the distance for each value.
     """
@@ -205,7 +205,7 @@ def _count_scales_beyond(found: Quantized, theirs: Floats, allowed: Floats) -> i
 
 
 def _count_codes_beyond(found: Quantized, theirs: Floats, scales: Floats, allowed: Floats) -> int:
-    """Return how many codes no value within `allowed` of the exact one would have with the given scale.
+    """Return the number of codes that no value within `allowed` of the exact one has with the given scale.
 
     `theirs` are the numbers of the given codes, `scales` the scale of each value.
     """

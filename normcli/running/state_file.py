@@ -79,7 +79,7 @@ def read_state(path: str, norm: str) -> State | None:
     columns = members.take_words("columns", *channels) if "columns" in members and len(channels) == 1 else None
     totals = None
     if "mean_sum" in members:
-        from normcli.fitting.stats_file import read_exact  # on use: few states have sums
+        from normcli.fitting.stored_sums import read_exact  # on use: few states have sums
 
         members.require("batches", np.asarray(batches > 0), np.asarray(batches), "too few for mean_sum")
         totals = tuple(read_exact(members, f"{name}_sum", channels) for name in ("mean", "var"))

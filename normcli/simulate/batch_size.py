@@ -197,7 +197,7 @@ def calculate_batch(plan: Plan, batch: NDArray[Any], inputs: Inputs = NO_INPUTS)
 
 
 def _move(plan: Plan, asked: BatchSizes, effort: Effort) -> Iterator[Movement]:
-    """Yield how far the watched sample is from its results in the population, for each batch size in order.
+    """Yield the distances of the watched sample from its results in the population, batch size by batch size.
 
     `asked` has the population, the sizes and the draws. For a norm whose groups lie within one sample, nothing
     is drawn, and all distances are 0.
@@ -235,7 +235,7 @@ def _name_statistics(plan: Plan) -> tuple[str | None, str | None]:
 
 
 def _compare_statistics(result: Result, whole: Result) -> tuple[float | None, float | None]:
-    """Return how far a batch's centre and spread are from the population's; None for one that the norm lacks.
+    """Return the distances of a batch's centre and spread from the population's; None where the norm has none.
 
     They are |centre − centre of all| / spread of all and |spread / spread of all − 1|, as means over groups.
     """

@@ -11,7 +11,8 @@ from normcli import normalize
 from normcli.errors import DataError
 from normcli.fitting.fit import Policy
 from normcli.fitting.statistics import merge_stats, round_stats
-from normcli.fitting.stats_file import _bound_sums, read_stats, write_stats
+from normcli.fitting.stats_file import read_stats, write_stats
+from normcli.fitting.stored_sums import _bound_sums
 from normcli.norms.request import Request
 from tests.fitting.test_fit import fit_arrays, make
 from tests.marks import costly

@@ -199,7 +199,7 @@ class IdentificationAnswer:
 
 
 def _count_lines(count: int, view: View) -> int:
-    """Return how many of `count` rows of a table are shown in a view."""
+    """Return the number of rows, of `count` rows of a table, that a view shows."""
     return count if view.full else min(count, _MOST_LINES if view.width is None else _MOST_ON_SCREEN)
 
 

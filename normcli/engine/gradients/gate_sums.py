@@ -83,7 +83,7 @@ class GateSumPasses(GroupBackwardPasses):
         return tile._replace(beta=beta.reshape(read.dy.shape))
 
     def add_parameters(self, tile: Tile, solved: SolvedGroups) -> None:
-        """Add what the values of a tile contribute to the derivative."""
+        """Add the contributions of a tile's values to the derivative."""
         assert tile.places is not None
         for found in self._list_terms(tile, solved):
             self.exact_sums.add_shares(tile.places, found.keep(tile.used))
@@ -103,7 +103,7 @@ class GateSumPasses(GroupBackwardPasses):
     def list_shares(
         self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return what some values of one row contribute to the derivative, each with a bound of its error.
+        """Return the contributions of some values of one row to the derivative, each with a bound of its error.
 
         None stands for NaN. `name` is not used; `row` and `columns` are indices in the tile, and activations
         and roots are calculated to `bits` bits.

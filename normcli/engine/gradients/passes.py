@@ -229,7 +229,7 @@ class GroupBackwardPasses(GradientTiles):
         self.walk.each(add, whole=self.band is None, most=MOST_IN_TILE)
 
     def add_tile(self, index: Slices, work: Workspace) -> None:
-        """Add what a tile contributes to the derivatives with respect to gamma and beta, exactly."""
+        """Add a tile's contributions to the derivatives with respect to gamma and beta, exactly."""
         tile = self.prepare(self.read_tile(index, work))
         self.add_parameters(tile, self.solve(tile))
 
@@ -289,7 +289,7 @@ class GroupBackwardPasses(GradientTiles):
     def list_shares(
         self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return what some values of one row contribute to the derivative with respect to gamma or beta.
+        """Return the contributions of some values of one row to the derivative with respect to gamma or beta.
 
         Each contribution is a rational with a bound of its error; None in place of NaN.
 

@@ -119,7 +119,7 @@ class GradientTiles(Passes):
         return shorten(known, values.x, None if shift is None else shift[:, None], g, off)
 
     def add_in_doubles(self, read: ReadTile, groups: DoubleGroups) -> None:
-        """Add what a tile contributes to the derivatives with respect to gamma and beta, in doubles."""
+        """Add a tile's contributions to the derivatives with respect to gamma and beta, in doubles."""
         sums = self.sums
         if sums is None or self.places is None or read.places is None:
             return
@@ -256,7 +256,7 @@ class GradientTiles(Passes):
         return rows._replace(deviations=rows.deviations.map(np.zeros_like))
 
     def add_parameters(self, tile: Tile, solved: SolvedGroups) -> None:
-        """Add what a tile contributes to the derivatives with respect to gamma and beta, exactly."""
+        """Add a tile's contributions to the derivatives with respect to gamma and beta, exactly."""
         if tile.places is None:
             return
         sums = self.exact_sums

@@ -151,7 +151,7 @@ class Band(NamedTuple):
 
 
 def choose_shift(totals: Floats, counts: Any, dtype: np.dtype[Any]) -> Floats:
-    """Return what is subtracted from each group's values: about their mean, a whole number for integers.
+    """Return the number to subtract from each group's values: about their mean, a whole number for integers.
 
     Parameters
     ----------

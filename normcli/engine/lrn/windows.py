@@ -102,13 +102,13 @@ class WindowSums(NamedTuple):
 
 
 def count_in_windows(selected: Selected, window: Window, axis: int) -> Floats:
-    """Return how many selected values each window along an axis holds."""
+    """Return the number of selected values in each window along an axis."""
     padded = pad(np.moveaxis(selected, axis, 0), window.before, window.after)
     return np.moveaxis(_count_along(padded, len(padded) - selected.shape[axis] + 1), 0, axis)
 
 
 def _count_along(padded: Selected, length: int) -> Floats:
-    """Return how many of each `length` neighbours along the first axis are True."""
+    """Return the number of True values among each `length` neighbours along the first axis."""
     counts = np.add.accumulate(padded, axis=0, dtype=np.float64)
     before = np.concatenate([np.zeros_like(counts[:1]), counts[:-length]])
     return np.asarray(counts[length - 1 :] - before)

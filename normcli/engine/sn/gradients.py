@@ -299,7 +299,7 @@ def _find_largest(matrix: NDArray[Any], bits: int) -> SigmaGradient | None:
 
 
 def _find_joined(some: Selected, row: int) -> tuple[Selected, Selected]:
-    """Return which rows and columns belong to the same block as a row: two masks.
+    """Return masks of the rows, and of the columns, in the same block as a given row.
 
     A row and a column are in one block if the number where they cross is not 0 (True in `some`), or if a chain
     of such numbers leads from one to the other. The singular vectors of a singular value that is not repeated

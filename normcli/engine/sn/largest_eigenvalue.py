@@ -174,19 +174,19 @@ class Basis:
         self.count = self._count_cluster()
 
     def _measure_residual(self, values: Floats) -> float:
-        """Return how far the decomposition is from the matrix that was decomposed, at most."""
+        """Return a bound on the distance of the decomposition from the matrix that was decomposed."""
         size, vectors = len(values), self._vectors
         rounding = 2 * (size + 4) * UNIT * self._largest * float(np.sum(vectors * vectors))
         return float(np.linalg.norm(values - (vectors * self._values) @ vectors.T)) * _SLACK + rounding
 
     def _measure_skew(self) -> float:
-        """Return how far the vectors are from orthonormal, at most."""
+        """Return a bound on the distance of the vectors from orthonormal ones."""
         size, vectors = len(self._vectors), self._vectors
         rounding = 2 * (size + 4) * UNIT * float(np.sum(vectors * vectors))
         return float(np.linalg.norm(vectors.T @ vectors - np.eye(size))) * _SLACK + rounding
 
     def _count_cluster(self) -> int:
-        """Return how many of the largest eigenvalues may be equal, as far as doubles show; at most all."""
+        """Return the number of largest eigenvalues that may be equal, as far as doubles show; at most all."""
         values = self._values
         least = max((values[0] - values[-1]) / (2 * len(values)), _LEAST_GAP * self._largest)
         least = max(least, 16.0 * (self._error + self._skew * self._largest))

@@ -149,7 +149,7 @@ class Geometry:
             )
 
     def cut_groups(self, tile: Slices) -> Slices:
-        """Return where a tile's groups lie among all: its slices along the kept runs."""
+        """Return a tile's slices along the kept runs, where its groups lie among all."""
         return tuple(tile[run] for run in self.kept_runs)
 
     def number_groups(self, tile: Slices) -> NDArray[np.int64]:

@@ -375,7 +375,7 @@ class Case:
 
     @np.errstate(all="ignore")
     def explains(self, prediction: Prediction) -> Selected:
-        """Return where a prediction explains y: within its bounds, equal to it, or NaN where it is NaN."""
+        """Return True where a prediction explains y: within its bounds, equal to it, or NaN where it is NaN."""
         near = np.abs(self.y - prediction.values) <= prediction.allowed
         both = np.isnan(self.y) & np.isnan(prediction.values)
         return np.asarray(near | both | (self.y == prediction.values))

@@ -337,7 +337,7 @@ def _weigh_region(case: Case, found: Found) -> float:
 
 
 def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
-    """Return how unlikely it is, in bits, that a finding's faults predict the wrong values of y by chance.
+    """Return the improbability, in bits, that a finding's faults predict the wrong values of y by chance.
 
     `wrong` is True for the values that count. Values that share a mean and a divisor count together.
     """

@@ -65,7 +65,7 @@ def _count_distinct(case: Case) -> Floats:
 
 @np.errstate(all="ignore")
 def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
-    """Return how far a variant's divisors, and means, are from those that y shows, in standard errors.
+    """Return the distances of a variant's divisors, and means, from those that y shows, in standard errors.
 
     Each is an array with a number for each group that shows a norm; means are left out for norms without them.
     A difference of the divisors of up to one unit in the last place that all groups share does not count: a

@@ -176,7 +176,7 @@ class Samples:
         return all(np.array_equal(np.isnan(x), np.isnan(y)) for x, y in pieces)
 
     def count_samples(self) -> int:
-        """Return how many indices of the first axis hold at most `MOST_VALUES` values; 0 if one holds more."""
+        """Return the most indices of the first axis with up to `MOST_VALUES` values; 0 if one has more."""
         return MOST_VALUES // max(1, math.prod(self.x.shape[1:]))
 
     def choose_block(self) -> tuple[slice, ...]:

@@ -89,7 +89,7 @@ def suits_doubles(plan: Plan, p: float, dtype: np.dtype[Any]) -> bool:
 
 
 def solve_in_doubles(plan: Plan, x: Floats, g: Floats, off: Any = 0.0) -> DoubleGroups:
-    """Return what the gradients of groups are made of, in doubles, with bounds of the errors.
+    """Return the coefficients of the gradients of groups, in doubles, with bounds of the errors.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ _LAST = 4
 
 
 def count_roundings(n: int) -> int:
-    """Return how many roundings one value of n goes through in `add_rows`, at most."""
+    """Return the most roundings that one of n values goes through in `add_rows`."""
     steps = _LAST
     while n > _LAST:
         steps, n = steps + 1 + n % 2, n // 2

@@ -217,7 +217,7 @@ def take_sizes(d: Pair) -> Pair:
 
 
 def is_equal(a: Pair, b: Pair) -> Selected:
-    """Return where two pairs are the same."""
+    """Return True where two pairs are equal."""
     return np.asarray((a.hi == b.hi) & (a.lo == b.lo))
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def find_freedom(plan: Plan, count: Any) -> Any:
-    """Return what sums of squares are divided by: 1 for lengths; else count − ddof, an array if `count` is."""
+    """Return the divisor of sums of squares: 1 for lengths; else count − ddof, an array if `count` is."""
     return 1 if plan.norm.divisor.measurement is Measurement.LENGTH else count - plan.spec.ddof
 
 

@@ -184,7 +184,7 @@ class Fixed:
         self.digits = digits
 
     def settle(self) -> Fixed:
-        """Return the same numbers in as few digits as hold them, so that equal numbers have equal digits."""
+        """Return equal numbers in as few digits as hold them, so that equal numbers have equal digits."""
         self._normalize()
         used = self.digits.any(axis=1)
         if not used.any():
@@ -205,7 +205,7 @@ class Fixed:
         return {name: settled.digits.reshape(-1, *shape), f"{name}_low": np.array(settled.low)}
 
     def _split_sign(self) -> tuple[Selected, Fixed]:
-        """Return which numbers are negative (bool, one per number), and the absolute values.
+        """Return the signs (True for a negative number), and the absolute values.
 
         All digits of the absolute values are at least 0, so that none cancels another in a sum.
         """

@@ -119,7 +119,7 @@ def make_leaves(sums: Sequence[Floats], squares: Sequence[Floats], extreme: Sele
 
 
 def count_values(rows: NDArray[Any], selected: Selected | None) -> Floats:
-    """Return how many values of each row count."""
+    """Return the number of values that count in each row."""
     if selected is None:
         return np.full(rows.shape[:-1], float(rows.shape[-1]))
     return np.asarray(np.add.reduce(selected, axis=-1, dtype=np.float64))

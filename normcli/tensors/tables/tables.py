@@ -269,7 +269,7 @@ class FileTable(NamedTuple):
                 return values, "; ".join(filter(None, (how, note))) or None
 
     def _read(self) -> tuple[NDArray[Any], str | None]:
-        """Return what `read` does, in the present notation; raise `TextError` if a cell is no number in it."""
+        """Return the values, read in the present notation; raise `TextError` if a cell is no number in it."""
         inexact: tuple[NDArray[Any], str] | None = None
         for dtype in self.rows.list_dtypes(self.chosen):
             try:
