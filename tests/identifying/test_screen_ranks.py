@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import normcli.identifying.identify as opening
+import normcli.identifying.default_norm_faults as opening
 from normcli.identifying.faults.case import Case
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Question
