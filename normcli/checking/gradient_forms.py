@@ -271,10 +271,7 @@ def change_axes(c: WrongGradient) -> Iterator[Detailed]:
 
 
 def change_groups(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield the terms for each other number of channel groups; nothing for a norm without them.
-
-    Nothing either if gamma and beta have a value for each channel group.
-    """
+    """Yield the terms for each other number of channel groups; nothing without, or with a gamma for each."""
     split, plan = c.plan.grid.split, c.plan
     if split is None or plan.parameters.rule is ParameterRule.GROUP:
         return
