@@ -244,7 +244,7 @@ class _CaseMaker:
             yield from self._make(f"no values, shape {'×'.join(map(str, shape))}", shape)
 
     def _list_values(self) -> Iterator[_Values]:
-        """Yield the kinds of values, each with a function of standard normal values of shape (groups, size)."""
+        """Yield kinds of values, each with a function of standard normal values of shape (groups, size)."""
         name = self._dtype.name
         digits = 1 - int(math.log2(get_eps(self._dtype)))
         smallest, largest = get_smallest(name), get_largest(name)
@@ -262,9 +262,10 @@ class _CaseMaker:
         yield _Values(f"edge of {name}", lambda z: np.clip(z / 2.0, -1.0, 1.0) * largest)
 
     def _find_shape(self, size: int, groups: int = 3) -> Shape:
-        """Return a shape with groups of `size` values, at least `groups` of them if the norm allows it.
+        """Return a shape for which the norm has groups of `size` values, at least `groups` of them if possible.
 
-        If no shape has such groups, another shape that the options allow; (3, size) if they allow none.
+        If no shape gives groups of this size, another shape is returned that the options allow; (3, size) if
+        they allow none of those tried.
         """
         fitting = []
         channels = max(2, self._request.groups or 2)  # one for each group

@@ -82,7 +82,9 @@ def _invert(settings: Settings, stats: str | None, *, partial: bool, of: str | N
 
 
 def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
-    """Yield warnings of how far inverted values may be off, as y was rounded; `size` is their number.
+    """Yield warnings on the errors of inverted values that the rounding of y has caused.
+
+    `size` is the number of values.
 
     Nothing is yielded if all values are within 1 ulp, and none overflows.
     """
@@ -163,7 +165,7 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
 
 
 def _restore_by(settings: Settings, text: str | None, of: str) -> None:
-    """Undo a norm with the statistics of another tensor's own groups, and write the result to `--output`.
+    """Undo a normalization by the statistics of another tensor, and write the result to `--output`.
 
     `text` is the norm with its options (`in:like=revin`), `of` the file of the other tensor. Raises
     `UsageError` for options that do not fit, and `DataError` for bad files.
