@@ -179,7 +179,7 @@ class Reader:
         return text if known is None else _space(known)
 
     def _read(self, text: str, names: frozenset[str], seen: dict[str, str | None]) -> str | None:
-        """Return a text's translation, None without one; results are kept in `seen`; `names` stay as they are."""
+        """Return a text's translation, or None. `names` stay as they are; results are stored in `seen`."""
         if text in names:
             return text
         if text in self._constant:
