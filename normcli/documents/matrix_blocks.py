@@ -295,7 +295,7 @@ def _count_fitting_columns(width: int, cell: int) -> int:
 
 
 def _widen(width: int, matrices: Sequence[int], least: int) -> int:
-    """Return the most columns of matrices that still take as few lines as matrices of `least` columns.
+    """Return the largest number of columns with which matrices fill no more lines than with `least`.
 
     `matrices` has the width of a cell of each matrix side by side; 0 for the mark of a gap.
     """

@@ -213,9 +213,9 @@ def _format_warning(subject: Subject, chosen: NDArray[np.bool_], kind: str) -> s
 
 
 def find_moments(plan: Plan, stats: Stats) -> Measured:
-    """Return the moments or quantiles of fitted statistics, in pairs of doubles, to normalize a tensor with.
+    """Return what a tensor is normalized with: the moments or quantiles of fitted statistics, unrounded.
 
-    The plan may be for any number of samples.
+    They are pairs of doubles, hi + lo. The plan may be for any number of samples.
     """
     if stats.quantiles is not None:
         return stats.quantiles

@@ -154,8 +154,8 @@ class Rounder:
 def find_largest(parts: Floats) -> Floats:
     """Return the largest magnitude of each group of values that share a scale.
 
-    `parts` is a tensor in the view of four axes of `find_view`. The result has that shape, with the length 1
-    along the second and the last axis; NaN for a group with a NaN.
+    `parts` has four axes (`find_view`); a group lies along the second and the last of them. The result has the
+    length 1 along these; it is NaN for a group with a NaN.
     """
     high, low = (find(parts, axis=(1, 3), keepdims=True) for find in (np.max, np.min))
     largest: Floats = np.maximum(high, -low)

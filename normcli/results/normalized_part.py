@@ -73,10 +73,10 @@ def normalize_one_group(result: Result, group: int) -> NDArray[Any]:
 
 
 def _has_whole(result: Result) -> bool:
-    """Whether all of the tensor is to be normalized for the sake of some of its values.
+    """Whether the whole tensor is normalized although only some of its values are needed.
 
-    True if that was done already, if the tensor has at most 2²⁰ values, or if there are inputs besides gamma,
-    beta and bounds, from which no part can be taken.
+    True if it is normalized already, if it has at most 2²⁰ values, or if there are inputs other than gamma,
+    beta and bounds (such as a mask), which cannot be cut to a part.
     """
     uncut = result.inputs._replace(gamma=None, beta=None, clip=None)  # inputs of which no part can be cut out
     return result.is_normalized or result.input.size <= SMALL or any(given is not None for given in uncut)

@@ -77,14 +77,16 @@ class Equality(NamedTuple):
 
 
 def find_equalities(members: Sequence[Member], layout: str | None = None) -> tuple[Equality, ...]:
-    """Return the pairs of norms that are equal on their tensor, then pairs with norms that were not named.
+    """Return the pairs of compared norms that are equal on their tensor, then pairs with other norms.
+
+    The other norms are those of the table that the user did not name and that equal a compared norm.
 
     Parameters
     ----------
     members : sequence of Member
         Norms of one tensor.
     layout : str or None
-        The layout that `find_relatives` takes.
+        The layout that the user chose for all norms; None for the default of the tensor's rank.
 
     Returns
     -------

@@ -46,10 +46,10 @@ _OF_CHANNELS = ("channel", "mean", "var", "factor", "bias")
 
 
 def tell_proofs(folded: Sequence[Layer], proofs: Sequence[tuple[float, float]]) -> Line:
-    """Return a line on the largest relative difference between layers and folded layers on a random batch.
+    """Return a line on the largest relative difference in output between layers and folded layers.
 
-    `proofs` has the pairs (largest difference, largest value) that `prove` returned, one for each layer. The
-    mark is right if all differences are rounding; there is none if values are beyond float64.
+    `proofs` has the largest difference and the largest output of each layer on a random batch. The mark is
+    right if all differences are rounding; there is none if values are beyond float64.
     """
     if not all(math.isfinite(value) for proof in proofs for value in proof):
         return Line(("on a random batch values leave float64: there is nothing to compare",))

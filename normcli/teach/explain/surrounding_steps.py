@@ -53,7 +53,7 @@ def begin_with_sum(story: Story, addends: Addends) -> Story:
 
 
 def _describe(dtype: np.dtype[Any], kind: ResidualSum) -> str:
-    """Return the sentence that says how sums of a dtype were made."""
+    """Return a sentence on how the residual is added: exactly, or rounded to the sum's dtype."""
     if kind is ResidualSum.EXACT:
         return "The residual r is added to x exactly: no sum is rounded before the norm."
     if is_float(dtype):

@@ -77,7 +77,7 @@ class Numbers:
             self.shared["divisor"] = Constant(1)
 
     def work_out(self, expression: Expression, own: Mapping[str, Constant] = MappingProxyType({})) -> Fraction:
-        """Return the value of an expression; `own` has the numbers of one value by name.
+        """Return the exact value of an expression of names; `own` has the numbers of one value by name.
 
         Raises
         ------
@@ -93,7 +93,10 @@ class Numbers:
         return Fraction(sum(abs(Fraction(x)) == self.shared["norm"].value for x in self.arrays["x"].tolist()))
 
     def take(self, place: int) -> dict[str, Constant]:
-        """Return the numbers of one value of the group by name."""
+        """Return the numbers of one value of the group by name, such as `x`, `dy` and `gamma`.
+
+        `place` is the value's flat index in the group.
+        """
         own = {name: Constant(array.item(place)) for name, array in self.arrays.items()}
         if math.isinf(self.chain.plan.spec.p or 0.0):
             is_peak = abs(Fraction(own["x"].value)) == self.shared["norm"].value
@@ -101,7 +104,7 @@ class Numbers:
         return own
 
     def sum_up(self, each: Expression) -> Expression:
-        """Return the sum of a term over the group, with exact numbers for its names.
+        """Return the sum of a term over the group's values, as an expression with exact numbers for names.
 
         Over more than `MOST_TERMS` values, it is one number, rounded to about 100 bits.
         """

@@ -187,7 +187,7 @@ class NestedLists(NamedTuple):
 
 
 def join_json(parts: Iterable[Iterable[str]], brackets: str = "[]") -> Iterator[str]:
-    """Yield the pieces of the JSON text of a list or object; `parts` has the pieces of each member's text."""
+    """Yield the pieces of a JSON list, or with `brackets` "{}" an object, from the pieces of each item."""
     yield brackets[0]
     for number, part in enumerate(parts):
         yield ", " if number else ""

@@ -57,7 +57,7 @@ class TableOptions(NamedTuple):
     columns_source: str = "--columns"
 
     def refuse(self, subject: str, *, but: Sequence[str] = ()) -> None:
-        """Raise `UsageError` if an option for tables is set, as the input is none, or not one of text.
+        """Raise `UsageError` if an option of tables is set; for an input that is no table, or none of text.
 
         Parameters
         ----------
