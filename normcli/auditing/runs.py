@@ -257,7 +257,9 @@ def _list_differences(
 
 
 def _find_owner(role: str, values: NDArray[Any], run: Sequence[RecordedLayer]) -> str | None:
-    """Return the name of the first layer of a run whose tensor of this role (such as `weight`) is `values`.
+    """Return the name of the first layer of a run whose tensor of a role equals `values`.
+
+    A role is a name such as `weight`.
 
     None if there is no such layer.
     """

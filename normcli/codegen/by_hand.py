@@ -144,7 +144,7 @@ class Writer(Printer):
         )
 
     def fill_matrices(self) -> dict[str, tuple[int, ...]]:
-        """Return the order of axes with rows and columns last, and the shape with all rows as one axis."""
+        """Return `by_rows`, axes with rows and columns last, and `matrices`, their shape as rows × columns."""
         shape, rows = self.shape, self.rows
         columns = tuple(axis for axis in self.axes if axis not in rows)
         lengths = (math.prod(shape[axis] for axis in each) for each in (rows, columns))

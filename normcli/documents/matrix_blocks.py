@@ -235,7 +235,7 @@ class _Excerpt(NamedTuple):
         ]
 
     def _build_band(self, outer: tuple[int, ...]) -> Iterator[Matrix | None]:
-        """Yield the matrices of one band, one for each index along the third axis from the end, and each panel.
+        """Yield the matrices of one band: one for each panel at each index along the third axis from the end.
 
         `outer` is the band's index along the axes before. None stands for matrices left out.
         """

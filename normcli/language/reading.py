@@ -252,8 +252,8 @@ class Reader:
         kind : str
             The mark of the value in the translation (see `PLACE`); "" for none.
         is_short : bool
-            Whether the message has few characters outside values: values with words are then looked up as they
-            are.
+            Whether the message has few characters outside values: a value with words is then translated only if
+            it is a message itself.
         names : frozenset of str
             The user's own words, which are not translated.
         seen : dict

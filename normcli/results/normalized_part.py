@@ -83,9 +83,10 @@ def _has_whole(result: Result) -> bool:
 
 
 def _normalize_picked(result: Result, picks: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
-    """Return the normalized values at `picks`, some positions along each axis of the view.
+    """Return the normalized values at some positions along each axis of `Grid.view_shape`.
 
-    Along reduced axes `picks` must have all positions, so that groups are complete.
+    In that shape an axis that is split into groups counts as two. `picks` has an array of positions for each
+    axis; along reduced axes, all positions, so that groups are complete.
     """
     plan = result.plan
     part = result.input.reshape(plan.grid.view_shape)[np.ix_(*picks)]

@@ -227,7 +227,10 @@ def list_options(a: Member, b: Member) -> Iterator[str]:
 
 
 def _explain_ddof(a: Member, b: Member) -> str:
-    """Return the effect of two ddof in words: the x̂ differ by a factor, √((n − other) / (n − one))."""
+    """Return the effect of two different ddof in words, with the factor between the two x̂.
+
+    The factor is √((n − ddof of b) / (n − ddof of a)) for groups of n values.
+    """
     count, ddofs = a.plan.grid.group_size, (a.plan.spec.ddof, b.plan.spec.ddof)
     against = f"ddof {ddofs[0]} against {ddofs[1]}"
     if count <= max(ddofs):

@@ -157,7 +157,10 @@ def derive_gradient_bounds(
 
 
 def _require_bounds(computation: Computation, asked: Problem) -> None:
-    """Raise `UsageError` if no bounds are known for the norm or its inputs, or the sums' dtype is narrow."""
+    """Raise `UsageError` if no bounds are known for this norm and these inputs.
+
+    It is raised, too, if the dtype of the sums does not hold the values of x.
+    """
     plan, inputs, dtype = asked.plan, asked.inputs, asked.values.dtype
     measures = plan.norm.divisor.measurement in (Measurement.MOMENTS, Measurement.LENGTH)
     if not measures or plan.spec.p not in (None, 2.0) or inputs.given or inputs.selection:
@@ -181,7 +184,7 @@ def describe_void(computation: Computation, asked: Problem, void: NDArray[np.int
 
 
 def _make_task(asked: Problem) -> tuple[RowTask, NDArray[np.bool_]]:
-    """Return the groups as the rows of a `RowTask`, with statistics, gamma and beta, to calculate bounds of.
+    """Return a `RowTask`: the groups as rows, with statistics, gamma and beta, for which bounds are derived.
 
     The second result says for each row whether its values and their variance are finite.
     """

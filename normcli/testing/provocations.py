@@ -325,7 +325,7 @@ class _CaseMaker:
         return np.asarray(factor - plan.spec.gamma_offset).astype(self._dtype)
 
     def _draw_gradient(self, plan: Plan, x: NDArray[Any], gamma: NDArray[Any] | None) -> NDArray[Any]:
-        """Return a dy for which dy · gamma and dy · gamma · x̂ have means as large as their values."""
+        """Return a random dy such that the means of dy · gamma and dy · gamma · x̂ are not near 0."""
         norm = cast("NormName", self._norm)
         xhat = normalize(x, norm, **self._options, dtype="float64").normalized
         along = np.clip(np.nan_to_num(xhat, posinf=0.0, neginf=0.0), -4.0, 4.0)

@@ -71,11 +71,10 @@ class Folding(RecordDocument):
 
     Parameters
     ----------
-    layer : Layer
-        The layer, its weight in torch's order of axes.
+    layer, folded : Layer
+        The layer, and the one that replaces layer and norm; both weights have torch's order of axes.
     norm : Affine
-    folded : Layer
-        The layer that replaces both, in torch's order too.
+        The batch normalization, with its running statistics.
     proof : tuple of float
         The largest difference between the outputs on a random batch, and the largest output.
     source : str

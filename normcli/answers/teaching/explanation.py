@@ -144,7 +144,8 @@ class Explanation(RecordDocument):
     def page(self) -> Page:
         """Return an HTML page of the result, opened at the story's value, or else at the first value.
 
-        A backward story's steps follow below. Raises `UsageError` if a page cannot show the result.
+        If `dy` is given, the steps of the derivative follow below. Raises `UsageError` if a page cannot show
+        the result.
         """
         result = self.calculate()
         require_page(result)

@@ -122,7 +122,7 @@ class Destination(NamedTuple):
             text.detach()
 
     def name_format(self, table: FileTable | None) -> str:
-        """Return the format of a tensor: `format_name`, or if that is "" the input table's; without one, `npy`.
+        """Return the format of a tensor: `format_name`, or if it is "", the format of `table`, or `npy`.
 
         Raises
         ------

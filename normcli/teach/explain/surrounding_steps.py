@@ -78,7 +78,7 @@ def name_factor(gate: Gated) -> str:
 
 
 def name_gate(gate: Gated, factor: str, slope: str) -> dict[str, Symbol]:
-    """Return the symbols of a gate's factor and of its slope, by the names `factor` and `slope`."""
+    """Return the symbols of act(z) and act′(z) for a gate z, under the names `factor` and `slope`."""
     name, act = name_factor(gate), gate.activation
     if act is Activation.NONE:
         return {factor: Symbol("z", "z"), slope: Symbol("1", "1")}

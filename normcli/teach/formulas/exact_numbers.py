@@ -53,8 +53,8 @@ class Numbers:
     ----------
     chain : Chain
     arrays : mapping of str to ndarray
-        Vectors over the group's values: `x`, and if given `dy`, `gamma` and `beta`; with a gate, x before the
-        gate, the gate's factor and the factor's slope. Factor and slope are arrays of `Fraction`.
+        Vectors over the group's values: `x`, and if given `dy`, `gamma` and `beta`; with a gate z, x before the
+        gate, and act(z) and act′(z) as arrays of `Fraction`.
     known : mapping of str to Fraction
         The numbers that have no formula: eps, options, running statistics.
 

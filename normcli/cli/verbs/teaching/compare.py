@@ -123,7 +123,9 @@ def _tell_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _share(specs: Sequence[NormSpec], settings: Settings) -> list[Request]:
-    """Return a request for each norm: the shared options that it takes, and its own, which come first.
+    """Return a request for each norm, with its own options and the shared options that it takes.
+
+    Its own options, which stand behind its name, replace shared ones.
 
     Raises
     ------
