@@ -100,9 +100,9 @@ _ROUNDED_HALVES = 4.0
 
 
 def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any]) -> bool:
-    """Whether y is the norm's result up to roundings to half precision; False without running statistics.
+    """Return True if y is the norm's result up to a few roundings to half precision.
 
-    `values` and `actual` are the input and y; `half` is the half precision.
+    False without running statistics. `values` and `actual` are the input and y; `half` is the half precision.
     """
     if subject.inputs.given is None:
         return False
@@ -295,10 +295,10 @@ _TOLD = 8
 def _choose(
     requests: Sequence[tuple[Match, list[OtherChoice]]], told: Sequence[Reproduction]
 ) -> tuple[Match, list[OtherChoice]]:
-    """Return the match with the fewest differences; if it has 8 inexact values, an exact one is preferred.
+    """Return the match with the fewest differences from the request; an exact match may be preferred.
 
-    Of matches that are not exact, one that a certain reproduction in `told` computes is preferred, as the eps
-    and ddof of the others do not give every bit.
+    It is if the first has 8 or more inexact values. If no match is exact, a match that a certain reproduction
+    in `told` computes is preferred in its place, as the eps and ddof of the others do not give every bit.
     """
     first = min(requests, key=lambda pair: len(pair[1]))
     missed = (1.0 - first[0].equal) * first[0].compared
