@@ -97,7 +97,7 @@ class Case:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The names of the parts that the norm has, and of the inputs given, one of which a fault may need.
+        """The names of what the norm has and what inputs are given; a fault may need some of these.
 
         They are some of "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input"
         and "slice".
@@ -278,7 +278,8 @@ class Case:
     def predict(self, variant: Variant) -> Prediction:
         """Return the result of a kernel that used a variant's numbers, with the bounds of its rounding errors.
 
-        Numbers that are None in the variant are the norm's own. The gate multiplies all but `variant.result`.
+        Numbers that the variant lacks are the norm's. The gate multiplies all but a `variant.result`, which has
+        it.
         """
         gamma, beta = (
             (own if theirs is None else theirs) * self.factor

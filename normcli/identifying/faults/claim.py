@@ -212,7 +212,7 @@ def may_be_rounding(case: Case, found: Found) -> bool:
 def make_claim(case: Case, found: Found) -> Claim:
     """Return the claim that y has the faults of a finding, with its words, evidence and rank.
 
-    For a wrong region without a fault of its own, the words name a cause of it if x, gamma or beta shows one.
+    For a wrong region without a fault of its own, the words name a reason in x, gamma or beta if there is one.
     """
     error = np.abs(case.y - found.prediction.values)
     counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask

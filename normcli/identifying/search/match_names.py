@@ -119,16 +119,16 @@ _LONGEST_JUDGED = 4
 
 
 class _Trace(NamedTuple):
-    """Signs of the kernel's arithmetic in its values.
+    """What y shows of the kernel's arithmetic.
 
     Parameters
     ----------
     is_coarse : bool
-        Whether the kernel calculated in half precision.
+        True if the kernel calculated in half precision.
     one_pass : bool or None
         False if the variance cannot be E[x²] − E[x]²; None if it may be.
     omits_nan : bool
-        Whether x has NaN that the kernel ignored.
+        True if x has NaN that the kernel ignored.
     """
 
     is_coarse: bool
