@@ -63,9 +63,9 @@ class Dots:
             np.vecdot(a[:, :split].reshape(shape), b[:, :split].reshape(shape), out=parts[:, :-1])
         np.vecdot(a[:, split:], b[:, split:], out=parts[:, -1])
 
-    def total(self, rows: slice = slice(None)) -> Floats:
-        """Return the dot product of each row, or of some."""
-        parts = self._parts[rows]
+    def total(self) -> Floats:
+        """Return the dot product of each row."""
+        parts = self._parts
         if parts.shape[1] == 1:
             return parts[:, 0]
         return np.asarray(np.vecdot(parts, ONES[0, : parts.shape[1]]))
