@@ -24,7 +24,7 @@ from normcli.tuples import NamedTuple
 from normcli.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dask.delayed import Delayed
     from numpy.typing import NDArray
@@ -147,14 +147,9 @@ class Whole(NamedTuple):
         roots = []
         for parts in by_groups.values():
             while len(parts) > 1:
-                parts = [add(whole, list(some)) for some in _batch(parts, FAN_IN)]
+                parts = [add(whole, parts[at : at + FAN_IN]) for at in range(0, len(parts), FAN_IN)]
             roots += parts
         return roots
-
-
-def _batch(parts: Sequence[Delayed], size: int) -> Iterator[Sequence[Delayed]]:
-    for start in range(0, len(parts), size):
-        yield parts[start : start + size]
 
 
 class BlockUse(NamedTuple):

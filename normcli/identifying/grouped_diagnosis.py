@@ -147,7 +147,7 @@ def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) 
 
 
 def _diagnose_half(table: GroupedTable, request: Request, half: np.dtype[Any]) -> Diagnosis | None:
-    """Return the diagnosis of a table with only numbers of the half precision of `request`, though x is longer.
+    """Return the diagnosis of a table that has only numbers of the half precision of `request`, unlike x.
 
     If it agrees with `request`, that is the diagnosis; else it is that of the remaining difference, or None.
     """

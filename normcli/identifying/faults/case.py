@@ -153,7 +153,7 @@ class Case:
 
     @cached_property
     def shows_norm(self) -> Selected:
-        """Values that tell one norm from another, True in a bool array of the shape of x; all with `stored`.
+        """Whether each value of y tells one norm from another, in the shape of x; True for all with `stored`.
 
         False for a group of equal values (zeros, for a norm without mean), of which every norm makes 0.
         """

@@ -278,10 +278,9 @@ class Hypothesis(NamedTuple):
         return measure_equality(sample.actual, expected, dtype) == 1.0
 
     def recover(self, eps: float) -> tuple[Floats, Floats]:
-        """Return two divisors of each group: the one that fits y by least squares, and the exact one.
+        """Return two divisors of each group: the one that fits y by least squares, and the one with `eps`.
 
-        The second is that with the given eps. Both have the shape (groups,); the first is NaN for groups of
-        equal values.
+        Both have the shape (groups,); the first is NaN for groups of equal values.
         """
         placed, x = self.sample.place(self.affine), self.standardize(eps)
         scale = np.ones_like(x) if placed.scale is None else placed.scale

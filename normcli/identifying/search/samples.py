@@ -192,7 +192,7 @@ class Samples:
 
     @cached_property
     def steps(self) -> list[AffineStep]:
-        """The affine steps to try, without those whose shift alone is y: there, y tells nothing of a divisor.
+        """The affine steps to try; without those whose shift equals y, as y then shows nothing of a divisor.
 
         For y of half precision, each step with a scale is there twice: the second rounds x̂ before the scale.
         """

@@ -155,7 +155,7 @@ class Screen:
         margin: float = 1.0,
         offset: float = 0.0,
     ) -> list[AffineStep]:
-        """Return the steps with which some values of one group are a line: y with the step undone is a · x + b.
+        """Return the steps that, undone, leave some values of one group on a line: y becomes a · x + b.
 
         Parameters
         ----------

@@ -195,7 +195,7 @@ class Quantiles(NamedTuple):
 
 
 def _make_total(times: Integers, values: Pair, of: int) -> Total:
-    """Return the total Σ times · value / of of each group, where values are pairs of doubles.
+    """Return the total (Σ times · value) / `of` of each group, where values are pairs of doubles.
 
     `times` has the shape (terms, groups); the arrays in `values` have as many numbers, in that order.
     """
