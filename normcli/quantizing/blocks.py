@@ -126,12 +126,19 @@ class Rounder:
     def _round(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None]:
-        """Round by NumPy, and return (error, saturated, flushed, is_midpoint).
+        """Write the codes of values y / scales to `codes`, by NumPy; return what `round` adds to the losses.
 
-        `error` is the largest |code · scale − y|, `saturated` and `flushed` are numbers of values,
-        `is_midpoint` is True for values halfway between two codes, or None without any. Codes are written to
-        `codes`, and sums of squares to `sums`: in its first row of (code · scale − y)², in its second of y²,
-        for each piece of the block.
+        `factors` has the scales. The first row of `sums` gets Σ(code · scale − y)², the second Σy², each for
+        pieces of `row` values.
+
+        Returns
+        -------
+        float
+            The largest |code · scale − y|.
+        int, int
+            The numbers of saturated values, and of values flushed to 0.
+        ndarray of bool or None
+            True for values halfway between two codes; None if there is none.
         """
         found = round_quotients(y, np.where(factors == 0.0, np.inf, factors), self._grid, work)
         codes[...] = encode(found.values, self._grid, work)
