@@ -178,7 +178,8 @@ def round_parts(
     Parameters
     ----------
     parts : ndarray of float64
-        The values, in the view of four axes of `find_view`.
+        The values, reshaped to the four axes that `find_view` returns; groups that share a scale lie along
+        the second and the last.
     factors : ndarray of float64
         The scales, with the axes of `parts`, of length 1 along the second and the last.
     grid : NumberGrid
