@@ -100,7 +100,7 @@ def _read_convention(plan: Plan, request: Request) -> tuple[float, object, objec
 def _list_nearest(
     others: Iterable[OtherRequest], compare: Callable[[Request], Comparison]
 ) -> list[OtherRequest]:
-    """Return the requests with whose result a table agrees, without those that fit clearly less well.
+    """Return the requests whose exact result a table agrees with, without those clearly further off.
 
     They are in the given order; requests for which `compare` raises `NormError` are left out.
 

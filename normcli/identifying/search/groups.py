@@ -167,7 +167,7 @@ def find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> list[tuple[i
     """Return the permutations of the actual tensor's axes that lead to a shape, at most the first 24.
 
     A permutation `order` is as of `np.transpose`: shape[i] is actual[order[i]]. If both shapes are equal, the
-    first is the order as it is.
+    first is the identity: (0, 1, …).
 
     Raises
     ------

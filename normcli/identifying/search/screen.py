@@ -87,7 +87,7 @@ def _undo(y: Floats, step: AffineStep, slack: Floats, before: Floats) -> tuple[F
     step : AffineStep
         The step, with scale and shift at these values.
     slack, before : ndarray, shape (values,)
-        The bound on the step's own error, and on the error of x̂ before it divided by 1 + |x̂|.
+        The bound on the step's own error; and that on the error of x̂ before the step, divided by 1 + |x̂|.
     """
     targets, _ = step.undo(y, slack, before)
     return step.undo(y, slack, before * (1.0 + np.abs(targets)))

@@ -151,7 +151,7 @@ def _diagnose(
 
 
 def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, option: str | None) -> Diagnosis:
-    """Return the diagnosis of a tensor with a mask or slice, given the identification without these.
+    """Return the diagnosis of a tensor with a mask or slice; `found` is the identification without these.
 
     `given` are running statistics or None, `option` the option with the smallest tolerance or None.
     """

@@ -217,7 +217,7 @@ class RoundedStatistics(NamedTuple):
         True where three doubles may not hold all of a statistic, or the first may not be the double nearest to
         it.
     finite : ndarray of bool
-        True where all values of a statistic are finite.
+        True where all the values that a statistic is made of are finite.
     """
 
     value: Triple

@@ -238,7 +238,7 @@ def _shard(case: Case) -> Iterator[Variant]:
 
 
 def _average_parts(case: Case) -> Iterator[Variant]:
-    """Yield variants whose variance is the mean variance of equal parts, or their mean deviation squared.
+    """Yield variants whose variance is the mean of the variances of equal parts, or the mean deviation squared.
 
     Each part's variance is about its own mean; a norm without mean has only the second, of root mean squares.
     """
@@ -272,9 +272,9 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
 
 
 def _list_choices(case: Case, root: Floats) -> Iterator[tuple[str, Callable[[Floats], Floats]]]:
-    """Yield pairs of words for other groups, and a function that takes their numbers from an array of all.
+    """Yield (words, take): other groups whose statistics a kernel may use, and a function that takes theirs.
 
-    The other groups are those whose statistics a kernel may use. `root` has the divisor of each group.
+    `take` is given an array with a number for each group. `root` has the divisor of each group.
     """
     for axis in case.kept:
         for which, places in _list_places(case.name_axis(axis), root.shape[axis]):
