@@ -89,7 +89,7 @@ def _tabulate_logarithms() -> Pair:
 
 @functools.cache
 def _tabulate_powers() -> Pair:
-    """Return 2^(k/2048) for every k: the 2048th root of 2 by square roots, and its multiples."""
+    """Return 2^(k/2048) for k from 0 to 2047, as pairs: the multiples of the 2048th root of 2."""
     root = 2 << FIXED
     for _ in range(_EXP_BITS):
         root = math.isqrt(root << FIXED)
@@ -195,7 +195,7 @@ def take_log2(a: Pair, unit: Any = 1.0, exponent: Any = 0) -> Pair:
 
 
 def _sum_artanh(square: Pair) -> Pair:
-    """Return 2/ln 2 · (1 + s²/3 + s⁴/5 + …) for |s| < 2⁻⁸: the first three coefficients are pairs."""
+    """Return 2/ln 2 · (1 + s²/3 + s⁴/5 + …), given s² < 2⁻¹⁶; the first three coefficients are pairs."""
     k0, k1, k2, *others = _ARTANH
     tail: Any = 0.0
     for coefficient in reversed(others):
@@ -208,7 +208,7 @@ def _sum_artanh(square: Pair) -> Pair:
 
 
 def raise_two(z: Pair) -> Scaled:
-    """Return 2ᶻ: the value is from 1 to 2."""
+    """Return 2ᶻ as a pair from 1 to 2, times a power of two."""
     inside = np.abs(z.hi) < _LARGEST_Z
     hi = np.clip(z.hi, -_LARGEST_Z, _LARGEST_Z)
     steps = np.rint(hi * _EXP_STEPS)
@@ -264,11 +264,19 @@ def use_digits(digits: int) -> AbstractContextManager[Any]:
 
 
 def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fraction:
-    """Return the ℓp length of the finite values of a group, which come in several arrays, to `bits` bits.
+    """Return the ℓp length of the finite values of a group, to `bits` bits; 0 without such values.
 
-    It is 0 without such values, and exact for p = 1 and if at most one value is not 0. Any other length differs
-    from the true one in a bit behind the last wanted one: so lengths to other numbers of bits are different
-    numbers, even if one value is so much larger than the others that the length has the digits of that value.
+    It is exact for p = 1 and if at most one value is not 0. In all other cases it is made to differ from the
+    true length in a bit behind the last one asked for. Results for different `bits` are therefore different
+    numbers, by which callers see that they are not exact, even if one value alone makes up nearly the whole
+    length.
+
+    Parameters
+    ----------
+    pieces : iterable of ndarray
+        The values of the group, in any number of arrays.
+    p : float
+    bits : int
     """
     from decimal import Decimal  # on use: few numbers come here
 

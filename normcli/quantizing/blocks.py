@@ -48,14 +48,15 @@ class Losses(NamedTuple):
 
 
 class Rounder:
-    """Rounds blocks of values to codes, from several threads at once, and collects the losses of all blocks.
+    """A rounder of blocks of values to codes, which collects the losses of all blocks; threads may share it.
 
     Parameters
     ----------
     grid : NumberGrid
         The numbers of the codes.
     row : int
-        The length of the pieces whose squares are summed first; so the sums do not depend on the blocks.
+        The number of consecutive values whose squares are summed first; these sums are then added exactly, so
+        that the total does not depend on the division into blocks.
     """
 
     def __init__(self, grid: NumberGrid, row: int) -> None:
@@ -106,10 +107,13 @@ class Rounder:
     def _round_compiled(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None] | None:
-        """Round by the compiled kernel, and return (error, saturated, flushed, None), as `_round` does.
+        """Round by the compiled kernel, and return (error, saturated, flushed, None), or None.
 
-        None: there is no kernel, values with one scale are no neighbours, or some lie halfway between codes.
-        Then `codes` and `sums` are not valid, and have to be written by `_round`.
+        `error` is the largest |code · scale − y|, the next two are numbers of values. Codes and sums of squares
+        are written to `codes` and `sums`.
+
+        Return None if there is no kernel, values that share a scale are not consecutive, or some value lies
+        halfway between two codes. `codes` and `sums` are then not valid, and have to be written by `_round`.
         """
         kernel = find_kernel()
         are_neighbours = factors.size == 1 or factors.shape == (*y.shape[:-1], 1)
@@ -153,8 +157,8 @@ class Rounder:
 def find_largest(parts: Floats) -> Floats:
     """Return the largest magnitude of each group of values that share a scale.
 
-    `parts` is a tensor in the view of four axes of `find_view`. The result has that shape, with the length 1
-    along the second and the last axis; NaN for a group with a NaN.
+    `parts` has four axes (`find_view`); a group lies along the second and the last of them. The result has the
+    length 1 along these; it is NaN for a group with a NaN.
     """
     high, low = (find(parts, axis=(1, 3), keepdims=True) for find in (np.max, np.min))
     largest: Floats = np.maximum(high, -low)
@@ -207,10 +211,10 @@ def round_parts(
 
 
 def _list_blocks(shape: tuple[int, ...], together: int) -> Iterator[tuple[slice, ...]]:
-    """Yield the blocks of a view of four axes, each as four slices, of about `BLOCK` values.
+    """Yield blocks of about `BLOCK` values that cover an array of four axes, each block as four slices.
 
-    Blocks divide the second and the third axis. Along the third axis each has a multiple of `together` indices,
-    except for the last block.
+    The first and the last axis are never divided. Along the third, the length of each block but the last is a
+    multiple of `together`.
     """
     _, middle, groups, last = shape
     rows = max(1, BLOCK // max(1, last * together)) * together

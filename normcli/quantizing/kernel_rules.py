@@ -181,8 +181,8 @@ def _round_to_float32(values: NDArray[Any]) -> Floats:
 def list_code_rules(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[tuple[str, str, Floats]]:
     """Yield (id, words, numbers) for the ways in which kernels make codes with given scales.
 
-    `numbers` are the numbers that the codes stand for, in float64 and of the shape of y. `divisors` are the
-    scale of each value, infinite in place of 0.
+    `numbers` are the numbers that the codes stand for, in float64 and of the shape of y, the exact values.
+    `divisors` are the scale of each value, with inf in place of a scale of 0.
     """
     short = divisors.astype(np.float32)
     yield "codes-truncated", "codes are cut off toward 0, not rounded to nearest", _step(y, divisors, grid, 0.0)
@@ -206,9 +206,10 @@ def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:
 
 
 def _step(y: Floats, divisors: Floats, grid: NumberGrid, share: float) -> Floats:
-    """Return y / divisors moved toward 0 to a number of a grid, after `share` of a grid step is added to |y|.
+    """Return y / divisors rounded to numbers of a grid, by cutting off after adding a share of a step.
 
-    With a share of 0.0 they are truncated, with 0.5 rounded to nearest, halves away from 0.
+    A quotient q with |q| = k · step becomes ⌊k + share⌋ · step, with its sign; `share` 0.0 truncates, 0.5
+    rounds to nearest, halves away from 0. The result is at most the largest number of the grid.
     """
     quotients = np.abs(y) / divisors
     units = find_units(quotients, grid)
