@@ -186,9 +186,9 @@ def _find_scale(expected: NDArray[Any]) -> float:
 
 
 def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...], plan: Plan) -> NDArray[Any]:
-    """Return an array in another shape; raise `DataError` if the shapes differ other than by lengths of 1.
+    """Return an array reshaped to `shape`; raise `DataError` if the shapes differ by more than lengths of 1.
 
-    The message names the gradient, `name`, and other axes whose sum has the shape of a parameter's gradient.
+    The message names the gradient, `name`. If the array has the shape of a sum over other axes, it names these.
     """
     if [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
         summed = next(find_summed(plan, array.shape), None) if name in ("dgamma", "dbeta") else None

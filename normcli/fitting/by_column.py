@@ -53,9 +53,10 @@ class RowGroups(NamedTuple):
     places: NDArray[np.intp]
 
     def among(self, labels: Sequence[Label]) -> RowGroups:
-        """Return these groups with `places` as indices in other `labels`, which must include all of these.
+        """Return a copy in which `places` are indices in the given labels, in place of its own.
 
-        The result keeps its own `labels`; one that is missing in the given labels raises KeyError.
+        The attribute `labels` of the copy is unchanged. `KeyError` is raised if one of them is not among the
+        given ones.
         """
         order = {label: place for place, label in enumerate(labels)}
         here = np.array([order[label] for label in self.labels], np.intp)
@@ -165,12 +166,12 @@ def number_groups_of(rows: NDArray[np.intp] | Sequence[int], columns: int) -> ND
 
 
 def gather_by_column(subject: Subject, tensor: Tensor, effort: Effort) -> tuple[Subject, Sums]:
-    """Return a subject with the names of a table's groups as labels, and the sums of each group and column.
+    """Return the sums of each group of a table's rows, and before them a `Subject` with the groups' names.
 
     Parameters
     ----------
     subject : Subject
-        The subject to be copied; its own labels are not used.
+        The norm and the columns of the table. The first result is a copy with the groups' names as `labels`.
     tensor : Tensor
         The table, with `by`.
     effort : Effort

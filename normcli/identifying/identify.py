@@ -183,7 +183,7 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
 
 
 def _shows_count(case: Case, claim: Claim) -> bool:
-    """Return True if a claim of another count than n explains divisors at most 2 % off, better than a gamma.
+    """Return True if a claim's fitted count, in place of n, is likelier than a gamma: divisors within 2 %.
 
     False where values of y are too coarse to tell a count from the next: then any factor is near a count.
     """
@@ -199,7 +199,7 @@ _OF_A_COUNT = 2.0**-8
 def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
     """Return the identification of y as a norm, with given or fitted gamma and beta, or as a map.
 
-    If no norm fits and y is no map with one a and b, faults of the default norms are tried before others.
+    If no norm fits, faults of the default norms are tried before a fitted gamma and beta, unless y is a map.
 
     Parameters
     ----------

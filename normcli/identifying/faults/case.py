@@ -97,7 +97,7 @@ class Case:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The names of the parts that the norm has, and of the inputs given, one of which a fault may need.
+        """The names of what the norm has and what inputs are given; a fault may need some of these.
 
         They are some of "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input"
         and "slice".
@@ -146,14 +146,14 @@ class Case:
     def is_constant(self) -> bool:
         """Whether every group of x has equal values, of which a norm that subtracts their mean makes only 0.
 
-        False with `stored`, and for norms without a mean or with `exact`.
+        False with running statistics, without a mean, and where no variance gives the divisor (`exact`).
         """
         is_own = self.centres and self.stored is None and self.has_moments
         return is_own and not np.ptp(self.x, self.axes).any()
 
     @cached_property
     def shows_norm(self) -> Selected:
-        """Values that tell one norm from another, True in a bool array of the shape of x; all with `stored`.
+        """Whether each value of y tells one norm from another; all do with running statistics.
 
         False for a group of equal values (zeros, for a norm without mean), of which every norm makes 0.
         """
@@ -278,7 +278,8 @@ class Case:
     def predict(self, variant: Variant) -> Prediction:
         """Return the result of a kernel that used a variant's numbers, with the bounds of its rounding errors.
 
-        Numbers that are None in the variant are the norm's own. The gate multiplies all but `variant.result`.
+        Numbers that the variant lacks are the norm's. The gate multiplies all but a `variant.result`, which has
+        it.
         """
         gamma, beta = (
             (own if theirs is None else theirs) * self.factor

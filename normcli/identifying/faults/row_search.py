@@ -111,9 +111,9 @@ def _choose(case: Case, rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _varies_in_groups(case: Case, variant: Variant) -> bool:
-    """Whether a variant's result may be other than a line a · x + b in each group.
+    """Return True if a variant's result need not be a line a · x + b in each group.
 
-    True if it has a whole result, or a mean or divisor that is not one number for each group or for all.
+    That is so if it has a whole result, or a mean or a divisor with several numbers for one group.
     """
     shapes = (case.find_divisor(variant).shape, () if variant.mean is None else variant.mean.shape)
     return variant.result is not None or any(shape not in ((), case.divisor.shape) for shape in shapes)
@@ -178,7 +178,7 @@ def _try_beside(fault: Fault, variant: Variant, other: Case, rows: Sequence[Row]
 def _try_gates(case: Case) -> Iterator[Found]:
     """Yield the findings that explain all of y with a fault of the gate, and another of gate, gamma or beta.
 
-    Of two faults of the gate, a roll is first, and a rounding last.
+    Of two faults of the gate, a roll is applied before the other, and a rounding after it.
     """
     ends = ("rolled",), ("rounded",), ("activation", "bare")
     rolled, rounded, acts = ([row for row in _OF_GATE if row.fault.id.endswith(end)] for end in ends)
@@ -199,8 +199,8 @@ def _try_gates(case: Case) -> Iterator[Found]:
 def _shows(case: Case, row: Row) -> bool:
     """Return True if a sample of y may have the gate's fault of a row, in addition to the fault of the case.
 
-    For a gate behind the norm, most of the sample has to be explained. Before the norm, a rounded gate changes
-    the statistics too: then the sample only has to be near the right result, and other faults count always.
+    For a gate behind the norm, most of the sample has to be explained. For one before the norm, True for any
+    fault but a rounded gate, which changes the statistics too: then the sample has to be near the right result.
     """
     few = thin_out(case).case
     if case.gate is not None:
@@ -280,9 +280,9 @@ def _centre(case: Case) -> tuple[Floats, Floats]:
 
 
 def _has_lines(case: Case, least: float = 1.0) -> bool:
-    """Whether at least a part `least` of y lies within rounding of a fitted line a · x + b of its group.
+    """Return True if a share `least` of y or more is, within rounding, a fitted line a · x + b of its group.
 
-    It has to be so in a sample too, which is tried first.
+    The share has to be reached in a sample too, which is tried first.
     """
     every = thin_out(case).case, case
     return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in every)

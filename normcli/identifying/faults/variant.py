@@ -30,7 +30,7 @@ MOST_SHIFTS = 64
 
 
 def list_shifts(length: int) -> list[int]:
-    """Return the numbers of places, at most 64, by which to try to roll an axis: negative for backwards.
+    """Return the numbers of indices, at most 64, by which to try to roll an axis: negative for backwards.
 
     The shortest are first.
 

@@ -292,9 +292,9 @@ def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluatio
 
 
 def find_untrained_eps(found: Evaluation) -> float | None:
-    """Return the default eps with which running statistics are untrained: mean 0 and variance 1 everywhere.
+    """Return the default eps, if running statistics are untrained: mean 0 and variance 1 everywhere; else None.
 
-    None if the mean is not 0, or if variance + eps − 1 is not within 25 % of a default eps.
+    They are if the mean is 0, and variance + eps − 1 is within 25 % of a default eps.
     """
     if np.any(np.abs(found.mean) > _NO_MEAN):
         return None

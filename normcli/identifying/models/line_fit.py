@@ -109,7 +109,7 @@ class PlainMap(NamedTuple):
         return level.allow(y, dtype, self.measure_terms(x, y))
 
     def measure_terms(self, x: Floats, y: Floats) -> Floats:
-        """Return |a · x| + |b| + |y| of each value, plus the average of this sum over the value's line."""
+        """Return |a · x| + |b| + |y| of each value, plus its average over the values with the same a and b."""
         others = tuple(axis for axis in range(x.ndim) if axis not in self.axes)
         terms = np.abs(self.scale * x) + np.abs(self.shift) + np.abs(y)
         terms = np.where(np.isfinite(terms), terms, 0.0)
@@ -296,10 +296,9 @@ def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | 
 
 
 class _Piece(NamedTuple):
-    """One linear piece of L(a) − U(a) in `_fit_both`, for each column of points: height + slope · a.
+    """A line, height + slope · a, below the function L(a) − U(a) of `_fit_both`; one for each column of points.
 
-    a is the slope of a fitted line. A piece is a lower bound of L − U, which has to be at most 0 for a line to
-    fit.
+    a is the slope of the line that is fitted through points; it fits only if L − U is at most 0.
     """
 
     height: Floats

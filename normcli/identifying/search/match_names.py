@@ -39,7 +39,7 @@ _ANY_DTYPE = np.dtype(np.float64)
 
 
 def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> Iterator[Match]:
-    """Yield a match for every norm that has the groups of a hypothesis by default, its own or a framework's.
+    """Yield a match for every norm that has the groups of a hypothesis, by its own or a framework's default.
 
     Without such a norm, at least one match is of a norm that has these groups if its axes are given.
 
@@ -119,16 +119,16 @@ _LONGEST_JUDGED = 4
 
 
 class _Trace(NamedTuple):
-    """Signs of the kernel's arithmetic in its values.
+    """What y shows of the kernel's arithmetic.
 
     Parameters
     ----------
     is_coarse : bool
-        Whether the kernel calculated in half precision.
+        True if the kernel calculated in half precision.
     one_pass : bool or None
         False if the variance cannot be E[x²] − E[x]²; None if it may be.
     omits_nan : bool
-        Whether x has NaN that the kernel ignored.
+        True if x has NaN that the kernel ignored.
     """
 
     is_coarse: bool

@@ -133,7 +133,7 @@ class Samples:
             yield first._replace(undefined=others[0] if others else None)
 
     def _find_usable(self, rows: NDArray[Any]) -> Selected:
-        """Return True for rows that are finite; if NaN is left out, for rows of two numbers and no infinity."""
+        """Return True for finite rows and, if statistics omit NaN, for rows of two numbers and no infinity."""
         finite = np.isfinite(rows)
         usable: Selected = finite.all(axis=1)
         if not usable.all() and self._omits_nan:
@@ -192,7 +192,7 @@ class Samples:
 
     @cached_property
     def steps(self) -> list[AffineStep]:
-        """The affine steps to try, without those whose shift alone is y: there, y tells nothing of a divisor.
+        """The affine steps to try; without those whose shift equals y, as y then shows nothing of a divisor.
 
         For y of half precision, each step with a scale is there twice: the second rounds x̂ before the scale.
         """
@@ -262,7 +262,7 @@ class Samples:
     def keep_possible(
         self, samples: Iterable[Sample], steps: Sequence[AffineStep], level: Level
     ) -> dict[Divisor, list[AffineStep]]:
-        """Return for each divisor the affine steps with which every finite group has a factor that leads to y.
+        """Return for each divisor the affine steps with which every finite group has a factor leading to y.
 
         `samples` have the same groups, one for each divisor.
         """
@@ -311,9 +311,9 @@ class Samples:
     def fit(
         self, sample: Sample, affine: AffineStep, level: Level, bounds: tuple[Floats, Floats] | None
     ) -> Iterator[Hypothesis]:
-        """Yield the hypotheses whose eps, ddof or p agree with all groups; nothing if `bounds` is None.
+        """Yield hypotheses on a sample whose eps, ddof or p fits all groups; nothing if `bounds` is None.
 
-        `bounds` are the least and the largest factor of each group, as `bound` returns them.
+        `bounds` are the least and the largest factor r of each group with y = r · x̂, as `bound` returns them.
         """
         if bounds is not None:
             fine = self.count_fine(sample.standard, bounds)

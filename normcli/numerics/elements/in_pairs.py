@@ -95,8 +95,9 @@ def calculate(elements: Elements, precision: Precision) -> Results:
     Returns
     -------
     Results
-        For float64, the rounded values; for shorter dtypes, doubles rounded to odd, which a second rounding
-        makes the right ones. Undecided is where the errors of mean and divisor allow two roundings.
+        For float64, the rounded values. For shorter dtypes, doubles rounded to odd: rounding these to the dtype
+        gives the exact values, rounded once. A result is undecided if the errors of mean and divisor allow two
+        roundings.
     """
     with np.errstate(all="ignore"):
         total, error, exponent = _multiply_and_divide(elements)
@@ -279,8 +280,8 @@ _FINITE = np.finfo(np.float64).max
 def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
     """Return γ · (x − mean) / divisor + β in doubles, and an array that is True where this is the final result.
 
-    It is where x, mean, divisor, gamma or beta is not finite, where the divisor is 0, and where x − mean is
-    exactly 0. The gate is left out.
+    It is final where x, mean, divisor, gamma or beta is not finite, where the divisor is 0, and where x − mean
+    is exactly 0. The gate is left out.
     """
     x, mean, divisor, gamma, beta, low, *_ = elements
     y, chosen = x, ~np.isfinite(x)

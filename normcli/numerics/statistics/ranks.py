@@ -58,13 +58,15 @@ def find_ranks(count: Integers, shares: Shares) -> tuple[Integers, Integers]:
     Parameters
     ----------
     count : ndarray of int, shape (groups,)
+        The number of values of each group that count.
     shares : Shares
 
     Returns
     -------
     tuple of (ndarray, ndarray)
-        The ranks, from 0, of the values below and above each quantile in turn, shape (groups, 6); and the
-        parts, of `shares.of`, of the way from the one to the other, shape (groups, 3).
+        The ranks, from 0, of the values below and above each quantile in turn, shape (groups, 6); and an array
+        of integers `parts`, shape (groups, 3): the quantile is parts / `shares.of` of the way from the lower
+        value to the upper.
     """
     last = np.maximum(count - 1, 0)[:, None]
     below, parts = np.divmod(last * np.array(shares.parts), shares.of)
@@ -247,7 +249,7 @@ class RankSearch:
             np.add.at(histogram, (groups[chosen], cells[chosen]), 1)
 
     def _take_digit(self, values: NDArray[Any]) -> tuple[Integers, Keys]:
-        """Return the next digit of the key of each value, and the digits before it."""
+        """Return the next digit of each value's key (an integer in their order), and the digits before."""
         keys = make_keys(np.ascontiguousarray(values, dtype=self.dtype))
         keys >>= keys.dtype.type(self._size - self._known - self._width)
         digits = (keys & keys.dtype.type((1 << self._width) - 1)).astype(np.int64)

@@ -107,7 +107,10 @@ class WindowBackwardSteps(BackwardSteps):
         self._differentiate(self.outcome)
 
     def _add_for_each(self, step: StoryStep, link: Link, every: Sequence[Numbers]) -> list[Constant]:
-        """Add a step with a name's number, or the derivative by it, in each window; return the numbers."""
+        """Add a step for each window, which calculates a quantity such as its divisor, or the derivative by it.
+
+        Return the results, in the order of the windows. `every` has, for each window, the numbers known so far.
+        """
         found = []
         for owner, numbers in zip(self.windows, every, strict=True):
             self.numbers = numbers

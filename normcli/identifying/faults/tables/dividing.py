@@ -92,9 +92,10 @@ def _shorten(shown: float) -> Iterator[tuple[float, int]]:
 def _list_eps(case: Case, moved: Case) -> dict[float, int]:
     """Return the eps to try, each with the number of fitted numbers that it counts as: 0 for a usual eps.
 
-    The other eps is the one that y shows: the median over groups of the eps that leads to the divisors
-    recovered from y, rounded to 1, 2, 3, 5 and 8 digits. It is left out if it is large beside the variances.
-    `moved` is the case with eps in the place (inside or outside the root) that is tried.
+    In addition to the usual eps, there is the one that y shows: the median over groups of the eps that leads to
+    the divisors recovered from y, rounded to 1, 2, 3, 5 and 8 digits. It is left out if it is large in
+    comparison with the variances. `moved` is the case with eps in the place (inside or outside the root) that
+    is tried.
     """
     found = dict.fromkeys((case.eps, *COMMON_EPS), 0)
     shown = float(np.median(moved.unroot(case.used.divisor, case.square)))
@@ -114,7 +115,10 @@ def _take_other_eps(case: Case) -> Iterator[Variant]:
 
 
 def _move_eps(case: Case) -> Iterator[Variant]:
-    """Yield variants with every eps of `_list_eps` in the other place; nothing for a norm without one."""
+    """Yield variants with eps moved from inside the root to outside, or the reverse, for each usual eps.
+
+    The eps that y shows is tried too. Nothing for a norm without eps.
+    """
     place = MOVED_EPS.get(case.plan.spec.eps_mode)
     if place is not None:
         moved = replace(case, plan=case.plan.change_spec(eps_mode=place))
@@ -124,7 +128,7 @@ def _move_eps(case: Case) -> Iterator[Variant]:
 
 
 def _change_ddof(case: Case) -> Iterator[Variant]:
-    """Yield variants whose sum of squares is divided by n or n − 1, for the one that the norm does not have.
+    """Yield variants whose sum of squares is divided by n or by n − 1, whichever the norm does not divide by.
 
     Nothing with running statistics.
     """
