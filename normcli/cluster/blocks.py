@@ -57,12 +57,12 @@ def require_sums(subject: Subject) -> None:
 
 
 class Whole(NamedTuple):
-    """A tensor that is fitted in blocks: its shape, its subject, and the rule for NaN.
+    """A tensor that is fitted in blocks: the norm, the tensor's shape and dtype, and the rule for NaN.
 
     Parameters
     ----------
     subject : Subject
-        The norm to fit.
+        The norm to fit, with the dtype and columns of the tensor.
     shape : tuple of int
         The shape of the whole tensor.
     nan : {"propagate", "omit", "raise"}
@@ -153,7 +153,7 @@ class Whole(NamedTuple):
 
 
 class BlockUse(NamedTuple):
-    """How a block is normalized with fitted statistics; a worker calls `run` for each block.
+    """The work to normalize a tensor's blocks with fitted statistics; a worker calls `run` for each block.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ class BlockUse(NamedTuple):
 
 
 class BlockNorm(NamedTuple):
-    """How a block that holds whole groups is normalized; a worker calls `run` for each block.
+    """The work to normalize blocks that hold whole groups; a worker calls `run` for each block.
 
     Parameters
     ----------
@@ -293,7 +293,10 @@ def choose_block(
     nan: str | None,
     fit: Callable[[Request, str], Stats],
 ) -> BlockUse | BlockNorm:
-    """Return how blocks are normalized: `BlockUse` if groups extend over samples, otherwise `BlockNorm`.
+    """Return the work to do for each block of a tensor, to normalize it.
+
+    It is a `BlockUse` (with statistics fitted to the whole tensor) if groups extend over samples, otherwise a
+    `BlockNorm` (each block alone).
 
     Parameters
     ----------

@@ -50,7 +50,10 @@ class Dots:
         self._parts = np.zeros((rows, self._whole + (self._split < n)))
 
     def add(self, rows: slice, a: Floats, b: Floats) -> None:
-        """Store dot products of the rows of a with those of b (or with its only row), as those of `rows`."""
+        """Store the dot products of each row of a with that row of b, or with b's only row.
+
+        `rows` are the rows of this store that they belong to.
+        """
         parts, split = self._parts[rows], self._split
         if split:
             shape = (-1, self._whole, _PART)

@@ -123,7 +123,7 @@ def _is_model(path: str | None) -> bool:
 
 
 def _fold_batch(settings: Settings, source: Own) -> Folding:
-    """Fold batch normalization into the layer before it; both are also run on random input to prove it.
+    """Return a layer with the batch normalization after it folded in, and a proof of equality on random input.
 
     Raises `UsageError` without running statistics, and `DataError` for arrays that do not fit.
     """
