@@ -62,8 +62,8 @@ def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
     c : WrongGradient
     what : {"count", "variance", "mean", "both"}
         What the padding makes wrong. "count": the sum of squares is divided by the padded length. "variance":
-        it has the squares of the zeros' deviations. "mean": the sum is divided by the padded length. "both":
-        mean and variance.
+        the sum of squares includes the zeros' deviations from the mean. "mean": the sum is divided by the
+        padded length. "both": mean and variance.
     """
     t, n = c.t, c.t.size
     if c.exact.inputs.given is not None:

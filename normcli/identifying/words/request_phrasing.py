@@ -113,7 +113,7 @@ def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], ac
 def _diagnose(
     subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], checked: Checked
 ) -> Diagnosis | None:
-    """Return the diagnosis of `diagnose_actual`, for an actual tensor in the dtype in which it is judged."""
+    """Return the diagnosis of a tensor in the dtype in which it is judged, as `diagnose_actual` describes."""
     plan, inputs, _ = subject
     gate = inputs.gate
     if gate is None:
@@ -151,7 +151,7 @@ def _diagnose(
 
 
 def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, option: str | None) -> Diagnosis:
-    """Return the diagnosis of a tensor with a mask or slice, given the identification without these.
+    """Return the diagnosis of a tensor with a mask or slice; `found` is the identification without these.
 
     `given` are running statistics or None, `option` the option with the smallest tolerance or None.
     """
@@ -295,10 +295,10 @@ _TOLD = 8
 def _choose(
     requests: Sequence[tuple[Match, list[OtherChoice]]], told: Sequence[Reproduction]
 ) -> tuple[Match, list[OtherChoice]]:
-    """Return the match with the fewest differences from the request; an exact match may be preferred.
+    """Return the match with the fewest differences from the request, or an exact one if that is preferred.
 
-    It is if the first has 8 or more inexact values. If no match is exact, a match that a certain reproduction
-    in `told` computes is preferred in its place, as the eps and ddof of the others do not give every bit.
+    An exact match is preferred if the first has 8 or more inexact values. If no match is exact, one that a
+    certain reproduction in `told` computes is, as the eps and ddof of the others do not give every bit.
     """
     first = min(requests, key=lambda pair: len(pair[1]))
     missed = (1.0 - first[0].equal) * first[0].compared
