@@ -161,7 +161,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         return self
 
     def _fit(self, x: ArrayLike, *, more: bool) -> None:
-        """Fit the statistics of x anew, or with `more` add its samples to the fitted ones."""
+        """Fit `statistics_` to the samples of x; with `more`, add the samples to the earlier ones."""
         values = self._read(x, reset=not more)
         if more:
             self.statistics_.update(values.astype(self._dtype, copy=False))
@@ -172,13 +172,13 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     def transform(self, X: ArrayLike) -> Any:  # noqa: N803
         """Return the normalized columns of X, shape (samples, features); `NotFittedError` before `fit`."""
-        return self._use(X).apply(self._read(X, reset=False))
+        return self._fitted().apply(self._read(X, reset=False))
 
     def inverse_transform(self, X: ArrayLike) -> Any:  # noqa: N803
         """Return the values that `transform` makes into X, each rounded once; `NotFittedError` before `fit`."""
-        return self._use(X).invert(self._read(X, reset=False))
+        return self._fitted().invert(self._read(X, reset=False))
 
-    def _use(self, x: ArrayLike) -> Statistics:
+    def _fitted(self) -> Statistics:
         """Return the fitted statistics; raise `NotFittedError` if there are none."""
         check_is_fitted(self, "statistics_")
         return self.statistics_

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _ClassRule(NamedTuple):
-    """How a class of layers of Keras or Flax is read: its norm, options and tensors.
+    """The rule to read a class of layers of Keras or Flax: its norm, options and tensors.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ _FLAX: Mapping[str, _ClassRule] = {
 
 
 class Calls:
-    """Writes each call of a layer to a dump, and keeps the calls' settings in `layers`.
+    """A writer of a layer's calls: `add` writes the tensors to a dump, and appends the settings to `layers`.
 
     Parameters
     ----------

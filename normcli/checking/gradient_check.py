@@ -74,10 +74,10 @@ class GradientFinding(NamedTuple):
     alternatives : tuple of Fault
         Other faults whose gradients are about as near on these data.
     evidence : tuple of str
-        Clauses that compare errors, with the gradient with the fault or with bounds of rounding; none for a
-        gradient of zeros.
+        Clauses with numbers: how far off the gradient is with and without the fault, or compared with bounds of
+        rounding. Empty for a gradient of zeros.
     is_rounding : bool
-        Whether rounding explains the difference.
+        True if rounding explains the difference.
     """
 
     name: str
@@ -103,7 +103,8 @@ class CheckedGradients(NamedTuple):
     comparisons : mapping of str to Comparison
         The comparison of each gradient, by its name: `dx`, `dgamma`, `dbeta` or `dgate`.
     causes : mapping of str to GradientFinding
-        The cause of each gradient that differs, by its name; gradients of large tensors are left out.
+        The cause of each gradient that differs, by its name. No cause is looked for if x has more than 2²²
+        values.
     """
 
     gradients: Gradients
@@ -185,9 +186,9 @@ def _find_scale(expected: NDArray[Any]) -> float:
 
 
 def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...], plan: Plan) -> NDArray[Any]:
-    """Return an array in another shape; raise `DataError` if the shapes differ other than by lengths of 1.
+    """Return an array reshaped to `shape`; raise `DataError` if the shapes differ by more than lengths of 1.
 
-    The message names the gradient, `name`, and other axes whose sum has the shape of a parameter's gradient.
+    The message names the gradient, `name`. If the array has the shape of a sum over other axes, it names these.
     """
     if [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
         summed = next(find_summed(plan, array.shape), None) if name in ("dgamma", "dbeta") else None
@@ -204,7 +205,10 @@ def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...], plan: Plan) -> 
 def find_cause(
     exact: Gradients, name: str, actual: NDArray[Any], tolerance: Tolerance | None = None
 ) -> GradientFinding | None:
-    """Return the cause of a given gradient's difference; None if x has more than 2²² values.
+    """Return the cause of a given gradient's difference; None if none was looked for or can be told.
+
+    None is looked for if x has more than 2²² values. If only some values count (a mask), or the norm's
+    gradients have no known terms, few faults are tried, and None is returned if none of them fits.
 
     Parameters
     ----------
@@ -214,7 +218,8 @@ def find_cause(
     actual : ndarray
         The given gradient, of the shape of the exact one.
     tolerance : Tolerance or None
-        The tolerance that was asked for, which a fault may use up; None for the usual one.
+        The tolerance that the user asked for: a fault counts if its gradient is within it of the given one.
+        None if the bounds of rounding decide.
     """
     right = exact.field(name)
     if right is None or exact.input.size > _MOST_VALUES:
@@ -236,9 +241,10 @@ def find_cause(
 def _tell_rounding(
     name: str, actual: Floats, right: Floats, scales: GradientScales, nearest: str | None
 ) -> GradientFinding:
-    """Return the finding that rounding explains a gradient's difference, does so but for a few values, or not.
+    """Return a finding for a gradient that no fault explains: rounding, a few wrong values, or unknown.
 
-    `nearest` has the words of the fault that is nearest, though it leaves more than rounding explains.
+    Rounding, if every value is within its bounds; a few wrong values, if nearly all are. `nearest` has the
+    words of the nearest fault, which evidence mentions if the cause is unknown; None without one.
     """
     error, size = actual - right, scales.measure(right) or 1.0
     beyond = [int(scales.exceeds(error, level).sum()) for level in range(len(scales.roundings))]
@@ -272,12 +278,12 @@ def _choose(
     scales: GradientScales,
     tolerance: Tolerance | None = None,
 ) -> GradientFinding | str | None:
-    """Return the finding of the fault nearest to a given gradient, with the faults about as near.
+    """Return the finding of the fault whose gradient is nearest to a given one, with faults about as near.
 
-    A fault has to be nearer than the exact gradient by the factor `scales.clearly`, and to leave only what
-    rounding explains; where rounding of the mean, or of a variance as mean(x²) − mean², would explain the whole
-    difference, less than that, in at least 4 groups. If the nearest fault leaves more, its words are returned.
-    None if no fault is much nearer, or if roundings of terms explain the difference.
+    The nearest fault has to be nearer than the exact gradient by the factor `scales.clearly`, and what then
+    remains has to be within bounds of rounding. If more remains, a str is returned: the fault's words. None if
+    no fault is near enough, if the roundings of terms explain the difference, or if any rounding does in fewer
+    than 4 groups.
 
     Parameters
     ----------
@@ -288,7 +294,7 @@ def _choose(
         The faults to choose from, each with the values for its words and its gradient.
     scales : GradientScales
     tolerance : Tolerance or None
-        The tolerance that the nearest fault may use up; None: only what rounding explains.
+        If not None, what remains may also be as large as this tolerance.
     """
     off, level = scales.measure(actual - right), scales.find_level(actual - right)
     if level == 0 or (level < len(scales.roundings) and scales.clearly > CLEARLY):
@@ -320,9 +326,10 @@ def _choose(
 
 
 def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
-    """Return a fault with the gradient's name in its id, and with values in its words, joined by `or`.
+    """Return a fault with the gradient's name in front of its id, and with values in the braces of its words.
 
-    `every` has a tuple of values for each equally good form of the fault, one value for each pair of braces.
+    `every` has a tuple of values for each form of the fault that fits, one value for each pair of braces.
+    Different values for a pair of braces are joined by `or`.
     """
     joined = [" or ".join(list(dict.fromkeys(column))[:_MOST_SAID]) for column in zip(*every, strict=True)]
     words, remedy = fault.words.format(*joined), fault.remedy.format(*joined)
@@ -330,10 +337,10 @@ def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
 
 
 def _scale(actual: Floats, right: Floats, scales: GradientScales) -> Iterator[_Wrong]:
-    """Yield the fault of a factor, with the nearest multiple of the exact gradient.
+    """Yield at most one fault: the given gradient is the exact one times a factor (that of least squares).
 
-    The factor is that of least squares; nothing is yielded if it is 1, or −1 (a turned sign), rounded to 3
-    digits, or if it leaves an error above the bound of rounding in any value.
+    Nothing is yielded if the factor, rounded to 3 digits, is 1 or −1 (a turned sign), or if in any value more
+    than a rounding error remains.
     """
     usable = np.isfinite(actual) & np.isfinite(right)
     known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))

@@ -239,7 +239,10 @@ FACTOR = Fault("factor", "every value is {0} times what it should be", "leave th
 def find_overflow(
     exact: Gradients, name: str, dtype: np.dtype[Any], terms: GradientTerms | None
 ) -> tuple[str, ...]:
-    """Return the words for squares that overflow a dtype in every group, as then x̂ and dx are 0; else none."""
+    """Return words for squares that overflow a dtype in every group, so that x̂ and dx are 0; else ().
+
+    The words are what overflows, such as `x · x`, the name of the dtype, and a dtype that is wide enough.
+    """
     if terms is None or exact.inputs.given is not None or name not in ("dx", "dgamma") or not is_float(dtype):
         return ()
     what, squares = "(x − mean)²" if terms.centres else "x · x", terms.w * terms.w

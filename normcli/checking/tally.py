@@ -187,9 +187,10 @@ class Comparison:
         return np.where(wrong, ulp, 0.0)
 
     def compare_all(self, actual: NDArray[Any], expected: NDArray[Any], allowed: Floats | None = None) -> None:
-        """Add whole arrays of one size, in memory or in files; with `groups`, each value counts as a group.
+        """Add whole arrays of one size, in memory or in files, to the totals.
 
-        `allowed` is the largest error of each value, in place of the tolerance; None if the tolerance holds.
+        If this comparison has `groups`, each value counts as a group of its own. `allowed` is the largest error
+        of each value, in place of the tolerance; None if the tolerance holds.
         """
         flat = actual.reshape(-1)
         limits = None if allowed is None else allowed.reshape(-1)
@@ -297,7 +298,7 @@ class GroupTally:
     def add_each(self, numbers: NDArray[np.intp], ulp: Floats) -> None:
         """Add single values, each with the flat index of its group; a group may occur several times.
 
-        `ulp` is the distance of each mismatch, and 0 for every other value.
+        `numbers` are these indices; `ulp` is the distance of each mismatch in ulp, and 0 for every other value.
         """
         if self._cells is None:
             self._cells = make_scratch(self._shape, _CELL)
@@ -368,7 +369,7 @@ _LARGEST = int(np.array(np.finfo(np.float64).max).view(np.int64))
 
 
 def _bisect(error: float, fixed: float, factor: float) -> float:
-    """Return the smallest float t ≥ 0 with error ≤ fixed + factor · t; infinite without one."""
+    """Return the smallest float t ≥ 0 with error ≤ fixed + factor · t; ∞ if no float is large enough."""
     low, high = 0, _LARGEST + 1  # whose bits are those of infinity
     while low < high:
         middle = (low + high) // 2

@@ -99,7 +99,7 @@ class LazyResult(Result):
     Parameters
     ----------
     lazy : dask.array.Array
-        The normalized array, which `normalized` returns. It is always given, though the default is None.
+        The normalized array, which `normalized` returns.
     stats : Stats or None
         The fitted statistics, calculated already, of a norm whose groups extend over samples (batch norm); None
         for other norms, which then have no warnings.
@@ -148,7 +148,7 @@ _IN_MEMORY = (
 
 
 class _Asked(NamedTuple):
-    """The arguments of `normalize` for a dask array, read.
+    """The parsed arguments of `normalize` for a dask array.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class _Asked(NamedTuple):
     plan : Plan
         The plan of the whole array.
     block : BlockUse or BlockNorm
-        What is done with each block.
+        The work on each block: to normalize it with fitted statistics (`BlockUse`) or by its own (`BlockNorm`).
     """
 
     request: Request
@@ -271,10 +271,10 @@ def _map(x: Any, dtype: np.dtype[Any], run: Any) -> Any:
 
 
 def _join_groups(block: BlockUse | BlockNorm, x: Any, plan: Plan) -> Any:
-    """Return a dask array rechunked so that its blocks can be worked on one by one.
+    """Return a dask array rechunked so that each block can be normalized alone.
 
-    For `BlockNorm`, blocks then hold whole groups; for `BlockUse`, they keep their chunks. In both cases a
-    block holds all channels if channels are in groups (`gn`).
+    For `BlockNorm`, chunks are joined until each holds whole groups; for `BlockUse`, chunks stay. In both cases
+    each holds all channels if the norm divides channels into groups (`gn`).
     """
     return _join_channels(x.rechunk(dict.fromkeys(block.list_whole(plan), -1)), plan)
 

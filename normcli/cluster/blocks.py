@@ -24,7 +24,7 @@ from normcli.tuples import NamedTuple
 from normcli.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dask.delayed import Delayed
     from numpy.typing import NDArray
@@ -57,12 +57,12 @@ def require_sums(subject: Subject) -> None:
 
 
 class Whole(NamedTuple):
-    """A tensor that is fitted in blocks: its shape, its subject, and the rule for NaN.
+    """A tensor that is fitted in blocks: the norm, the tensor's shape and dtype, and the rule for NaN.
 
     Parameters
     ----------
     subject : Subject
-        The norm to fit.
+        The norm to fit, with the dtype and columns of the tensor.
     shape : tuple of int
         The shape of the whole tensor.
     nan : {"propagate", "omit", "raise"}
@@ -122,11 +122,11 @@ class Whole(NamedTuple):
         return join_parts(self.subject, self.shape, parts, omits_nan=self.nan == NanRule.OMIT)
 
     def build_tree(self, blocks: Iterable[tuple[Box, Delayed]]) -> list[Delayed]:
-        """Return the tasks that add up the sums of blocks; `join` takes their results.
+        """Return the tasks that add up the sums of blocks: one for each set of groups that blocks share.
 
-        If samples need sums of their own (`holds_apart`), the blocks that hold the same samples are added
-        first. Then blocks with the same groups are added, at most `FAN_IN` in one task, until a task for each
-        set of groups is left.
+        Blocks with the same groups are added, at most `FAN_IN` in one task, until one task is left; `join`
+        takes the results. If a statistic needs sums for each sample (`image_std`), blocks that hold parts of
+        the same samples are added first.
 
         Parameters
         ----------
@@ -147,18 +147,13 @@ class Whole(NamedTuple):
         roots = []
         for parts in by_groups.values():
             while len(parts) > 1:
-                parts = [add(whole, list(some)) for some in _batch(parts, FAN_IN)]
+                parts = [add(whole, parts[at : at + FAN_IN]) for at in range(0, len(parts), FAN_IN)]
             roots += parts
         return roots
 
 
-def _batch(parts: Sequence[Delayed], size: int) -> Iterator[Sequence[Delayed]]:
-    for start in range(0, len(parts), size):
-        yield parts[start : start + size]
-
-
 class BlockUse(NamedTuple):
-    """How a block is normalized with fitted statistics; a worker calls `run` for each block.
+    """The work to normalize a tensor's blocks with fitted statistics; a worker calls `run` for each block.
 
     Parameters
     ----------
@@ -221,7 +216,7 @@ class BlockUse(NamedTuple):
 
 
 class BlockNorm(NamedTuple):
-    """How a block that holds whole groups is normalized; a worker calls `run` for each block.
+    """The work to normalize blocks that hold whole groups; a worker calls `run` for each block.
 
     Parameters
     ----------
@@ -298,7 +293,10 @@ def choose_block(
     nan: str | None,
     fit: Callable[[Request, str], Stats],
 ) -> BlockUse | BlockNorm:
-    """Return how blocks are normalized: `BlockUse` if groups extend over samples, otherwise `BlockNorm`.
+    """Return the work to do for each block of a tensor, to normalize it.
+
+    It is a `BlockUse` (with statistics fitted to the whole tensor) if groups extend over samples, otherwise a
+    `BlockNorm` (each block alone).
 
     Parameters
     ----------

@@ -41,9 +41,9 @@ class RowGroups(NamedTuple):
     labels : tuple of Label
         The names of the groups, sorted by `sort_labels`.
     met : ndarray of int, shape (rows,)
-        For each row, the number of its label's spelling. Spellings are numbered from 0 in order of first
-        appearance; `1` and `1.0` are two spellings, and may be one group. Mapped from a temporary file if rows
-        are many.
+        For each row, the number of the spelling of its label. Spellings are numbered from 0 in order of first
+        appearance; `1` and `1.0` are two spellings, which may belong to one group. The array may be mapped from
+        a temporary file.
     places : ndarray of int, shape (spellings,)
         For each spelling, the index of its group in `labels`.
     """
@@ -53,19 +53,20 @@ class RowGroups(NamedTuple):
     places: NDArray[np.intp]
 
     def among(self, labels: Sequence[Label]) -> RowGroups:
-        """Return these groups with `places` as indices in other `labels`, which must include all of these.
+        """Return a copy in which `places` are indices in the given labels, in place of its own.
 
-        The result keeps its own `labels`; one that is missing in the given labels raises KeyError.
+        The attribute `labels` of the copy is unchanged. `KeyError` is raised if one of them is not among the
+        given ones.
         """
         order = {label: place for place, label in enumerate(labels)}
         here = np.array([order[label] for label in self.labels], np.intp)
         return self._replace(places=here[self.places])
 
     def iterate_rows(self, values: NDArray[Any]) -> Iterator[tuple[slice, NDArray[np.intp]]]:
-        """Yield (rows, indices) for the rows of a table, some at a time, in order.
+        """Yield pairs (rows, indices) that cover the rows of a table in order, block by block.
 
-        `rows` is a slice of at most 131,072 values (or one row), and `indices` has for each of its rows the
-        index of its group in the labels.
+        `rows` is the slice of a block, of at most 131,072 values (or one row); `indices` has for each row of
+        the block the index of its group in `labels`.
 
         Parameters
         ----------
@@ -165,12 +166,12 @@ def number_groups_of(rows: NDArray[np.intp] | Sequence[int], columns: int) -> ND
 
 
 def gather_by_column(subject: Subject, tensor: Tensor, effort: Effort) -> tuple[Subject, Sums]:
-    """Return a subject with the names of a table's groups as labels, and the sums of each group and column.
+    """Return the sums of each group of a table's rows, and before them a `Subject` with the groups' names.
 
     Parameters
     ----------
     subject : Subject
-        The subject to be copied; its own labels are not used.
+        The norm and the columns of the table. The first result is a copy with the groups' names as `labels`.
     tensor : Tensor
         The table, with `by`.
     effort : Effort

@@ -33,7 +33,7 @@ _LENGTHS = (2.0, math.inf)
 
 
 class Subject(NamedTuple):
-    """The request, shape, dtype and columns that sets of statistics share if they can be merged.
+    """The norm, shape, dtype and columns that statistics are of; those with equal ones can be merged.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ class Subject(NamedTuple):
     def plan(self, samples: int) -> Plan:
         """Return the plan for a tensor with a number of samples.
 
-        For grouped rows, it is the plan of a tensor with three axes: rows, groups and columns.
+        If rows are grouped by columns (`by`), it is the plan of a tensor with three axes: rows, groups,
+        columns.
         """
         dtype = np.dtype(find_type(self.dtype))
         if self.by is not None:
@@ -103,7 +104,9 @@ def is_dtype_name(name: str) -> bool:
 
 
 def choose_subject(request: Request, tensor: Tensor) -> Subject:
-    """Return the subject of statistics that are fitted to a tensor by a request.
+    """Return the `Subject` of statistics that are fitted to a tensor: norm, options, shape, dtype and columns.
+
+    All tensors whose statistics are merged later must have an equal one.
 
     Raises
     ------
@@ -198,9 +201,10 @@ def require_alike(
 
 
 def require_order(subject: Subject, dimensions: Sequence[str] | None, name: str) -> None:
-    """Raise `DataError` if a tensor's axes have the names of the subject's, in another order.
+    """Raise `DataError` if a tensor's axes have the same names as the subject's, but in another order.
 
-    Nothing is raised if either has no names, or the names differ.
+    `dimensions` are the names of the tensor's axes, `name` is the tensor's own in the message. Nothing is
+    raised if either has no names of axes, or if some names are not the same.
     """
     mine, theirs = subject.request.layout, find_layout(dimensions)
     if mine is None or theirs is None or len(dimensions or ()) != len(subject.shape):

@@ -101,13 +101,14 @@ def write_golden(
     ----------
     folder : Path
     problem : Problem
-        Gamma and beta are written in the dtype of the result if it holds them exactly, otherwise in their own;
-        dgamma and dbeta in the same dtypes.
+        The plan, its input and its parameters. Gamma and beta are written in the dtype of the result if it
+        holds them exactly, otherwise in their own; dgamma and dbeta in the same dtypes.
     dy : Tensor or None
         The derivative of a loss with respect to the normalized tensor; None without a backward pass.
     recipe : mapping or None
         The seeds and options from which input, parameters and dy were generated; None if they were files.
     effort : Effort
+        Threads and memory; the result does not depend on it.
 
     Raises
     ------
@@ -120,7 +121,10 @@ def write_golden(
     plan, tensor, inputs = problem[:3]
     values, dtype = tensor.values, plan.choose_output_dtype(tensor.values.dtype)
     if any(map(is_bfloat16, (dtype, values.dtype, *([] if dy is None else [dy.values.dtype])))):
-        raise UsageError("golden files are .npy, which has no bfloat16; choose another dtype")
+        raise UsageError(
+            "golden files are .npy, which has no bfloat16: give inputs as float32, which holds their values, "
+            "and --dtype float32"
+        )
     gamma, beta = (None if array is None else _narrow(array, dtype) for array in (inputs.gamma, inputs.beta))
     inputs, outs = inputs._replace(gamma=gamma, beta=beta), {}
     if isinstance(values, np.memmap):  # a result too large for memory is written while it is calculated
@@ -207,8 +211,8 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
 def _describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
     """Return the members of a manifest that follow from a plan and a selection.
 
-    `norm` and `options` are the request, `convention` the choices that it comes to, and `selection` the rules
-    for NaN and for values that do not count, unless it is None.
+    `norm` and `options` are the request, `convention` the plan's resolved choices, and `selection` (left out if
+    it is None) the rules for NaN and for values that do not count.
     """
     described: dict[str, Any] = {
         "norm": plan.request.norm,
@@ -222,7 +226,7 @@ def _describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
 
 
 def _describe_convention(plan: Plan) -> dict[str, Any]:
-    """Return the member `convention` of a manifest: the choices that a plan comes to, by name."""
+    """Return the member `convention` of a manifest: a plan's resolved choices, such as axes and eps."""
     grid, spec = plan.grid, plan.spec
     return {
         "name": plan.norm.name,

@@ -140,8 +140,9 @@ _MOST_UNRELATED = 1 << 16
 def _check_subject(question: Question, saved: str | None) -> Identification | None:
     """Return the identification of y as the requested norm with faults; None without such a norm or fault.
 
-    With a gate behind the norm, or if each group of x has equal values, an identification without claims is
-    returned in place of None. If all faults are cured by another request, its matches are returned too.
+    With a gate behind the norm, and for an x whose groups have equal values, an identification without claims
+    is returned in place of None. If all faults are other choices of a request (such as eps), it has matches
+    too.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
 
 
 def _shows_count(case: Case, claim: Claim) -> bool:
-    """Whether a claim of another count says why the divisors are at most 2 % off, better than a gamma does.
+    """Return True if a claim's fitted count, in place of n, is likelier than a gamma: divisors within 2 %.
 
     False where values of y are too coarse to tell a count from the next: then any factor is near a count.
     """
@@ -198,7 +199,7 @@ _OF_A_COUNT = 2.0**-8
 def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
     """Return the identification of y as a norm, with given or fitted gamma and beta, or as a map.
 
-    If no norm fits and y is no map with one a and b, faults of the default norms are tried before others.
+    If no norm fits, faults of the default norms are tried before a fitted gamma and beta, unless y is a map.
 
     Parameters
     ----------
@@ -285,8 +286,8 @@ def _find_others(blank: Identification, samples: Sequence[Samples], search: Sear
 def _tell_algorithm(found: Identification, list_cases: Callable[[], Sequence[Case]] = tuple) -> Identification:
     """Return an identification with the algorithms that reproduce y's bits, if the exact result does not.
 
-    The norm of a certain algorithm becomes the first match. Without such an algorithm, the identification is
-    returned as it is. `list_cases` returns cases of the default norms, which are tried for half precision.
+    A norm with a certain algorithm becomes the first match. `list_cases` returns cases of the default norms,
+    which are tried too if y is of half precision and nothing else was found.
     """
     x, y, gamma, beta, *_ = found.question
     matches = found.matches or found.doubtful
@@ -336,9 +337,9 @@ def _part(
 
 
 def _is_known(plain: PlainMap, samples: Samples) -> bool:
-    """Whether a map of well-known image constants, or of an untrained layer, leads to y, too.
+    """Return True if y is, within rounding, also a map of image constants or of an untrained layer.
 
-    Such maps are simpler than any norm.
+    `plain` is the fitted map. Such known maps are simpler than any norm.
     """
     x, y = SampledBlock(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
     return any(True for _ in name_constants(plain, x, y, samples.scope.dtype))

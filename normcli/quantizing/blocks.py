@@ -48,14 +48,15 @@ class Losses(NamedTuple):
 
 
 class Rounder:
-    """Rounds blocks of values to codes, from several threads at once, and collects the losses of all blocks.
+    """A rounder of blocks of values to codes, which collects the losses of all blocks; threads may share it.
 
     Parameters
     ----------
     grid : NumberGrid
         The numbers of the codes.
     row : int
-        The length of the pieces whose squares are summed first; so the sums do not depend on the blocks.
+        The number of consecutive values whose squares are summed first; these sums are then added exactly, so
+        that the total does not depend on the division into blocks.
     """
 
     def __init__(self, grid: NumberGrid, row: int) -> None:
@@ -106,10 +107,10 @@ class Rounder:
     def _round_compiled(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None] | None:
-        """Round by the compiled kernel, and return (error, saturated, flushed, None), as `_round` does.
+        """Do what `_round` does by the compiled kernel; return its results, or None if the kernel cannot.
 
-        None: there is no kernel, values with one scale are no neighbours, or some lie halfway between codes.
-        Then `codes` and `sums` are not valid, and have to be written by `_round`.
+        That is so if there is no kernel, values that share a scale are not consecutive, or some value lies
+        halfway between two codes. `codes` and `sums` are then not valid, and have to be written by `_round`.
         """
         kernel = find_kernel()
         are_neighbours = factors.size == 1 or factors.shape == (*y.shape[:-1], 1)
@@ -122,12 +123,19 @@ class Rounder:
     def _round(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None]:
-        """Round by NumPy, and return (error, saturated, flushed, is_midpoint).
+        """Write the codes of values y / scales to `codes`, by NumPy; return what `round` adds to the losses.
 
-        `error` is the largest |code · scale − y|, `saturated` and `flushed` are numbers of values,
-        `is_midpoint` is True for values halfway between two codes, or None without any. Codes are written to
-        `codes`, and sums of squares to `sums`: in its first row of (code · scale − y)², in its second of y²,
-        for each piece of the block.
+        `factors` has the scales. The first row of `sums` gets Σ(code · scale − y)², the second Σy², each for
+        pieces of `row` values.
+
+        Returns
+        -------
+        float
+            The largest |code · scale − y|.
+        int, int
+            The numbers of saturated values, and of values flushed to 0.
+        ndarray of bool or None
+            True for values halfway between two codes; None if there is none.
         """
         found = round_quotients(y, np.where(factors == 0.0, np.inf, factors), self._grid, work)
         codes[...] = encode(found.values, self._grid, work)
@@ -153,8 +161,8 @@ class Rounder:
 def find_largest(parts: Floats) -> Floats:
     """Return the largest magnitude of each group of values that share a scale.
 
-    `parts` is a tensor in the view of four axes of `find_view`. The result has that shape, with the length 1
-    along the second and the last axis; NaN for a group with a NaN.
+    `parts` has four axes (`find_view`); a group lies along the second and the last of them. The result has the
+    length 1 along these; it is NaN for a group with a NaN.
     """
     high, low = (find(parts, axis=(1, 3), keepdims=True) for find in (np.max, np.min))
     largest: Floats = np.maximum(high, -low)
@@ -174,7 +182,8 @@ def round_parts(
     Parameters
     ----------
     parts : ndarray of float64
-        The values, in the view of four axes of `find_view`.
+        The values, reshaped to the four axes that `find_view` returns; groups that share a scale lie along
+        the second and the last.
     factors : ndarray of float64
         The scales, with the axes of `parts`, of length 1 along the second and the last.
     grid : NumberGrid
@@ -207,10 +216,10 @@ def round_parts(
 
 
 def _list_blocks(shape: tuple[int, ...], together: int) -> Iterator[tuple[slice, ...]]:
-    """Yield the blocks of a view of four axes, each as four slices, of about `BLOCK` values.
+    """Yield blocks of about `BLOCK` values that cover an array of four axes, each block as four slices.
 
-    Blocks divide the second and the third axis. Along the third axis each has a multiple of `together` indices,
-    except for the last block.
+    The first and the last axis are never divided. Along the third, the length of each block but the last is a
+    multiple of `together`.
     """
     _, middle, groups, last = shape
     rows = max(1, BLOCK // max(1, last * together)) * together

@@ -122,7 +122,8 @@ def list_scale_rules(found: Quantized) -> Iterator[ScaleRule]:
 def _list_divisions(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
     """Yield the ways in which kernels make a float32 scale from the largest magnitude, amax.
 
-    `per` says which of the values `y` share a scale; `of` is words about `y` at the end of the cause, or "".
+    `per` says which of the values `y` share a scale; `of` is words about `y`, or "", at the end of the sentence
+    that names the rule.
     """
     for divisor in LARGEST:
         for fault, words, scale in (
@@ -138,7 +139,8 @@ def _list_divisions(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
 def _list_eps(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
     """Yield the ways in which an eps enters a float32 scale: (amax + eps) / divisor, max(amax, eps) / divisor.
 
-    `per` says which of the values `y` share a scale; `of` is words about `y` at the end of the cause, or "".
+    `per` says which of the values `y` share a scale; `of` is words about `y`, or "", at the end of the sentence
+    that names the rule.
     """
     for divisor in LARGEST:
         for eps in _EPS:
@@ -181,8 +183,8 @@ def _round_to_float32(values: NDArray[Any]) -> Floats:
 def list_code_rules(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[tuple[str, str, Floats]]:
     """Yield (id, words, numbers) for the ways in which kernels make codes with given scales.
 
-    `numbers` are the numbers that the codes stand for, in float64 and of the shape of y. `divisors` are the
-    scale of each value, infinite in place of 0.
+    `numbers` are the numbers that the codes stand for, in float64 and of the shape of y, the exact values.
+    `divisors` are the scale of each value, with inf in place of a scale of 0.
     """
     short = divisors.astype(np.float32)
     yield "codes-truncated", "codes are cut off toward 0, not rounded to nearest", _step(y, divisors, grid, 0.0)
@@ -206,9 +208,10 @@ def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:
 
 
 def _step(y: Floats, divisors: Floats, grid: NumberGrid, share: float) -> Floats:
-    """Return y / divisors moved toward 0 to a number of a grid, after `share` of a grid step is added to |y|.
+    """Return y / divisors rounded to numbers of a grid, by cutting off after adding a share of a step.
 
-    With a share of 0.0 they are truncated, with 0.5 rounded to nearest, halves away from 0.
+    A quotient q with |q| = k · step becomes ⌊k + share⌋ · step, with its sign; `share` 0.0 truncates, 0.5
+    rounds to nearest, halves away from 0. The result is at most the largest number of the grid.
     """
     quotients = np.abs(y) / divisors
     units = find_units(quotients, grid)

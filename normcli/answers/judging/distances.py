@@ -90,7 +90,8 @@ def build_line(name: str, found: Comparison) -> Line:
 def build_smallest(found: Comparison) -> Line | None:
     """Return a line with the smallest rtol, atol and ulp with which the array passes, each rounded up.
 
-    None if each value has a bound of its own, or no value was compared.
+    If an infinite difference makes every tolerance fail, the line says so. None if each value has a bound of
+    its own in place of a tolerance, or if no value was compared.
     """
     smallest, limits, worst = found.smallest, found.tolerance, found.worst
     if smallest is None or worst is None:
@@ -118,9 +119,9 @@ def _format_odd(value: float) -> str:
 
 
 def name_place(plan: Plan, place: int) -> tuple[str, ...]:
-    """Return the index of a tensor's value in words, and the group of the value.
+    """Return the index of a tensor's value in words, and the name of its group: ("n=0 c=3", "group n=0").
 
-    `place` is its flat index. For sliding windows, the tuple has only the index.
+    `place` is the flat index of the value. For sliding windows, the tuple has only the index.
     """
     index = np.unravel_index(np.asarray(place), plan.grid.shape)
     at = format_index([*map(int, index)], plan.grid.layout) or "the only value"
@@ -162,7 +163,7 @@ def build_worst(name: str, place: tuple[str, ...], comparison: Comparison, view:
 def list_compared(
     comparisons: Mapping[str, Comparison], sources: Mapping[str, str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield a header's line on each compared array: label, then file, dtype and tolerance."""
+    """Yield a line of a header for each compared array: a label, and a tuple of file, dtype and tolerance."""
     for name, comparison in comparisons.items():
         label = "actual" if name == NORMALIZED else f"actual {name}"
         yield label, (make_printable(sources[name]), *list_tolerance(comparison.tolerance))

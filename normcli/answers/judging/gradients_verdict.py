@@ -52,6 +52,7 @@ class GradientsVerdict(RecordDocument):
     dy: Tensor
     sources: Mapping[str, str]
     warnings: Sequence[str] = ()
+    row_names = ("gradient", "compared", "mismatches", "max_ulp", "max_abs")
 
     def sections(self, view: View) -> Iterator[Section]:
         """Yield the header, worst values and distances, and the verdict of each array."""
@@ -96,7 +97,7 @@ class GradientsVerdict(RecordDocument):
                 yield smallest
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as a JSON object: plan, `ok`, and `gradients` by name (see `describe`)."""
+        """Return the verdicts as a JSON object: plan, `ok`, `warnings`, and `gradients`, a verdict on each."""
         subject = {"input": describe_tensor(self.tensor), "dy": describe_tensor(self.dy)}
         return {
             **describe_plan(self.checked.gradients.plan, subject),
@@ -114,11 +115,6 @@ class GradientsVerdict(RecordDocument):
         for name in self.checked.comparisons:
             yield {"gradient": name, **self._describe(name)}
 
-    @property
-    def row_names(self) -> Sequence[str]:
-        """The columns of a CSV file."""
-        return "gradient", "compared", "mismatches", "max_ulp", "max_abs"
-
     def _describe(self, name: str) -> Mapping[str, Any]:
         comparison = self.checked.comparisons[name]
         worst = comparison.worst
@@ -132,7 +128,10 @@ class GradientsVerdict(RecordDocument):
         }
 
     def _describe_fault(self, name: str) -> Mapping[str, Any]:
-        """Return the cause of a gradient's difference as JSON members, each None without one."""
+        """Return the cause of a gradient's difference as JSON members; all are None if no cause is known.
+
+        The members are `sentence`, `fault` (its id), `cause`, `evidence`, `alternatives` and `remedy`.
+        """
         finding = self.checked.causes.get(name)
         if finding is None:
             return dict.fromkeys(("sentence", "fault", "cause", "evidence", "alternatives", "remedy"))

@@ -72,7 +72,10 @@ class PlacementAnswer:
         return (POST, self.post, self.total), (PRE, self.pre, self.residual)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, and the table of differences and the values side by side, if the view shows them."""
+        """Yield a header, and as far as the view shows them, a table of differences and the matrices of values.
+
+        The matrices are x + r, r, and the y of each placement side by side; in a full view, each whole y.
+        """
         yield self._build_header(view)
         if view.shows("facts"):
             yield self._tabulate(view)
@@ -111,7 +114,7 @@ class PlacementAnswer:
         return Table(None, ("", POST, PRE), (False,) * 3, rows, wraps=True)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as a JSON object: both tensors, and in `columns` the objects of `records`."""
+        """Return the answer as a JSON object: both tensors, and `columns`, an object for each placement."""
         return {
             "schema": SCHEMA,
             "input": describe_tensor(self.total),

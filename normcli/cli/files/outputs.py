@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from normcli.cli.files.choose_destination import choose_document_file, choose_tensor_file, choose_values_file
+from normcli.cli.files.conflicting_files import require_distinct
 from normcli.cli.files.destination import STATISTICS_SUFFIXES, Destination, WholeFiles, describe_written
 from normcli.documents.number_format import format_shape
 from normcli.errors import UsageError
@@ -55,10 +55,10 @@ class Outputs(NamedTuple):
         return self.tensor is not None and self.tensor.path == STANDARD_STREAM
 
     def start(self, files: WholeFiles, problem: Problem) -> NDArray[Any] | None:
-        """Create the tensor's file, and return its memory-mapped array, to calculate into.
+        """Create the tensor's file, and return its memory-mapped array for a calculation to fill, or None.
 
-        None if there is no such file, or its format cannot be filled so: `save` then writes the tensor. `files`
-        are the files of the caller's `with` block.
+        None if no tensor is saved, or its file cannot be filled in place; in that case `save` writes the
+        tensor. `files` are the files of the caller's `with` block.
         """
         dtype = problem.plan.choose_output_dtype(problem.tensor.values.dtype)
         return None if self.tensor is None else self.tensor.start_tensor(files, problem.tensor, dtype)
@@ -144,13 +144,3 @@ def choose_outputs(settings: Settings) -> Outputs:
         return Outputs(None, statistics, document)
     is_asked = output is None or (output != STANDARD_STREAM and bool(answer.show or format_name))
     return Outputs(tensor, statistics, Destination(None, format_name or "table") if is_asked else None)
-
-
-def require_distinct(paths: dict[str, str | None]) -> None:
-    """Raise `UsageError` if two options name one file, given option → path; None and `-` are ignored."""
-    seen: dict[str, str] = {}
-    for option, path in paths.items():
-        if path is not None and path != STANDARD_STREAM:
-            first = seen.setdefault(os.path.realpath(path), option)
-            if first != option:
-                raise UsageError(f"{first} and {option} are both {path}; one would overwrite the other")

@@ -97,7 +97,7 @@ class Case:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The names of the parts that the norm has, and of the inputs given, one of which a fault may need.
+        """The names of what the norm has and what inputs are given; a fault may need some of these.
 
         They are some of "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input"
         and "slice".
@@ -146,16 +146,16 @@ class Case:
     def is_constant(self) -> bool:
         """Whether every group of x has equal values, of which a norm that subtracts their mean makes only 0.
 
-        False with `stored`, and for norms without a mean or with `exact`.
+        False with running statistics, without a mean, and where no variance gives the divisor (`exact`).
         """
         is_own = self.centres and self.stored is None and self.has_moments
         return is_own and not np.ptp(self.x, self.axes).any()
 
     @cached_property
     def shows_norm(self) -> Selected:
-        """Groups in which y can tell one norm from another: False where every norm makes 0.
+        """Whether each value of y tells one norm from another; all do with running statistics.
 
-        These are groups of equal values, or of zeros for a norm without mean. True everywhere with `stored`.
+        False for a group of equal values (zeros, for a norm without mean), of which every norm makes 0.
         """
         shown = (
             np.ptp(self.x, self.axes, keepdims=True)
@@ -278,7 +278,8 @@ class Case:
     def predict(self, variant: Variant) -> Prediction:
         """Return the result of a kernel that used a variant's numbers, with the bounds of its rounding errors.
 
-        Numbers that are None in the variant are the norm's own. The gate multiplies all but `variant.result`.
+        Numbers that the variant lacks are the norm's. The gate multiplies all but a `variant.result`, which has
+        it.
         """
         gamma, beta = (
             (own if theirs is None else theirs) * self.factor
@@ -309,14 +310,14 @@ class Case:
         return Prediction(values, allowed, unit)
 
     def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
-        """Return the bound on each value's rounding error, of the result, its terms and the mean.
+        """Return the bound on the rounding error of each value: of its last rounding, its terms and the mean.
 
-        Without the result's last rounding, it is at most 1/16 of |value| + `usual`.
+        All but the last rounding count as at most (|value| + `usual`) / 16.
 
         Parameters
         ----------
         values, terms : ndarray
-            The result, and the sum of the sizes of its terms.
+            The result, and the sum of the absolute values of its terms.
         shared : ndarray
             The change of the result for a relative error of 1 in the mean.
         usual : ndarray
@@ -360,10 +361,10 @@ class Case:
         return used if fits[0] >= fits[1] else line
 
     def weigh_standardized(self) -> tuple[Floats, Floats]:
-        """Return the weight of each value, 1 on average in each group, and y before the gate, beta and gamma.
+        """Return a weight for each value, and y before the gate, beta and gamma: (y − beta) / gamma.
 
-        A weight is the inverse square of the value's rounding bound: that of y, as the right result may be of
-        another size. It is 0 where y is not finite or gamma is 0.
+        A weight is the inverse square of the rounding bound of y, 1 on average in each group. Both arrays are 0
+        where y is not finite or gamma is 0.
         """
         units = (measure_unit(np.nan_to_num(values), self.dtype) for values in (self.y, self.right.values))
         allowed = self.right.allowed + np.subtract(*units)

@@ -34,11 +34,11 @@ def fit_apart(case: Case) -> Used:
 @functools.lru_cache(maxsize=8)  # of one case, each variant asks
 @np.errstate(all="ignore")
 def measure_doubt(case: Case) -> Used:
-    """Return the standard errors of the means and divisors that y shows, as parts of the group's divisor.
+    """Return the standard errors of the means and divisors recovered from y, divided by the group's divisor.
 
-    They follow from the distances of the values from the line y = a · x + b of their group, which count as at
-    least the error of one rounding of y; one rounding of the kernel's arithmetic is added. Equal values of x
-    count once, as y rounds them alike.
+    y is a line a · x + b in each group, whose a and b give divisor and mean; the errors follow from the
+    distances of y from the line. A distance counts as at least one rounding of y, and one rounding of the
+    kernel's arithmetic is added. Equal values of x count once, as y rounds them alike.
     """
     used = case.used
     weight, y = case.weigh_standardized()
@@ -65,12 +65,13 @@ def _count_distinct(case: Case) -> Floats:
 
 @np.errstate(all="ignore")
 def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
-    """Return the distances of a variant's divisors, and means, from those that y shows, in standard errors.
+    """Return how far a variant's divisors (and means) are from those recovered from y, in standard errors.
 
-    Each is an array with a number for each group that shows a norm; means are left out for norms without them.
-    A difference of the divisors of up to one unit in the last place that all groups share does not count: a
-    kernel's root may have it. Where both divisors are infinite, the distances are 0. None for a variant with
-    more than its statistics, or whose statistics are not one for each group.
+    The tuple has an array of the divisors' distances, and for norms with a mean one of the means'. Each has a
+    number for each group that shows a norm: groups of equal values do not. A relative difference of the
+    divisors that all groups share does not count up to one unit in the last place, as a kernel's root may have
+    it. Where both divisors are infinite, the distance is 0. None for a variant that changes more than
+    statistics, or has several for one group.
     """
     if (
         not case.has_moments
@@ -94,19 +95,19 @@ def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
 
 
 def lies_near(case: Case, variant: Variant, most: float) -> bool:
-    """Whether a variant's statistics are at most `most` standard errors from those that y shows, on average.
+    """Return True if a variant's statistics are within `most` standard errors of those recovered from y.
 
-    False where `measure_distance` returns None.
+    The root mean square over groups counts. False where `measure_distance` returns None, as for another gamma.
     """
     off = measure_distance(case, variant)
     return off is not None and all(not one.size or np.mean(np.square(one)) <= most**2 for one in off)
 
 
 def weigh_statistics(case: Case, variant: Variant) -> float | None:
-    """Return the evidence, in bits, that the statistics that y shows are a variant's and not the norm's.
+    """Return the evidence, in bits, that the statistics recovered from y are a variant's and not the norm's.
 
-    It is the sum over all groups, so that errors of less than a rounding show in many groups together. None
-    where `measure_distance` returns None.
+    It is summed over all groups, so that errors below one rounding show in many groups together. None where
+    `measure_distance` returns None, as for another gamma.
     """
     far, near = measure_distance(case, Variant()), measure_distance(case, variant)
     if far is None or near is None:

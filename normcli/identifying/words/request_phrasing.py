@@ -61,9 +61,9 @@ def diagnose_actual(
     actual: NDArray[Any],
     checked: Checked,
 ) -> Diagnosis | None:
-    """Return the diagnosis of a tensor that differs from the norm, or whose bits show another kernel; or None.
+    """Return the diagnosis of a tensor that differs from the requested norm, or was made by another kernel.
 
-    None if the tensor agrees and nothing is found.
+    None if the tensor agrees and its bits show nothing else.
 
     Parameters
     ----------
@@ -100,9 +100,9 @@ _ROUNDED_HALVES = 4.0
 
 
 def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any]) -> bool:
-    """Whether y is the norm's result up to roundings to half precision; False without running statistics.
+    """Return True if y is the norm's result up to a few roundings to half precision.
 
-    `values` and `actual` are the input and y; `half` is the half precision.
+    False without running statistics. `values` and `actual` are the input and y; `half` is the half precision.
     """
     if subject.inputs.given is None:
         return False
@@ -113,7 +113,7 @@ def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], ac
 def _diagnose(
     subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], checked: Checked
 ) -> Diagnosis | None:
-    """Return the diagnosis of `diagnose_actual`, for an actual tensor in the dtype in which it is judged."""
+    """Return the diagnosis of a tensor in the dtype in which it is judged, as `diagnose_actual` describes."""
     plan, inputs, _ = subject
     gate = inputs.gate
     if gate is None:
@@ -151,7 +151,7 @@ def _diagnose(
 
 
 def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, option: str | None) -> Diagnosis:
-    """Return the diagnosis of a tensor with a mask or slice, given the identification without these.
+    """Return the diagnosis of a tensor with a mask or slice; `found` is the identification without these.
 
     `given` are running statistics or None, `option` the option with the smallest tolerance or None.
     """
@@ -295,10 +295,10 @@ _TOLD = 8
 def _choose(
     requests: Sequence[tuple[Match, list[OtherChoice]]], told: Sequence[Reproduction]
 ) -> tuple[Match, list[OtherChoice]]:
-    """Return the match with the fewest differences; if it has 8 inexact values, an exact one is preferred.
+    """Return the match with the fewest differences from the request, or an exact one if that is preferred.
 
-    Of matches that are not exact, one that a certain reproduction in `told` computes is preferred, as the eps
-    and ddof of the others do not give every bit.
+    An exact match is preferred if the first has 8 or more inexact values. If no match is exact, one that a
+    certain reproduction in `told` computes is, as the eps and ddof of the others do not give every bit.
     """
     first = min(requests, key=lambda pair: len(pair[1]))
     missed = (1.0 - first[0].equal) * first[0].compared
@@ -376,9 +376,10 @@ def _contrast(
 
 
 def _join_differences(name: str, told: Sequence[OtherChoice], framework: str) -> tuple[str, tuple[str, ...]]:
-    """Return the cause, in at most 15 words, and all differences as clauses if the cause has no room for them.
+    """Return the cause, in at most 15 words, and all differences as clauses if it has no room for them.
 
-    The cause has the requested choices and the framework, if there is room. `framework` may be empty.
+    The cause contrasts the match's choices with the requested ones and names the framework, as far as there is
+    room. `framework` may be empty.
     """
     contrasts = f"{name} differs: {'; '.join(one.contrast for one in told)}"
     words = f"{name} differs: {', '.join(one.words for one in told)}"

@@ -113,7 +113,7 @@ def measure_extremes(x: NDArray[Any], work: Workspace, selected: Selected | None
     work : Workspace
         Not used; every function that measures leaves is given one.
     selected : ndarray of bool or None
-        Which values count, of the shape of x.
+        True for values that count, of the shape of x; None if all count.
     """
     count = count_values(x, selected)
     least, largest = find_limits(x.dtype)
@@ -145,8 +145,10 @@ class Shares(NamedTuple):
     names : tuple of str
         The names of the statistics, from the lowest share to the highest.
     parts : tuple of int
+        The numerator of each share: quantile i of n values lies at rank parts[i] / of · (n − 1), counted from
+        0.
     of : int
-        Quantile i lies at rank parts[i] / of · (n − 1), counted from 0, of n values.
+        The common denominator of the shares.
     """
 
     names: tuple[str, ...]
@@ -178,7 +180,7 @@ class Quantiles(NamedTuple):
     shares: Shares
 
     def read(self) -> dict[str, Total]:
-        """Return the exact total of each quantile, a · (of − parts) + b · parts over `of`, by its name."""
+        """Return the exact total of each quantile, (a · (of − parts) + b · parts) / of, by its name."""
         of = self.shares.of
         times = np.stack((of - self.parts.T, self.parts.T), axis=1)
         values = self.values.map(lambda part: part.T.reshape(times.shape))
@@ -193,9 +195,9 @@ class Quantiles(NamedTuple):
 
 
 def _make_total(times: Integers, values: Pair, of: int) -> Total:
-    """Return the total Σ times · value / of, where values are pairs of doubles.
+    """Return the total (Σ times · value) / `of` of each group, where values are pairs of doubles.
 
-    `times` has the shape (terms, groups), and the arrays of values as many numbers.
+    `times` has the shape (terms, groups); the arrays in `values` have as many numbers, in that order.
     """
     hi, lo = (part.reshape(times.shape) for part in values)
     if not lo.any():
@@ -204,17 +206,18 @@ def _make_total(times: Integers, values: Pair, of: int) -> Total:
 
 
 class RoundedStatistics(NamedTuple):
-    """Statistics as three doubles, each the nearest to what those before leave.
+    """Statistics as sums of three doubles, each the double nearest to the remainder after those before it.
 
     Parameters
     ----------
     value : Triple
     error : ndarray
-        An upper bound of the relative error of the first two.
+        An upper bound of the relative error of the sum of the first two doubles.
     undecided : ndarray of bool
-        True where the three may not be all of a statistic, or the first not the double nearest to it.
+        True where three doubles may not hold all of a statistic, or the first may not be the double nearest to
+        it.
     finite : ndarray of bool
-        True where all values of a statistic are finite.
+        True where all the values that a statistic is made of are finite.
     """
 
     value: Triple
@@ -231,7 +234,7 @@ _THIRD = 2.0**-105
 
 
 def _add_up(totals: list[Total]) -> RoundedStatistics:
-    """Return the statistics that totals stand for, in arrays of shape (totals, groups)."""
+    """Return exact totals as rounded statistics, in arrays of shape (totals, groups)."""
     shape = (max(len(total.values) for total in totals), len(totals), totals[0].values.shape[1])
     times, values = np.zeros(shape, np.int64), np.zeros(shape)
     for i, total in enumerate(totals):
@@ -296,9 +299,9 @@ def _solve(plan: Plan, totals: dict[str, Total]) -> Solution:
 
 
 def _take(found: RoundedStatistics, centre: int, spread: int) -> tuple[Solution, Selected]:
-    """Return the solution whose mean is statistic number `centre`, and whose divisor is number `spread`.
+    """Return a solution: statistic `centre` (an index) as the mean, and statistic `spread` as the divisor.
 
-    The second array is True for groups where these are finite but undecided.
+    The second result is a bool array, True for groups where these are finite but undecided.
     """
     hi, mid, lo = (part[centre] for part in found.value)
     divisor = Pair(*(part[spread] for part in found.value[:2]))

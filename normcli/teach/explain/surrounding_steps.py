@@ -53,7 +53,7 @@ def begin_with_sum(story: Story, addends: Addends) -> Story:
 
 
 def _describe(dtype: np.dtype[Any], kind: ResidualSum) -> str:
-    """Return the sentence that says how sums of a dtype were made."""
+    """Return a sentence on how the residual is added: exactly, or rounded to the sum's dtype."""
     if kind is ResidualSum.EXACT:
         return "The residual r is added to x exactly: no sum is rounded before the norm."
     if is_float(dtype):
@@ -78,7 +78,7 @@ def name_factor(gate: Gated) -> str:
 
 
 def name_gate(gate: Gated, factor: str, slope: str) -> dict[str, Symbol]:
-    """Return the symbols of a gate's factor and of its slope, by the names `factor` and `slope`."""
+    """Return the symbols of act(z) and act′(z) for a gate z, under the names `factor` and `slope`."""
     name, act = name_factor(gate), gate.activation
     if act is Activation.NONE:
         return {factor: Symbol("z", "z"), slope: Symbol("1", "1")}
@@ -87,7 +87,10 @@ def name_gate(gate: Gated, factor: str, slope: str) -> dict[str, Symbol]:
 
 
 def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
-    """Return the steps from a value's gate to its activation; a number that is not finite is left out."""
+    """Return a step with the gate z of one value, and a step with act(z), unless there is no activation.
+
+    A step whose number is not finite has no number.
+    """
     z, factor = float(gate.values), float(gate.activate())
     steps = [StoryStep("gate", "The gate of the value.", Symbol("z", "z"), value=_tell(z), outcome=outcome)]
     if gate.activation is not Activation.NONE:
@@ -101,15 +104,16 @@ def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
 
 
 def begin_with_product(story: Story, gate: Gated) -> Story:
-    """Return a story that begins with the product of a gate and the tensor in its field `times`.
+    """Return a story whose first steps multiply each value of the tensor by its gate's activation.
 
     A story without a group is returned as it is.
 
     Parameters
     ----------
     story : Story
-        The story of the product.
+        The story of the norm of the product.
     gate : Gated
+        The gate; its field `times` is the tensor before the gate.
     """
     group, ungated, gate = story.group, gate.times, gate._replace(times=None)
     if group is None:

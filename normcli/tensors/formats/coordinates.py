@@ -25,9 +25,10 @@ def read_names(array: Any) -> list[Any]:
 
 
 def list_coordinates(name: str, arrays: Mapping[str, Any]) -> list[str]:
-    """Return the names of an array's coordinates in a store: arrays that it names, directly or through others.
+    """Return the names of an array's coordinate arrays in a store, such as `time` and `lat`.
 
-    An array names others by its axes and by the attributes in `REFERRING`. It is not its own coordinate.
+    These are the arrays with the name of one of its axes, or named in one of its attributes in `REFERRING`, and
+    in turn the coordinates of these. An array is not its own coordinate.
 
     Parameters
     ----------
@@ -61,9 +62,10 @@ def drop_coordinates(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def choose_attributes(array: Any, dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Return the attributes to copy from a stored array to a result of a dtype that is calculated from it.
+    """Return the attributes to copy from a stored array to a result that is calculated from it.
 
-    The attributes in `OF_STORED` are left out, unless the dtype is the array's own and no number is scaled.
+    Attributes about the stored numbers (`OF_STORED`, such as `scale_factor` and `missing_value`) are left out,
+    unless `dtype`, the result's, is the array's own and it has no scale factor and no offset.
     """
     kept = dict(array.attrs)
     if dtype == array.dtype and not any(name in kept for name in OF_STORED[:2]):

@@ -146,7 +146,7 @@ class Batches:
                 yield batch.select(list(columns))
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
-        """Yield the numbers of some columns, some rows at a time, in a dtype.
+        """Yield blocks of rows: the numbers of the columns with the indices `chosen`, in a dtype.
 
         Raises `NotWholeError` if an integer dtype cannot hold one, or a value is missing.
         """
@@ -215,7 +215,10 @@ class Batches:
         return None
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells: quoted for a file with that delimiter; None stands for JSON."""
+        """Yield for each row the texts of its cells, as they are to be written to another file.
+
+        `delimiter` is the delimiter of that file, for which cells are quoted; None stands for JSON.
+        """
         for batch in self.read_batches(self._names):
             with self._explain():
                 columns = [array.to_pylist() for array in batch.columns]

@@ -12,6 +12,7 @@ import click
 from click import option
 
 from normcli.cli.files.choose_destination import choose_values_file
+from normcli.cli.files.conflicting_files import require_unread
 from normcli.cli.files.destination import Destination, collect_fields, print_document
 from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import Shard
@@ -110,6 +111,7 @@ def _fit(
     with settings.run.open_effort() as effort:
         listed = [] if files_from is None else read_list(files_from)
         paths = [*expand(files), *listed]
+        require_unread("--output", settings.answer.output, paths)
         _tell_repeated(settings.run.warn, paths)
         if settings.run.is_clustered:
             from normcli.cli.verbs.calculating.on_cluster import locate_files
@@ -217,8 +219,8 @@ def _choose_output(settings: Settings) -> Destination | None:
 def _show(stats: Stats, settings: Settings, emit: str | None, destination: Destination | None) -> None:
     """Write the stats file, unless `destination` is None, and print the statistics.
 
-    They are printed as code if `emit` is given, as bare fields if `--print` is, else as a document. Raises
-    `UsageError` if code cannot have them or there is no such field, before anything is written.
+    They are printed as code for the framework `emit` if it is not None, as fields with `--print`, and else as a
+    document. Raises `UsageError`, before anything is written, if there is no such code or field.
     """
     from normcli.answers.batches.fitted_statistics import EMITTERS, StatisticsAnswer, answer_fit
     from normcli.fitting.statistics import round_stats, warn

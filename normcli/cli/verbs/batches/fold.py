@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from click import argument, option
 
 from normcli.cli.files.choose_destination import choose_values_file
-from normcli.cli.files.destination import ARCHIVES, print_document, save_arrays
+from normcli.cli.files.destination import ARCHIVES, WholeFiles, print_document
 from normcli.cli.files.sources import load_affine, load_optional, load_parameter
 from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import Framework, NormName
@@ -111,7 +111,9 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
         suffixes=_SUFFIXES if path is None else ARCHIVES,
     )
     document = (fold_layer if path is None else fold_state)(settings, source)
-    save_arrays(destination, document.saved)
+    if destination is not None:
+        with WholeFiles() as files:
+            destination.write_arrays(files, document.saved)
     print_document(document, settings.answer)
 
 
@@ -121,7 +123,7 @@ def _is_model(path: str | None) -> bool:
 
 
 def _fold_batch(settings: Settings, source: Own) -> Folding:
-    """Fold batch normalization into the layer before it; both are also run on random input to prove it.
+    """Return a layer with the batch normalization after it folded in, and a proof of equality on random input.
 
     Raises `UsageError` without running statistics, and `DataError` for arrays that do not fit.
     """
@@ -196,9 +198,9 @@ def _fold_weight(settings: Settings, source: Own) -> MatrixFolding:
 
 
 def _fold_checkpoint(settings: Settings, source: Own) -> MatrixFolding:
-    """Fold spectral normalization into every such weight of a state dict.
+    """Fold spectral normalization into every weight of a state dict that has it.
 
-    Raises `UsageError` for `--rows` that no weight leaves open, and `DataError` for a bad file.
+    Raises `UsageError` if `--rows` is given and no weight needs it, and `DataError` for a bad file.
     """
     from normcli.answers.batches.folding import MatrixFolding
     from normcli.running.checkpoint_fold import describe_state
@@ -271,9 +273,9 @@ def _require_channels(layer: Layer, running: Running, weight: NDArray[Any], orde
 
 
 def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode, str | None]:
-    """Return eps, its mode, and the words for where eps is from; None for the words if it is the default.
+    """Return eps, its mode, and words on the source of eps, such as `--eps`; None for the norm's default.
 
-    They may be the option, the framework, or the state file.
+    The sources are the option, the framework (`like keras`) and the state file, in this order.
     """
     import numpy as np
 
