@@ -9,7 +9,16 @@ import numpy as np
 
 from normcli.checking.fault import Fault
 from normcli.checking.gradient_bounds import CLEARLY, GradientScales
-from normcli.checking.gradient_faults import FACTOR, OVERFLOW, ROWS, VALUES, ZERO, find_overflow
+from normcli.checking.gradient_faults import (
+    FACTOR,
+    OVERFLOW,
+    ROWS,
+    VALUES,
+    ZERO,
+    Wrong,
+    find_overflow,
+    list_factors,
+)
 from normcli.checking.gradient_forms import WrongGradient, find_summed
 from normcli.checking.gradient_terms import GradientTerms, add_up, make_terms
 from normcli.checking.tally import Comparison
@@ -42,9 +51,6 @@ _SAME = 1e-9
 _MOST_SAID = 3
 """The most numbers that are named if several fit a gradient equally well, as in `eps is 1e-08 or 0`."""
 
-_Wrong = tuple[Fault, tuple[str, ...], Any]
-"""A fault, the values for its words, and the gradient of a kernel with the fault."""
-
 _ROUNDED = {
     "terms": Fault("", "rounding of its terms in {0} explains the difference", "tolerate it: they cancel", ""),
     "both": Fault("", "rounding of the mean and of its terms in {0} may explain the difference",
@@ -58,7 +64,6 @@ _ROUNDED = {
 
 _FEW_WRONG = 0.05
 """The largest part of all values that may be wrong where rounding explains the others."""
-_UNKNOWN = Fault("", "nothing known explains it", "", "")
 
 
 class GradientFinding(NamedTuple):
@@ -226,7 +231,7 @@ def find_cause(
             return GradientFinding(name, _say(name, OVERFLOW if over else ZERO, [over]))
         scales, all_count = GradientScales.of(exact, name, actual, right, terms), exact.inputs.selection is None
         faults = _list_wrong(exact, name, wide, right, terms) if all_count else ()
-        found = _choose(name, wide, right, (*faults, *_scale(wide, right, scales)), scales, tolerance)
+        found = _choose(name, wide, right, (*faults, *list_factors(wide, right, scales)), scales, tolerance)
         if isinstance(found, GradientFinding):
             return found
         known = terms is not None and all_count  # else bounds are of the exact gradient alone
@@ -259,16 +264,15 @@ def _tell_rounding(
         fault = _say(name, VALUES, [(format_count(wrong, "value"),)])
         return GradientFinding(name, fault, (), ("rounding explains every other value",))
     clauses = *clauses, f"rounding comes to {scales.measure(largest) / size:.2g} at most"
-    return GradientFinding(
-        name, _UNKNOWN, (), clauses if nearest is None else (*clauses, f"nearest: {nearest}")
-    )
+    clauses = clauses if nearest is None else (*clauses, f"nearest: {nearest}")
+    return GradientFinding(name, Fault("", "nothing known explains it", "", ""), (), clauses)
 
 
 def _choose(
     name: str,
     actual: Floats,
     right: Floats,
-    candidates: Iterable[_Wrong],
+    candidates: Iterable[Wrong],
     scales: GradientScales,
     tolerance: Tolerance | None = None,
 ) -> GradientFinding | str | None:
@@ -329,28 +333,10 @@ def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
     return fault._replace(id=f"{name}-{fault.id}", words=words, remedy=remedy)
 
 
-def _scale(actual: Floats, right: Floats, scales: GradientScales) -> Iterator[_Wrong]:
-    """Yield the fault of a factor, with the nearest multiple of the exact gradient.
-
-    The factor is that of least squares; nothing is yielded if it is 1, or −1 (a turned sign), rounded to 3
-    digits, or if it leaves an error above the bound of rounding in any value.
-    """
-    usable = np.isfinite(actual) & np.isfinite(right)
-    known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
-    factor = float(np.vdot(wide, known) / np.vdot(known, known))
-    wrong = np.where(usable, factor * right, actual)
-    if f"{abs(factor):.3g}" != "1" and not scales.exceeds(actual - wrong, -2, max(1.0, abs(factor))).any():
-        yield FACTOR, (f"{factor:.3g}",), wrong
-
-
 def _list_wrong(
     exact: Gradients, name: str, actual: Floats, right: Floats, terms: GradientTerms | None
-) -> Iterator[_Wrong]:
-    """Yield each possible fault, the values for its words, and the gradient of a kernel with the fault.
-
-    Without terms, only the turned sign is yielded. `actual` and `right` are the given and the exact gradient of
-    this name, of one shape.
-    """
+) -> Iterator[Wrong]:
+    """Yield each possible fault, the values for its words, and its gradient; without terms, the turned sign."""
     if terms is None:
         yield ROWS[0].fault, (), -right
         return

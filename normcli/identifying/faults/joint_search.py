@@ -30,6 +30,7 @@ from normcli.identifying.faults.row_search import (
     try_pairs,
     try_rest,
     try_rows,
+    try_statistics,
 )
 from normcli.identifying.faults.tables.dividing import EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
@@ -293,7 +294,7 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
                 continue
             rest = replace(case, y=np.where(region.mask, np.nan, case.y))
             own = rest.explains(rest.right).mean()
-            for one in try_all(rest, (*STATISTICS, *REST)):
+            for one in itertools.chain(try_statistics(rest), try_all(rest, REST)):
                 if (one.explained | region.mask).all() and one.share > own:
                     faults, variants = (*one.faults, row.fault), (*one.variants, copy)
                     everywhere = np.ones_like(one.explained)

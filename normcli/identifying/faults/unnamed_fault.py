@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.shown_statistics import fit_apart
+from normcli.identifying.faults.fault_evidence import fit_apart
 from normcli.identifying.faults.tables.parameters import recover_parameters
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import NEAR, Found, IndexRegion, Variant

@@ -293,10 +293,7 @@ _MOST_NEAREST = 4
 
 
 def _list_places(name: str, length: int) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Yield words and an array: for each index of an axis, the one whose statistics a kernel uses instead.
-
-    Each is shifted by up to 64, or all are one of the first indices. `name` and `length` are those of the axis.
-    """
+    """Yield words and, for each index of an axis, the index used instead: shifted, or one for all."""
     own = np.arange(length)
     for shift in list_shifts(length):
         yield f"index {name} − {shift}" if shift > 0 else f"index {name} + {-shift}", (own - shift) % length
