@@ -10,8 +10,8 @@ import pytest
 EVERY_CASE = "NORMCLI_EVERY_CASE" in os.environ
 """Whether all cases are tried where otherwise some are drawn."""
 
-MOST_CASES = 8
-"""Of a test with more cases so many are tried, unless it is marked `all_quick` or `all_tried`."""
+MOST_CASES, TRIED_CASES = 8, 5
+"""Of a test with more cases than the first, the second are tried, unless it is marked `all_quick` or `all_tried`."""
 
 COSTLY_CASES, COSTLY_SAMPLED = 2, 4
 """So many of a costly test, and of one that is `sampled` as well."""
@@ -48,7 +48,7 @@ def sample(cases):
     """
     first = cases[0]
     mark, is_costly = map(first.get_closest_marker, ("sampled", "costly"))
-    most = COSTLY_CASES if is_costly else MOST_CASES
+    most, tried = (COSTLY_CASES,) * 2 if is_costly else (MOST_CASES, TRIED_CASES)
     if mark is None and (len(cases) <= most or any(map(first.get_closest_marker, ("all_quick", "all_tried")))):
         return cases
     drawn = random.Random(first.originalname).sample(cases, len(cases))
@@ -59,5 +59,5 @@ def sample(cases):
         values = {(name, repr(parameters[name])) for name in (mark and mark.args) or parameters}
         (new if values - seen else others).append(case)
         seen |= values
-    kept = set((new[:COSTLY_SAMPLED] if is_costly else new) if mark else (new + others)[:most])
+    kept = set((new[:COSTLY_SAMPLED] if is_costly else new) if mark else (new + others)[:tried])
     return [case for case in cases if case in kept]

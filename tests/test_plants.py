@@ -134,7 +134,7 @@ LEAST_NAMED = 0.9
 
 @pytest.mark.slow
 def test_most_faults_are_named():
-    outcomes = Counter(judge_as_checked(wrong).outcome for wrong in choose_some([*WRONG.values()][::11], 3))
+    outcomes = Counter(judge_as_checked(wrong).outcome for wrong in choose_some([*WRONG.values()][::11], 6))
     assert outcomes[Outcome.RIGHT] >= LEAST_NAMED * outcomes.total()
 
 

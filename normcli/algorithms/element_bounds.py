@@ -41,17 +41,18 @@ SAFETY = 1.0 + 2.0**-20
 
 
 class RowTask(NamedTuple):
-    """The rows that a kernel normalizes, with gamma, beta and the facts on which its bounds depend.
+    """The rows that a kernel normalizes, with gamma, beta and the facts on which bounds of its errors depend.
 
     Parameters
     ----------
     rows : ndarray, shape (groups, values)
     groups : GroupFacts
+        The exact mean, variance and other measures of each row.
     formula : RowFormula
     gamma, beta : ndarray
         Arrays that broadcast against the rows; gamma has its offset added.
     is_rounded : bool
-        Whether the exact result rounds x̂ before gamma.
+        True if the exact result rounds x̂ before gamma.
     """
 
     rows: Floats
@@ -63,13 +64,13 @@ class RowTask(NamedTuple):
 
 
 class Slack(NamedTuple):
-    """The largest error of each value, and the groups for which no bound holds.
+    """The largest error of each value of y, and the groups for which the bounds say nothing.
 
     Parameters
     ----------
     error : ndarray, shape (groups, values)
     void : ndarray of bool, shape (groups,)
-        True where the bounds are too wide to show an error: an output of zeros, or any output, is within them.
+        True where the bounds are so wide that an output of zeros, or any output, is within them.
     """
 
     error: Floats
@@ -77,16 +78,16 @@ class Slack(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The largest error of each row's mean, the exact 1/divisor, and bounds of a kernel's, shape (groups, 1).
+    """Bounds of a kernel's mean and 1/divisor for each row; all arrays have the shape (groups, 1).
 
     Parameters
     ----------
     off : ndarray
-        The largest error of the mean.
+        The largest error of the kernel's mean.
     inverse : ndarray
         The exact 1/divisor.
     least, most : ndarray
-        The bounds of a kernel's 1/divisor.
+        The smallest and the largest 1/divisor that the kernel may have.
     """
 
     off: Floats
@@ -107,13 +108,15 @@ class Known(NamedTuple):
 
 
 def bound_rows(task: RowTask, computation: Computation, dtype: np.dtype[Any]) -> Slack:
-    """Return the largest errors of (x − mean) · (1/divisor) · gamma + beta, as a kernel calculates it.
+    """Return the largest errors of y = (x − mean) · (1/divisor) · gamma + beta, as a kernel calculates it.
 
     Parameters
     ----------
     task : RowTask
+        The rows, and gamma and beta.
     computation : Computation
-        Its algorithm must be in `normcli.algorithms.moment_bounds.BOUNDS`.
+        The kernel's algorithm, dtype of sums and order of casts; the algorithm must be in
+        `normcli.algorithms.moment_bounds.BOUNDS`.
     dtype : dtype
         The dtype of the result.
     """
@@ -142,7 +145,7 @@ def is_void(error: Floats, values: Floats) -> NDArray[np.bool_]:
 
 
 def bound_inverse(task: RowTask, drift: Drift, p: DtypePrecision) -> Known:
-    """Return the bounds of each row's mean and 1/divisor, given the errors of its statistics (`drift`).
+    """Return bounds of each row's mean and 1/divisor, given the largest errors of its statistics (`drift`).
 
     `p` is the precision of the sums.
     """
@@ -216,19 +219,18 @@ _ROUGH = 2.0**-16
 
 
 class GradientSlack(NamedTuple):
-    """The largest errors of gradients.
+    """The largest errors of gradients; each array but `void` has the shape (groups, values).
 
     Parameters
     ----------
-    error : ndarray, shape (groups, values)
-        The error of dx.
-    shares, slopes : ndarray, shape (groups, values)
-        Bounds of |dy · x̂| and |dy|, the terms of dgamma and dbeta.
-    off : ndarray, shape (groups, values)
-        The error of dy · x̂ that the error of x̂ makes.
+    error : ndarray
+        The largest error of dx.
+    shares, slopes : ndarray
+        Upper bounds of |dy · x̂| and |dy|, the terms that dgamma and dbeta sum.
+    off : ndarray
+        The largest error of dy · x̂, from the error of x̂.
     void : ndarray of bool, shape (groups,)
-        True where the bounds are too wide to show an error: that of dx is as large as dy · gamma / divisor, or
-        infinite.
+        True where the bounds say nothing: the error of dx may be infinite, or as large as dy · gamma / divisor.
     """
 
     error: Floats
@@ -241,11 +243,12 @@ class GradientSlack(NamedTuple):
 def bound_gradients(
     task: RowTask, dy: Floats, accumulation: Accumulation, dtype: np.dtype[Any]
 ) -> GradientSlack:
-    """Return the largest errors of the gradients of a backward pass, calculated in the dtype of its sums.
+    """Return the largest errors of a backward pass that is calculated in the dtype of its sums.
 
     Parameters
     ----------
     task : RowTask
+        The rows, and gamma and beta.
     dy : ndarray, shape (groups, values)
         The derivative with respect to y.
     accumulation : Accumulation
@@ -287,7 +290,7 @@ def bound_gradients(
 
 
 def _bound_pull(task: RowTask, drift: Drift, known: Known, p: DtypePrecision) -> tuple[Floats, Floats]:
-    """Return the factor of B in dx, and its largest error, both of the shape (groups, values).
+    """Return the factor of mean(dy · gamma · x̂) in dx, and its largest error, both of shape (groups, values).
 
     The factor is x̂; (x − mean)/√var if eps is added to the root; 0 where eps is a floor above the root.
 

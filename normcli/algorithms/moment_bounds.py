@@ -63,7 +63,8 @@ class DtypePrecision(NamedTuple):
     unit : float
         u: the largest relative error of a rounding.
     underflow : float
-        h: a bound of the error of a rounding to a subnormal number: half the least one; in float64, all of it.
+        h: an upper bound of the error of a rounding to a subnormal number: half the smallest one; for float64,
+        where half of it is no double, the smallest one itself.
     largest : float
         The largest finite number.
     """
@@ -95,7 +96,7 @@ class DtypePrecision(NamedTuple):
 
 
 class Order(NamedTuple):
-    """An order of addition: `in_turn` values one after the other, then their sums in `levels` of pairs."""
+    """An order of addition: `in_turn` values are added one by one, and such sums in pairs, `levels` times."""
 
     in_turn: int
     levels: int
@@ -107,7 +108,7 @@ class Order(NamedTuple):
 
 
 class GroupFacts(NamedTuple):
-    """The numbers of each group on which bounds depend; all but `size` and `ddof` have the shape (groups,).
+    """Measures of each group on which error bounds depend; arrays have the shape (groups,).
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ class GroupFacts(NamedTuple):
     largest : ndarray
         The largest |x|.
     shifted : GroupFacts or None
-        The facts of x minus each group's first value; None in these facts themselves.
+        The measures of x minus each group's first value; None in those measures themselves.
     """
 
     size: int
@@ -137,7 +138,10 @@ class GroupFacts(NamedTuple):
 
     @classmethod
     def of(cls, rows: Floats, mean: Floats, variance: Floats, ddof: int) -> GroupFacts:
-        """Return the facts of rows, of shape (groups, values), given the exact mean and variance of each."""
+        """Return the measures of rows, given the exact mean and variance of each, shape (groups,).
+
+        `rows` has the shape (groups, values).
+        """
         first = rows[:, :1]
         here, shifted = (
             cls(rows.shape[1], ddof, center, variance, sizes.mean(1), (sizes * sizes).mean(1), sizes.max(1))
@@ -168,18 +172,18 @@ class Drift(NamedTuple):
 
 
 def _bound_mean(groups: GroupFacts, p: DtypePrecision, depth: int, before: int = 0) -> Floats:
-    """Return the largest error of each mean, in a dtype of precision `p`.
+    """Return the largest error of each group's mean, calculated in a dtype of precision `p`.
 
-    Each term went through `before` roundings already, and goes through at most `depth` additions.
+    Each term was rounded `before` times, and is then part of at most `depth` additions.
     """
     error = groups.absolute * _widen(p, groups.size, depth + before + _DIVISION) + p.underflow
     return p.limit(np.maximum(groups.absolute * groups.size, groups.size), error, depth)
 
 
 def bound_squares(groups: GroupFacts, p: DtypePrecision, order: Order, before: int = 0) -> Drift:
-    """Return the bounds of E[x²] for norms without mean, in a dtype of precision `p`.
+    """Return the largest errors of the mean square, for norms without mean, in a dtype of precision `p`.
 
-    Each x went through `before` roundings already.
+    Each x was rounded `before` times before it is squared; `order` is the order in which squares are added.
     """
     depth = order.depth
     error = groups.square * _widen(p, groups.size, depth + 2 * before + _DIVISION + 1) + 3.0 * p.underflow
@@ -188,9 +192,10 @@ def bound_squares(groups: GroupFacts, p: DtypePrecision, order: Order, before: i
 
 
 def bound_two_pass(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
-    """Return bounds on the errors of mean and variance where the mean is summed first, then (x − mean)².
+    """Return the largest errors of mean and variance, if the mean is summed first, then (x − mean)².
 
-    A mean that is off by e adds e² to the mean of squares, whose own roundings come on top.
+    A mean with the error e adds e² to the variance; the roundings of the second sum are added to that. `p` is
+    the precision of the dtype, `order` the order of both sums.
     """
     mean = _bound_mean(groups, p, order.depth)
     summed = groups.variance + groups.excess * mean**2
@@ -200,9 +205,9 @@ def bound_two_pass(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift
 
 
 def bound_one_pass(groups: GroupFacts, p: DtypePrecision, order: Order, before: int = 0) -> Drift:
-    """Return the bounds of E[x] and E[x²] − E[x]², in which the errors of both terms add up.
+    """Return the largest errors of the mean E[x] and the variance E[x²] − E[x]², where both errors add up.
 
-    Each x went through `before` roundings already.
+    Each x was rounded `before` times; `p` is the precision of the dtype, `order` the order of both sums.
     """
     mean = _bound_mean(groups, p, order.depth, before)
     square = bound_squares(groups, p, order, before).square
@@ -226,13 +231,14 @@ def bound_shifted(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
 
 
 def bound_welford(groups: GroupFacts, p: DtypePrecision, order: Order) -> Drift:
-    """Return the bounds of Welford's recurrence over k values in turn, in parts that are merged in d levels.
+    """Return the largest errors of mean and variance by Welford's recurrence, in a dtype of precision `p`.
 
-    Step j rounds the mean, of at most M = max|x| + E, and the share (x − mean)/j of at most 2M/j; the error
-    before the step counts (j − 1)/j. Together the mean is off by E ≤ u·M·(k + 1)/2 + 2M·γ₅. A merge, whose mean
-    lies between those of its parts, adds its own roundings. Each product (x − m)(x − m′), of the means before
-    and after a step, differs by E times both factors, whose squares add up to at most 2nσ² and nσ². In a merge,
-    the difference of the means is off by 2E; the weights of all merges add up to n·d/2.
+    `order`: k values in turn, parts merged in d levels. The proof: Step j rounds the mean, of at most M =
+    max|x| + E, and the share (x − mean)/j of at most 2M/j; the error before the step counts (j − 1)/j. Together
+    the mean is off by E ≤ u·M·(k + 1)/2 + 2M·γ₅. A merge, whose mean lies between those of its parts, adds its
+    own roundings. Each product (x − m)(x − m′), of the means before and after a step, differs by E times both
+    factors, whose squares add up to at most 2nσ² and nσ². In a merge, the difference of the means is off by 2E;
+    the weights of all merges add up to n·d/2.
     """
     n, h, (in_turn, levels) = groups.size, p.underflow, order
     share = 2.0 * p.gamma(5) + (p.unit + 2.0 * h) * (in_turn + 1) / 2.0 + levels * p.gamma(_MERGE)

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class RowMoments(NamedTuple):
-    """The moments of each row, as a kernel calculates them in the dtype of its sums.
+    """The mean and the mean square of each row, as a kernel calculates them in the dtype of its sums.
 
     Parameters
     ----------
     mean : ndarray, shape (groups,)
         0 for norms that do not centre.
     square : ndarray, shape (groups,)
-        The variance, the mean square, or (of a length) the sum of squares.
+        The variance; for norms that do not centre the mean square; for ℓ2 lengths the sum of squares.
     """
 
     mean: Values
@@ -77,7 +77,10 @@ def measure_two_pass(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def measure_shifted(rows: Values, add: Add, ddof: int) -> RowMoments:
-    """Return mean and variance by one pass over x − its row's first value (Chan, Golub & LeVeque 1983)."""
+    """Return mean and variance by one pass over x minus its row's first value (Chan, Golub & LeVeque 1983).
+
+    `add` returns the sum of each row.
+    """
     count, first = make_count(rows), rows[:, 0]
     shifted = rows - first[:, None]
     total = add(shifted)
@@ -94,7 +97,7 @@ def measure_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
 def measure_chunked_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
     """Return mean and variance by Welford's recurrence in 32 threads, each over every 32nd value of a row.
 
-    Threads are then merged by halves. `add` is not used.
+    The threads' results are then merged in pairs, until one is left. `add` is not used.
     """
     groups, count = rows.shape
     steps = count // _WARP
@@ -153,7 +156,8 @@ measure_cascade_of_halves = functools.partial(measure_cascade, loads=2)
 def measure_in_float64(rows: Values, add: Add, ddof: int) -> RowMoments:
     """Return mean and variance as torch's CPU batch norm does: float64 sums of values and of rounded squares.
 
-    Mean, deviations and the sum of their squares are rounded to the dtype of the values.
+    The mean, the deviations, their squares, and the sum of these are rounded to the dtype of the values. `add`
+    returns the sum of each row.
 
     Source: PyTorch 2.13, aten/src/ATen/native/cpu/batch_norm_kernel.cpp,
     `batch_norm_cpu_collect_stats_contiguous_impl`.
@@ -166,7 +170,7 @@ def measure_in_float64(rows: Values, add: Add, ddof: int) -> RowMoments:
 
 
 def _run_fused(steps: Values) -> RowPart:
-    """Return the number, mean and Σ (x − mean)² of the values along the first axis, by Welford's recurrence.
+    """Return the count, mean and Σ (x − mean)² of the values along the first axis, by Welford's recurrence.
 
     As in kernels, products are added by fused multiply-add, and deltas are multiplied by a rounded 1 / count.
     """
@@ -189,7 +193,7 @@ def _merge_fused(part: RowPart, added: RowPart) -> RowPart:
 
 
 def merge_parts(part: RowPart, added: RowPart, multiply_add: MultiplyAdd = round_twice) -> RowPart:
-    """Return the moments of two parts of rows together (Chan, Golub & LeVeque 1983).
+    """Return the count, mean and Σ (x − mean)² of two parts of rows together (Chan, Golub & LeVeque 1983).
 
     `multiply_add` calculates x · y + z.
     """
@@ -201,7 +205,7 @@ def merge_parts(part: RowPart, added: RowPart, multiply_add: MultiplyAdd = round
 
 
 def _run_welford(steps: Values) -> RowPart:
-    """Return the moments along the first axis by Welford's recurrence; values have the shape (steps, ...)."""
+    """Return the count, mean and Σ (x − mean)² along the first axis, by Welford's recurrence."""
     mean, squares = np.zeros(steps.shape[1:], steps.dtype), np.zeros(steps.shape[1:], steps.dtype)
     type_ = steps.dtype.type
     for number, values in enumerate(np.ascontiguousarray(steps), 1):

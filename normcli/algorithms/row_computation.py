@@ -47,7 +47,10 @@ class Accumulation(NamedTuple):
             return rows.astype(find_type(self.dtype), copy=False)
 
     def measure(self, rows: Values, formula: RowFormula) -> RowMoments:
-        """Return the moments of rows, which are already in the dtype of the sums, as a kernel computes them."""
+        """Return the mean, and variance or mean square, of each row, as a kernel with this algorithm does.
+
+        The rows must be in the dtype of the sums already.
+        """
         with np.errstate(all="ignore"):
             if formula.centres:
                 return self.algorithm.measure(rows, self.algorithm.add, formula.ddof)
@@ -138,16 +141,17 @@ def list_accumulations(formula: RowFormula) -> Iterator[Accumulation]:
 
 
 def list_casts(accumulation: Accumulation, dtype: np.dtype[Any], *, has_gamma: bool) -> Iterator[Cast]:
-    """Yield the orders of casts whose results may differ, the usual one first.
+    """Yield the orders of casts that may give different results for a kernel, the usual order first.
 
-    Orders that make no difference without gamma, or for a result in the dtype of the sums, are left out.
+    `dtype` is the result's. Orders that need a gamma are left out without one, and those that need wide sums if
+    sums have the result's dtype.
     """
     widens = accumulation.dtype != dtype.name
     yield from (cast for cast in CASTS.values() if cast.differs(widens=widens, has_gamma=has_gamma))
 
 
 def has_dtype(name: str) -> bool:
-    """Whether a dtype is available; bfloat16 needs a package that may not be installed."""
+    """Return True if a dtype is available; False for bfloat16 if its package is not installed."""
     try:
         find_type(name)
     except MissingExtraError:

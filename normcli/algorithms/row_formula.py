@@ -25,16 +25,17 @@ if TYPE_CHECKING:
 
 
 class RowFormula(NamedTuple):
-    """The formula of a norm for a row.
+    """The formula by which a norm normalizes a row.
 
     Parameters
     ----------
     centres : bool
-        Whether the mean is subtracted.
+        True if the mean is subtracted.
     averages : bool
-        Whether squares are averaged; if not, the divisor is an ℓ2 length, the root of their sum.
+        True if the divisor is the root of the mean of squares, False for an ℓ2 length, the root of their sum.
     eps : float or None
     eps_mode : EpsMode or None
+        The place of eps in the divisor; None without eps.
     ddof : int
     """
 
@@ -128,12 +129,14 @@ class RowElements(NamedTuple):
         dtype: np.dtype[Any],
         every: Sequence[float | None] = (),
     ) -> RowElements:
-        """Return the elements of rows, given their moments.
+        """Return the numbers from which a kernel calculates the elements of rows.
 
         Parameters
         ----------
         rows : ndarray, shape (groups, values)
+            The values, in the dtype of the sums.
         moments : RowMoments
+            The mean and variance (or mean square) of each row.
         formula : RowFormula
         affine : tuple of ndarray or None
             Gamma and beta.
@@ -208,9 +211,9 @@ def write_folded_fused(given: RowElements) -> Values:
 
 
 def write_folded_wide_root(given: RowElements) -> Values:
-    """Return x · a + b rounded once, where a = gamma/divisor with a float64 divisor, and b = beta − mean · a.
+    """Return y = x · a + b rounded once, with a = gamma · (1/divisor) and b = beta − mean · a (rounded once).
 
-    b is rounded once too.
+    The divisor is calculated in float64, and 1/divisor rounded to the dtype of the rows.
     """
     inverse = (1.0 / given.divisors.wide).astype(given.rows.dtype)
     factor = given._replace(beta=None).scale(inverse)
@@ -228,10 +231,10 @@ def write_from_stored(given: RowElements) -> Values:
 
 
 def write_from_stored_sums(given: RowElements) -> Values:
-    """Return x · a + b rounded once, where a = gamma/divisor and b = beta − mean · a.
+    """Return y = x · a + b rounded once, with a = gamma · (1/divisor) and b = beta − mean · a.
 
-    The divisor is made of rounded numbers: the sum of squares, the count and their quotient are each rounded to
-    the result's dtype; then mean and 1/divisor are, too.
+    The sum of squares, the count and their quotient are each rounded to the result's dtype before the root is
+    taken; then the mean and 1/divisor are rounded to it too.
     """
     return _fold_rounded(given, 1.0 / given.divisors.stored)
 

@@ -43,9 +43,9 @@ def add_up(rows: Values) -> Values:
 
 
 def add_by_halves(rows: Values) -> Values:
-    """Return the sum of each row: halves are added until one number is left, as a GPU's threads do it.
+    """Return the sum of each row: the second half is added to the first, until one number is left (as on GPUs).
 
-    Rows are filled up with zeros to a power of two.
+    Rows are first filled up with zeros to a power of two.
     """
     count = 1 << max(0, rows.shape[1] - 1).bit_length()
     while count > 1:
@@ -108,7 +108,11 @@ def _add_side_by_side(steps: Values) -> Values:
 
 
 def _add_in_levels(steps: Values) -> Values:
-    """Return the sum along the first axis in four levels: runs of values in turn, then runs of sums."""
+    """Return the sum along the first axis, in four levels of partial sums.
+
+    Values are added to the first level; after each full power of two of additions, a level's sum is moved into
+    the next level's. At the end the four are added.
+    """
     power = max(_LEVELS, max(len(steps) - 1, 0).bit_length() // _LEVELS)
     nothing = np.zeros(steps.shape[1:], steps.dtype)
     levels = [nothing] * _LEVELS

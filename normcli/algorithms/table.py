@@ -35,13 +35,13 @@ class Algorithm(NamedTuple):
     words : str
         The algorithm's words in a sentence.
     add : Add
-        The order of addition.
+        The function that adds up each row, in the algorithm's order.
     measure : Measure
-        The formula of norms that centre.
+        The function that returns mean and variance of rows, for norms that centre.
     squares : str
         The words for norms without mean, which add only squares; empty if these cannot use the algorithm.
     in_turn : bool
-        Whether values are added from first to last, so that the place where a sum overflows can be named.
+        True if values are added from first to last, so that the value at which a sum overflows can be named.
     """
 
     name: str
@@ -107,7 +107,7 @@ KERNELS = (
 
 
 class Cast(NamedTuple):
-    """An order of casts: which values are rounded when, from the statistics to the result.
+    """An order of casts: which values a kernel rounds when, from the statistics to the result.
 
     Parameters
     ----------
@@ -117,9 +117,9 @@ class Cast(NamedTuple):
     write : Write
         The function that calculates y in this order.
     needs_gamma : bool
-        Whether the order differs from the usual one only if there is a gamma.
+        True if, without a gamma, the order gives the same as the usual one.
     narrows : bool
-        Whether the order differs from the usual one only if sums are wider than the result.
+        True if, for sums in the dtype of the result, the order gives the same as the usual one.
     """
 
     name: str

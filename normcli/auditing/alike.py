@@ -31,12 +31,12 @@ class _Finding(NamedTuple):
     Parameters
     ----------
     hypothesis : Hypothesis
-        The grouping, the divisor, and how gamma and beta entered.
+        The norm: its groups of values, its divisor, and where gamma and beta are applied.
     eps : float
     level : Level
         The error bounds within which that layer's output agreed with the norm.
     told : Diagnosis
-        The diagnosis of that layer's output.
+        The diagnosis of that layer's output, which is returned for later layers that agree too.
     """
 
     hypothesis: Hypothesis
@@ -97,10 +97,10 @@ class KnownNorms:
 
 
 def _hold(finding: _Finding, question: Question) -> float | None:
-    """Return the largest distance of the question's y from a norm found on an earlier layer, in ulp.
+    """Return the largest distance of y from a norm that was found on an earlier layer, in ulp of y's dtype.
 
-    None if y is further off, in any group, than the error bounds of that finding allow, or gamma and beta
-    cannot be applied as they were there.
+    None if y is further off, in any group, than the error bounds of that finding allow, or if gamma and beta
+    cannot be applied to this x in the way they were applied on the earlier layer.
     """
     x, y, gamma, beta, *_ = question
     own = finding.hypothesis.affine

@@ -198,7 +198,7 @@ def judge_each(
     strip: Callable[[Judged], Judged],
     effort: Effort,
 ) -> Iterator[Judged]:
-    """Yield the judgement of each layer in order; two processes judge a run of 64 MiB or more.
+    """Yield the judgement of each layer in order; two processes share a run of 64 MiB or more, where they can.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def judge_each(
     judge : callable
         Takes the number of a layer and an effort; returns the judgement.
     strip : callable
-        Takes a judgement and returns it without its arrays; it is applied in another process alone.
+        Takes a judgement and returns it without its arrays; called only in another process, before sending it.
     effort : Effort
         Its observer gets the bytes of finished layers; of a single layer, the progress within it.
     """
@@ -236,8 +236,8 @@ def judge_layer(
 ) -> LayerVerdict:
     """Return the verdict on one layer; a `NormError` while it is judged becomes the verdict's `problem`.
 
-    A layer whose norm is not named is identified: norms in `known` are tried first, and a new one is added to
-    it.
+    A norm that the settings do not name is identified; norms in `known` are tried first, and a new one is
+    added.
     """
     try:
         return _judge(layer, tolerate, effort, known or KnownNorms())
@@ -246,7 +246,7 @@ def judge_layer(
 
 
 def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: KnownNorms) -> LayerVerdict:
-    """Return the verdict on one layer, with its `detail` if its norm is named; pass on any `NormError`."""
+    """Return the verdict on one layer; `detail` has its arrays if its norm is named. Pass on `NormError`."""
     settings = layer.settings
     if settings.problem:
         return LayerVerdict(settings, problem=settings.problem)
@@ -295,7 +295,7 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
 
 
 def _find_surroundings(layer: RecordedLayer) -> Surroundings:
-    """Return the recorded gate of a layer, with its activation and order; empty `Surroundings` without a gate.
+    """Return a layer's recorded gate, its activation and its place before or after the norm; empty without it.
 
     Raises `DataError` if the settings name an activation of a gate, but no gate was recorded.
     """
@@ -322,7 +322,7 @@ def _pair(layer: RecordedLayer, plan: Plan, roles: tuple[str, str]) -> Given | N
 def _judge_running(
     layer: RecordedLayer, plan: Plan, tensor: Tensor, before: Given | None, tolerate: Tolerate, effort: Effort
 ) -> Iterator[JudgedTensor]:
-    """Yield the verdicts on running mean and variance after a training step; none if any was not recorded."""
+    """Yield a verdict each on running mean and variance after a training step; none if any was not recorded."""
     after = _pair(layer, plan, ("running_mean_after", "running_var_after"))
     if before is None or after is None:
         return

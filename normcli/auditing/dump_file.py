@@ -129,14 +129,15 @@ _PIECE = 1 << 24
 
 
 class DumpWriter:
-    """A dump whose tensors are written as they come, after space for a header, which `finish` writes.
+    """A writer of a dump: tensors are written when they are added, and the header before them by `finish`.
 
     Parameters
     ----------
     stream : BinaryIO
         A new file that can be read and sought.
     layers : int
-        About how many layers there will be; with many more, `finish` has to move all values.
+        About how many layers there will be, for which space is left at the start of the file. If the header
+        needs more, `finish` has to move all values.
     """
 
     def __init__(self, stream: BinaryIO, layers: int) -> None:

@@ -87,7 +87,7 @@ class RecordedLayer(NamedTuple):
 
 
 def open_dump(path: str, default: NormSpec | None = None) -> list[RecordedLayer]:
-    """Return the layers of a dump, in the order in which they ran, or without settings in that of the file.
+    """Return the layers of a dump, in the order in which they ran; in the file's order if it has no settings.
 
     Parameters
     ----------

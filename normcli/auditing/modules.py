@@ -126,9 +126,10 @@ _ORDERED = "data_format"
 
 
 def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, Any]:
-    """Return the options that a module's attributes hold: eps, sizes, and axes unless `row` has them.
+    """Return the options of a norm that a module's attributes hold: eps, sizes and axes, by name.
 
-    `row` is the convention of the module's class; None without one.
+    `row` is the convention of the module's class, None without one; if it fixes the axes, the attribute
+    `normalized_shape` is not read.
     """
     eps = next((value for name in _EPS if (value := getattr(module, name, None)) is not None), None)
     found: dict[str, Any] = {} if eps is None else {"eps": float(eps)}

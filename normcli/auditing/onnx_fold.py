@@ -97,8 +97,9 @@ class OpenModel(NamedTuple):
     def list_layers(self) -> tuple[dict[str, NDArray[Any]], list[NormedLayer]]:
         """Return the model's constants by name, as a state dict, and each pair as a layer to fold.
 
-        The constants of a pair are called `NAME.weight`, `NAME.bias`, `NAME.running_mean` …, without their old
-        names unless other nodes use them; a matrix of shape (in, out) is transposed to (out, in).
+        The constants of a pair are renamed to `NAME.weight`, `NAME.bias`, `NAME.running_mean` …; they are there
+        under their old names too if other nodes use them. A matrix of shape (in, out) is transposed to (out,
+        in).
         """
         graph = self.graph
         arrays = {name: values for name in graph.constants if (values := graph.read(name)) is not None}

@@ -111,9 +111,10 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
 
 
 def _name_sum(graph: Graph, norm: GraphNorm) -> GraphNorm:
-    """Return a norm whose input has a name; only the sum that a `Skip…` node normalizes may lack one.
+    """Return a norm whose input has a name; the graph is changed in place if the input has none.
 
-    Such a node gets a fourth output for its sum, in place.
+    That is the case only for the sum that a `Skip…` node computes and normalizes itself: it becomes the fourth
+    output of the node, under a new name. Every other norm is returned unchanged.
     """
     if norm.tensors["input"]:
         return norm
@@ -126,7 +127,8 @@ def _name_sum(graph: Graph, norm: GraphNorm) -> GraphNorm:
 def _settle(norm: GraphNorm, made: Mapping[str, NDArray[Any]]) -> Any:
     """Return a norm's settings with the option `axes` in place of `first_axis`, and lists in place of tuples.
 
-    For an input with 3 axes, `first_axis` 1 becomes `axes` [1, 2]; -1 becomes [-1]. `made` has the tensors.
+    `first_axis` is the first of the reduced axes, which reach to the last one: 1 becomes `axes` [1, 2] for an
+    input with 3 axes; -1 becomes [-1]. `made` has the tensors that the model computed, by name.
     """
     options = dict(norm.settings.options)
     first = options.pop("first_axis", None)

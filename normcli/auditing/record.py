@@ -67,7 +67,7 @@ _FLAX: Mapping[str, _ClassRule] = {
 
 
 class Calls:
-    """Writes each call of a layer to a dump, and keeps the calls' settings in `layers`.
+    """A writer of a layer's calls: `add` writes the tensors to a dump, and appends the settings to `layers`.
 
     Parameters
     ----------

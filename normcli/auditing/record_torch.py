@@ -36,7 +36,7 @@ _OF_TOKENS = 3
 
 
 class _Sample(NamedTuple):
-    """Which indices of one axis of a large input are recorded.
+    """The indices along one axis of a large input that are recorded; all others are left out.
 
     Parameters
     ----------
@@ -105,7 +105,8 @@ class Recorder:
     def add(self, settings: LayerSettings, tensors: Mapping[str, Any], sample: _Sample | None) -> str:
         """Write a call's tensors by role; return the name that the call has in the dump, `NAME` or `NAME#2` ….
 
-        With a `sample`, only its indices are written, of all tensors that have its axis.
+        With a `sample`, a tensor that has the sampled axis is written with the sample's indices alone; other
+        tensors are written whole. None stands for all indices.
         """
         with self._lock:
             name, number = settings.name, 1
@@ -120,7 +121,7 @@ class Recorder:
             return name
 
     def write(self, name: str, tensor: Any, sample: _Sample | None = None) -> None:
-        """Write a tensor under `NAME.ROLE`; with a sample, only the sample's indices of its axis."""
+        """Write a tensor under a name such as `NAME.ROLE`: all of it, or with a sample the sample's indices."""
         values = tensor.detach()
         if sample is not None:
             values = values.index_select(sample.axis, sample.places.to(values.device))
@@ -166,9 +167,9 @@ class ModuleWatch:
     def begin(self, module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Store the input and the module's state before the module runs.
 
-        If gradients are recorded, return new arguments for the module, as (positional, named), and replace its
-        weight and bias, until `end`, by views, so that their gradients are of this call alone. Otherwise return
-        None.
+        If gradients are recorded, return new arguments for the module, as (positional, named): its input is
+        replaced by a view, whose gradient is of this call alone. Until `end`, weight and bias of the module are
+        replaced by views for the same reason. If gradients are not recorded, return None.
         """
         recorder = self._recorder
         settings = describe_module(self._name, module, recorder.also)
@@ -201,10 +202,10 @@ class ModuleWatch:
         return tuple(every[n] for n in range(len(args))), {key: every[key] for key in named}
 
     def end(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
-        """Give the module its own parameters back, and write the call.
+        """Restore the module's own weight and bias, and write the call: settings, input, output and parameters.
 
-        No tensors are written if the module raised, or its output cannot be recorded; of a layer that cannot be
-        judged, only the settings are written.
+        For a layer that cannot be judged, only the settings are written. Nothing is written if its output
+        cannot be recorded; `output` is None if the module raised an exception.
         """
         recorder, call = self._recorder, self._calls.open.pop()
         module._parameters.update(call.replaced)
@@ -283,8 +284,9 @@ class ModuleWatch:
     def _choose(self, plan: Plan | None, x: Any) -> _Sample | None:
         """Return the indices of a large input that are recorded; None to record the input whole.
 
-        They are drawn along the longest axis that is not reduced, so that the groups recorded are complete.
-        None too if there is no limit, `plan` is None, or all axes are reduced.
+        They are drawn along the longest axis that is not reduced, so that each recorded group is complete. The
+        input is recorded whole if it has at most `most_bytes` bytes, if `most_bytes` or `plan` is None, or if
+        all axes are reduced.
         """
         most, recorder = self._recorder.most_bytes, self._recorder
         size = x.numel() * x.element_size()

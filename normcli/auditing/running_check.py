@@ -33,7 +33,8 @@ def check_running(
 ) -> Iterator[tuple[str, Comparison, str | None]]:
     """Yield (name, comparison, cause) for each of `running_mean` and `running_var` that is in `stored`.
 
-    The comparison is with what follows from the batches; the cause is None if it agrees.
+    A stored statistic is compared with the exact one, calculated from the statistics before and the batches.
+    The cause of a difference is in words; None if there is no difference.
 
     Parameters
     ----------
@@ -73,20 +74,23 @@ def _enter(before: State, batches: Sequence[Result], rule: RunningRule) -> tuple
 def _explain(
     place: int, theirs: NDArray[Any], before: State, batches: Sequence[Result], rule: RunningRule
 ) -> str:
-    """Return words for the fault that reproduces running statistics, such as `running_var differs: …`.
+    """Return words on why running statistics differ, such as `running_var differs: …`.
 
-    If no known fault does, the words are that momentum or the batch is another.
+    They name the fault that reproduces them; if no known fault does, they say that momentum or the batch must
+    be another.
 
     Parameters
     ----------
     place : int
         0 for the mean, 1 for the variance.
     theirs : ndarray
-        The layer's statistics.
+        The layer's statistics after the batches, which differ from the exact ones.
     before : State
+        The running statistics before the batches.
     batches : sequence of Result
+        The statistics of the batches, in order.
     rule : RunningRule
-        The rule that the layer should have followed.
+        The rule (momentum, ddof) that the layer should have followed.
     """
     other: Literal["new", "old"] = "old" if rule.weight_of == "new" else "new"
     rules = {

@@ -111,7 +111,8 @@ class RunComparison(NamedTuple):
     def between(self) -> tuple[str | None, str] | None:
         """The names of two consecutive layers between which the runs begin to differ; None if all inputs agree.
 
-        The second is the first layer whose inputs differ, the first the layer before it, or None without one.
+        The second is the first layer whose inputs differ between the runs. The first is the layer before it, or
+        None if there is no layer before it.
         """
         before = None
         for pair in self.pairs:
@@ -134,7 +135,8 @@ def compare_runs(
 ) -> RunComparison:
     """Compare two runs layer by layer, and each with the exact norms.
 
-    Only the first pair that differs though its inputs agree has `algorithms`, and the details of its layers.
+    Of all pairs, only the first whose outputs differ though the inputs agree has `algorithms`, and verdicts
+    with a `detail` (the arrays of the layer).
 
     Raises
     ------
@@ -193,9 +195,9 @@ def _pair(
 
 
 def _name_algorithm(layer: RecordedLayer, verdict: LayerVerdict) -> str | None:
-    """Return the name of the algorithm that reproduces a layer's output bit for bit; None if none does.
+    """Return the name of the algorithm that reproduces a layer's output bit for bit, such as `two-pass`.
 
-    None too for a layer with a gate, or one that normalizes with running statistics.
+    None if no algorithm does, or if the layer has a gate or normalizes with running statistics.
     """
     detail, actual = verdict.detail, layer.load(OUTPUT)
     if detail is None or actual is None or layer.settings.evaluation or layer.settings.gate_act:

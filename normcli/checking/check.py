@@ -104,8 +104,7 @@ def check(
         The largest error of each value of the normalized tensor, in place of the tolerance; if None, the
         tolerance holds.
     addends : Addends or None
-        x and the residual, if `values` are their sum: if both and y hold only numbers of half precision, y is
-        judged in it. None without a residual.
+        The two tensors whose sum is `values`: x and the residual. None without a residual.
 
     Raises
     ------
@@ -118,6 +117,9 @@ def check(
     -----
     The exact values are rounded once to float64. A result in a shorter dtype that is rounded once is off by at
     most 0.5 ulp.
+
+    If every number of the inputs and of the normalized tensor is also a float16 (or a bfloat16), the tensor is
+    judged in that dtype, unless the plan has a dtype or `allowed` is given.
 
     Examples
     --------
@@ -194,7 +196,7 @@ def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
 
 
 class ComparingSink:
-    """A sink that takes the exact result tile by tile, and adds up its comparison with an actual tensor.
+    """A receiver of the exact result, tile by tile, that compares it with a given tensor.
 
     The totals are in `comparison`.
 
@@ -202,11 +204,12 @@ class ComparingSink:
     ----------
     plan : Plan
     geometry : Geometry
+        The axes of the tensor as tiles are cut from it.
     source : Source
-        The source of the actual tensor.
+        The reader of the given tensor.
     tolerance : Tolerance
     limits : Source or None
-        The largest error of each value, in place of the tolerance; if None, the tolerance holds.
+        The reader of the largest error of each value, in place of the tolerance; if None, the tolerance holds.
     """
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
@@ -230,9 +233,9 @@ class ComparingSink:
         return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Compare a tile of exact values with the actual tensor, and add the totals to `comparison`.
+        """Compare a tile of exact values with the given tensor, and add the totals to `comparison`.
 
-        `values` are overwritten: with the distance in ulp at each mismatch, and with 0 elsewhere.
+        `values` is overwritten: with the distance in ulp at each mismatch, and with 0 elsewhere.
         """
         natural = tuple(range(len(tile)))
         actual = self._source.read(tile, natural, work).reshape(-1)

@@ -22,14 +22,15 @@ class Fault(NamedTuple):
     id : str
         The wrong part and its fault, `dx-pull-missing`, as JSON has them; an id never changes.
     words : str
-        The cause, in at most 15 words, with names in braces that values of a tensor replace, such as `{eps}`.
+        The cause, in at most 15 words. Names in braces, such as `{eps}`, are filled in with values found in a
+        tensor.
     remedy : str
         The change that mends the kernel; it may have names in braces too.
     example : str
         The wrong code, in one line of NumPy.
     shown : tuple of str
-        The texts that replace the names in braces where faults are listed, in order; texts left over follow
-        the words.
+        Where faults are listed without a tensor, the texts that fill the braces, in order. Texts for which
+        there are no braces are appended to `words`.
     """
 
     id: str
@@ -53,14 +54,15 @@ class Fault(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a table of faults: a fault, and a function for the numbers of a kernel that has the fault.
+    """A row of a table of faults: a fault, and a function that calculates as a kernel with this fault does.
 
     Parameters
     ----------
     fault : Fault
     make : callable
-        Takes a case, and returns the numbers that a kernel with the fault uses or makes: one variant, an
-        iterable of variants if a number has to be found, or None if the case cannot have the fault.
+        Takes a case (the data of a wrong tensor or gradient), and returns a variant: the numbers that a kernel
+        with the fault makes of it. It returns a list or an iterator of variants if the fault has several forms,
+        and None if the case cannot have the fault.
     needs : str
         Names that must be in the `parts` of a case for the fault to be possible, such as `gamma beta`.
     """
@@ -70,9 +72,10 @@ class Row(NamedTuple):
     needs: str = ""
 
     def vary(self, case: Any) -> Iterable[Any]:
-        """Return the variants of a case for kernels with this fault: a list, an iterator or a tuple.
+        """Return the variants of a case: what kernels with this row's fault make of its data.
 
-        Empty if the case lacks a part in `needs`, or if `make` returns None.
+        It is a list, an iterator or a tuple; empty if the case lacks a part in `needs`, or if `make` returns
+        None.
         """
         made = self.make(case) if case.parts.issuperset(self.needs.split()) else None
         if isinstance(made, list | Iterator):

@@ -37,11 +37,12 @@ class Rounding(NamedTuple):
     Parameters
     ----------
     source : {"terms", "mean", "variance"}
-        The roundings of a gradient's terms; the error of the mean, which grows with |mean| / divisor; or that
-        of a variance as mean(x²) − mean², which grows with the square of this. A bound includes those before.
+        `terms`: a gradient's terms are rounded. `mean`: the mean of x has an error too, which grows with |mean|
+        / divisor. `variance`: the variance is mean(x²) − mean², whose error grows with (mean / divisor)².
     precision : str
         The dtype of the calculation.
     bound : ndarray
+        The largest error of each value, with the errors from the sources before this one added.
     """
 
     source: str
@@ -55,17 +56,20 @@ class GradientScales(NamedTuple):
     Parameters
     ----------
     weight : ndarray
-        The weight of each value, with which every group counts alike: groups of large x have small gradients.
+        The factor on each value's error. With it every group counts alike, although the gradients of groups
+        with large x are small.
     roundings : tuple of Rounding
         Sources of rounding errors, from small to large: terms in the precision of the calculation, terms in
         half precision if the gradient has it, the mean, a variance as mean(x²) − mean².
     known : ndarray of bool or None
         True where the bounds are finite; None if they are finite everywhere.
     clearly : float
-        The factor by which a fault's gradient has to be nearer than the exact one.
-    skew, lost : float
-        The largest |mean| / divisor of a group, and the largest bound on the error of a mean, as a part of the
-        divisor.
+        A fault is named only if its gradient is nearer to the given one, by this factor, than the exact
+        gradient.
+    skew : float
+        The largest |mean| / divisor of a group.
+    lost : float
+        The largest bound on the error of a group's mean, divided by the divisor.
     """
 
     weight: Any
@@ -79,16 +83,20 @@ class GradientScales(NamedTuple):
     def of(
         cls, exact: Gradients, name: str, actual: NDArray[Any], right: Floats, terms: GradientTerms | None
     ) -> GradientScales:
-        """Return the weights and bounds for a gradient.
+        """Return the weights and the bounds of rounding errors for a gradient.
 
         Parameters
         ----------
         exact : Gradients
+            All exact gradients of the backward pass, with its inputs.
         name : {"dx", "dgamma", "dbeta", "dgate"}
-        actual, right : ndarray
-            The given gradient, whose dtype counts, and the exact one.
+        actual : ndarray
+            The given gradient, of which only the dtype counts.
+        right : ndarray
+            The exact gradient.
         terms : GradientTerms or None
-            If None, bounds are taken from the exact gradient alone, and all weights are 1.
+            The terms of the exact gradients. If None, bounds are taken from the exact gradient alone, and all
+            weights are 1.
         """
         short = is_short_float(actual.dtype) or is_short_float(exact.input.dtype)
         precision, stored, least = "float32" if short else "float64", 0.0, 0.0
@@ -144,9 +152,11 @@ class GradientScales(NamedTuple):
 
 
 def _bound_gate(exact: Gradients, terms: GradientTerms, lost: Floats) -> _Bounds:
-    """Return bounds on the errors of dgate: by roundings of its terms, of the mean, and of squares.
+    """Return bounds on the errors of dgate, as three arrays of its shape.
 
-    The first and the last are in roundings. The last is that of a variance as mean(x²) − mean².
+    The first is the sum of the terms' absolute values, to be multiplied by the number and size of roundings.
+    The second is the error that a wrong mean causes: `lost` is the mean's error divided by the divisor, for
+    each group. The third is the error of a variance as mean(x²) − mean², also to be multiplied by roundings.
     """
     behind, before = exact.inputs.gate, exact.inputs.gated_input
     gate = before if behind is None else behind
@@ -173,7 +183,10 @@ def _find_length(values: Floats, axes: tuple[int, ...]) -> Floats:
 
 
 def _measure_dx(terms: GradientTerms, lost: Floats | float = 0.0) -> Floats:
-    """Return the sum of the sizes of dx's terms, with the divisor off by `lost`, x̂ by lost · (1 + |x̂|)."""
+    """Return Σ |term| for each value of dx, where a mean is off by `lost` · divisor.
+
+    The divisor is then off by the factor 1 + lost, and x̂ by lost · (1 + |x̂|).
+    """
     size, xhat = np.abs(terms.g), np.abs(terms.xhat)
     pulled, squares = np.abs(terms.slope * terms.divisor) * xhat, xhat * xhat
     share = np.nan_to_num(pulled.sum(terms.axes, keepdims=True) / squares.sum(terms.axes, keepdims=True))
@@ -185,17 +198,20 @@ def _measure_dx(terms: GradientTerms, lost: Floats | float = 0.0) -> Floats:
 
 
 def _bound(terms: GradientTerms, name: str, along: tuple[int, ...], lost: Floats) -> _Bounds:
-    """Return bounds on the errors of a gradient: by roundings of its terms, of the mean, and of squares.
+    """Return bounds on the errors of a gradient, as three arrays.
 
-    The first and the last are in roundings. The last is that of a variance as mean(x²) − mean².
+    The first is the sum of the terms' absolute values, to be multiplied by the number and size of roundings.
+    The second is the error that a wrong mean causes. The third is the error of a variance as mean(x²) − mean²,
+    also to be multiplied by roundings.
 
     Parameters
     ----------
+    terms : GradientTerms
     name : {"dx", "dgamma", "dbeta"}
     along : tuple of int
         The axes that a parameter's gradient is summed over.
     lost : ndarray
-        The error of the mean as a part of the divisor.
+        The error of each group's mean, divided by the divisor.
     """
     dy, squared = np.abs(terms.dy), np.square(terms.skew)
     if name == "dx":

@@ -79,10 +79,10 @@ class GradientFinding(NamedTuple):
     alternatives : tuple of Fault
         Other faults whose gradients are about as near on these data.
     evidence : tuple of str
-        Clauses that compare errors, with the gradient with the fault or with bounds of rounding; none for a
-        gradient of zeros.
+        Clauses with numbers: how far off the gradient is with and without the fault, or compared with bounds of
+        rounding. Empty for a gradient of zeros.
     is_rounding : bool
-        Whether rounding explains the difference.
+        True if rounding explains the difference.
     """
 
     name: str
@@ -108,7 +108,8 @@ class CheckedGradients(NamedTuple):
     comparisons : mapping of str to Comparison
         The comparison of each gradient, by its name: `dx`, `dgamma`, `dbeta` or `dgate`.
     causes : mapping of str to GradientFinding
-        The cause of each gradient that differs, by its name; gradients of large tensors are left out.
+        The cause of each gradient that differs, by its name. No cause is looked for if x has more than 2²²
+        values.
     """
 
     gradients: Gradients
@@ -209,7 +210,10 @@ def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...], plan: Plan) -> 
 def find_cause(
     exact: Gradients, name: str, actual: NDArray[Any], tolerance: Tolerance | None = None
 ) -> GradientFinding | None:
-    """Return the cause of a given gradient's difference; None if x has more than 2²² values.
+    """Return the cause of a given gradient's difference; None if none was looked for or can be told.
+
+    None is looked for if x has more than 2²² values. If only some values count (a mask), or the norm's
+    gradients have no known terms, few faults are tried, and None is returned if none of them fits.
 
     Parameters
     ----------
@@ -219,7 +223,8 @@ def find_cause(
     actual : ndarray
         The given gradient, of the shape of the exact one.
     tolerance : Tolerance or None
-        The tolerance that was asked for, which a fault may use up; None for the usual one.
+        The tolerance that the user asked for: a fault counts if its gradient is within it of the given one.
+        None if the bounds of rounding decide.
     """
     right = exact.field(name)
     if right is None or exact.input.size > _MOST_VALUES:
@@ -241,9 +246,10 @@ def find_cause(
 def _tell_rounding(
     name: str, actual: Floats, right: Floats, scales: GradientScales, nearest: str | None
 ) -> GradientFinding:
-    """Return the finding that rounding explains a gradient's difference, does so but for a few values, or not.
+    """Return a finding for a gradient that no fault explains: rounding, a few wrong values, or unknown.
 
-    `nearest` has the words of the fault that is nearest, though it leaves more than rounding explains.
+    Rounding, if every value is within its bounds; a few wrong values, if nearly all are. `nearest` has the
+    words of the nearest fault, which evidence mentions if the cause is unknown; None without one.
     """
     error, size = actual - right, scales.measure(right) or 1.0
     beyond = [int(scales.exceeds(error, level).sum()) for level in range(len(scales.roundings))]
@@ -276,12 +282,12 @@ def _choose(
     scales: GradientScales,
     tolerance: Tolerance | None = None,
 ) -> GradientFinding | str | None:
-    """Return the finding of the fault nearest to a given gradient, with the faults about as near.
+    """Return the finding of the fault whose gradient is nearest to a given one, with faults about as near.
 
-    A fault has to be nearer than the exact gradient by the factor `scales.clearly`, and to leave only what
-    rounding explains; where rounding of the mean, or of a variance as mean(x²) − mean², would explain the whole
-    difference, less than that, in at least 4 groups. If the nearest fault leaves more, its words are returned.
-    None if no fault is much nearer, or if roundings of terms explain the difference.
+    The nearest fault has to be nearer than the exact gradient by the factor `scales.clearly`, and what then
+    remains has to be within bounds of rounding. If more remains, a str is returned: the fault's words. None if
+    no fault is near enough, if the roundings of terms explain the difference, or if any rounding does in fewer
+    than 4 groups.
 
     Parameters
     ----------
@@ -292,7 +298,7 @@ def _choose(
         The faults to choose from, each with the values for its words and its gradient.
     scales : GradientScales
     tolerance : Tolerance or None
-        The tolerance that the nearest fault may use up; None: only what rounding explains.
+        If not None, what remains may also be as large as this tolerance.
     """
     off, level = scales.measure(actual - right), scales.find_level(actual - right)
     if level == 0 or (level < len(scales.roundings) and scales.clearly > CLEARLY):
@@ -324,9 +330,10 @@ def _choose(
 
 
 def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
-    """Return a fault with the gradient's name in its id, and with values in its words, joined by `or`.
+    """Return a fault with the gradient's name in front of its id, and with values in the braces of its words.
 
-    `every` has a tuple of values for each equally good form of the fault, one value for each pair of braces.
+    `every` has a tuple of values for each form of the fault that fits, one value for each pair of braces.
+    Different values for a pair of braces are joined by `or`.
     """
     joined = [" or ".join(list(dict.fromkeys(column))[:_MOST_SAID]) for column in zip(*every, strict=True)]
     words, remedy = fault.words.format(*joined), fault.remedy.format(*joined)

@@ -29,9 +29,10 @@ def change_ddof(c: WrongGradient) -> Iterator[Detailed]:
 
 
 def count_means(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield dx with both means divided by the count that the gradient shows, or by a padded one, not by n.
+    """Yield dx's terms with both means of the backward pass divided by another count than n, the group's size.
 
-    A count of n − 1 is left out. Nothing for running statistics.
+    Counts are the one that the given dx shows, and lengths to which kernels pad; n − 1 is left out. Nothing is
+    yielded for running statistics.
     """
     t, none = c.t, c.t.differentiate(a=0.0, b=0.0)
     if c.exact.inputs.given is not None:
@@ -50,16 +51,19 @@ def _list_counts(size: int) -> list[int]:
 
 
 def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
-    """Yield the terms for statistics with a padded count, with means of the backward pass over n or over it.
+    """Yield terms with statistics of groups that a kernel pads with zeros, for each padded length.
 
-    Nothing for running statistics, for tensors above 2²⁰ values, and if `make_terms` returns None for the norm.
+    Each is yielded twice: the means of the backward pass are divided by n, the group's size, and by the padded
+    length. Nothing for running statistics, for tensors above 2²⁰ values, and if `make_terms` returns None for
+    the norm.
 
     Parameters
     ----------
     c : WrongGradient
     what : {"count", "variance", "mean", "both"}
-        The sum of squares is divided by the padded count; or the variance, the mean, or both count zeros that
-        pad the group.
+        What the padding makes wrong. "count": the sum of squares is divided by the padded length. "variance":
+        it has the squares of the zeros' deviations. "mean": the sum is divided by the padded length. "both":
+        mean and variance.
     """
     t, n = c.t, c.t.size
     if c.exact.inputs.given is not None:
@@ -87,9 +91,9 @@ def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
 
 
 def sum_part(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield, for each summed axis, dgamma or dbeta over only its first k indices, and over only its last k.
+    """Yield dgamma or dbeta summed over only a part of one axis: its first k indices, then its last k.
 
-    Each k is the one with which the sum is nearest to the given gradient.
+    There is one of each for each axis of the sum, with the k that makes it nearest to the given gradient.
     """
     grid, actual = c.plan.grid, c.actual.reshape(-1)
     for axis in c.along:
@@ -107,9 +111,9 @@ def sum_part(c: WrongGradient) -> Iterator[Detailed]:
 
 
 def shard(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield the terms with a reduced axis in 2, 3, 4 or 8 parts, each normalized by its own statistics.
+    """Yield the terms with a reduced axis cut into 2, 3, 4 or 8 shards, each normalized by its own statistics.
 
-    Parts are blocks, or interleaved. Nothing with channel groups or running statistics.
+    Shards are blocks of the axis, or interleaved. Nothing is yielded for channel groups or running statistics.
     """
     grid = c.plan.grid
     for axis, count in itertools.product(c.t.axes if c.is_trained else (), _SHARDS):

@@ -241,10 +241,10 @@ FACTOR = Fault("factor", "every value is {0} times what it should be", "leave th
 
 
 def list_factors(actual: Floats, right: Floats, scales: GradientScales) -> Iterator[Wrong]:
-    """Yield the fault of a factor, with the nearest multiple of the exact gradient.
+    """Yield at most one fault: the given gradient is the exact one times a factor (that of least squares).
 
-    The factor is that of least squares; nothing is yielded if it is 1, or −1 (a turned sign), rounded to 3
-    digits, or if it leaves an error above the bound of rounding in any value.
+    Nothing is yielded if the factor, rounded to 3 digits, is 1 or −1 (a turned sign), or if in any value more
+    than a rounding error remains.
     """
     usable = np.isfinite(actual) & np.isfinite(right)
     known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
@@ -257,7 +257,10 @@ def list_factors(actual: Floats, right: Floats, scales: GradientScales) -> Itera
 def find_overflow(
     exact: Gradients, name: str, dtype: np.dtype[Any], terms: GradientTerms | None
 ) -> tuple[str, ...]:
-    """Return the words for squares that overflow a dtype in every group, as then x̂ and dx are 0; else none."""
+    """Return words for squares that overflow a dtype in every group, so that x̂ and dx are 0; else ().
+
+    The words are what overflows, such as `x · x`, the name of the dtype, and a dtype that is wide enough.
+    """
     if terms is None or exact.inputs.given is not None or name not in ("dx", "dgamma") or not is_float(dtype):
         return ()
     what, squares = "(x − mean)²" if terms.centres else "x · x", terms.w * terms.w

@@ -76,7 +76,7 @@ class WrongGradient(NamedTuple):
 
     @property
     def parts(self) -> frozenset[str]:
-        """The parts of the gradient (`GRADIENTS`) and of the norm (`LAYER_PARTS`) that rows may need."""
+        """The names, such as "mean" and "gate", of the parts of gradient and norm that faults may need."""
         inputs = self.exact.inputs
         has = (
             self.t.centres, inputs.gamma is not None, self.gate is not None, inputs.gate is not None,
@@ -136,9 +136,10 @@ class WrongGradient(NamedTuple):
         gate : Gated or None
             The other gate; None for a norm without gate.
         slope : ndarray or None
-            The last factor of dgate; None for the derivative of the gate's activation.
+            For dgate, its last factor; None for the derivative of the gate's activation.
         is_first : bool or None
-            Whether the gate multiplies before the norm; None to leave it where the norm's own gate is.
+            True if the gate multiplies x before the norm, False if y after it; None for the checked norm's
+            order.
         """
         is_first = self.exact.inputs.gated_input is not None if is_first is None else is_first
         gate = None if gate is None else gate._replace(times=None)
@@ -202,7 +203,10 @@ def leave_gate(c: WrongGradient) -> Iterator[Detailed]:
 
 
 def change_activation(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield the gradient with each other activation; dgate before the norm also with only its slope changed."""
+    """Yield the gradient with each other activation of the gate.
+
+    For dgate of a gate before the norm, also with only the activation's derivative changed.
+    """
     own = c.gate
     assert own is not None
     for act in Activation:
@@ -238,9 +242,9 @@ def sum_otherwise(c: WrongGradient) -> Iterator[Detailed]:
 
 
 def find_summed(plan: Plan, shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield each set of axes, other than that of a right parameter's gradient, whose sum has a shape.
+    """Yield sets of axes over which a sum of x has a given shape, other than those of a right dgamma.
 
-    Lengths of 1 do not count. Nothing with channel groups.
+    Axes of length 1 are ignored in both comparisons. Nothing is yielded for channel groups.
     """
     lengths = plan.grid.shape if plan.grid.split is None else ()
     wanted, own = [n for n in shape if n != 1], plan.parameters.view_shape
@@ -267,7 +271,7 @@ def change_axes(c: WrongGradient) -> Iterator[Detailed]:
 
 
 def change_groups(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield the terms for each other number of channel groups; nothing without channel groups."""
+    """Yield the terms for each other number of channel groups; nothing without, or with a gamma for each."""
     split, plan = c.plan.grid.split, c.plan
     if split is None or plan.parameters.rule is ParameterRule.GROUP:
         return
@@ -306,7 +310,7 @@ def exchange(c: WrongGradient) -> Iterator[Detailed]:
 
 
 def reorder(c: WrongGradient, *, flip: bool) -> Iterator[Detailed]:
-    """Yield the exact gradient with each axis reversed if `flip`, else rolled by the shift that fits best."""
+    """Yield the exact gradient reversed along each axis if `flip`, else rolled by the shift that fits best."""
     for axis, length in enumerate(c.right.shape):
         if flip:
             yield (), np.flip(c.right, axis)
@@ -319,9 +323,9 @@ def reorder(c: WrongGradient, *, flip: bool) -> Iterator[Detailed]:
 
 
 def permute(c: WrongGradient) -> Floats | None:
-    """Return the exact gradient with its values in the order of the given gradient's.
+    """Return the exact gradient's values in the order (by rank) of the given gradient's values.
 
-    None if the two do not agree then, or if the order is a reversal or a roll.
+    None if the two then differ, or if the order is a reversal or a roll, which have faults of their own.
     """
     order, found = np.argsort(c.right, axis=None), np.argsort(c.actual, axis=None)
     right, actual = c.right.reshape(-1)[order], c.actual.reshape(-1)[found]

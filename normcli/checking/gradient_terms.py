@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 class GradientTerms(NamedTuple):
     """The terms of a norm's gradients, as arrays that broadcast to the plan's view of x.
 
-    The gradient is dx = (g − A − w · B) / D, with A = mean(g) and the divisor D.
+    The gradient is dx = (g − A − w · B) / D, with A = mean(g), B the factor on the deviations w, and D the
+    divisor.
 
     Parameters
     ----------
@@ -48,17 +49,18 @@ class GradientTerms(NamedTuple):
     divisor : ndarray
         The divisor D of each group.
     slope : ndarray
-        w · B / Σ g · w, the factor of the sum Σ g · w in w · B; 0 if the divisor does not depend on x.
+        w · B / Σ(g · w): multiply it by the sum Σ(g · w) of the group to get w · B. 0 if D does not depend on
+        x.
     size : int
-        The number of values in a group.
+        The number n of values in a group.
     axes : tuple of int
         The reduced axes.
     centres : bool
-        Whether dx has the term A: a mean is subtracted, and it depends on x.
+        True if dx has the term A: a mean is subtracted, and it depends on x.
     behind : ndarray or float
         The last factor of dx: the activation of a gate before the norm, or 1.
     share : float
-        The factor on both means of the backward pass: n / m if they are divided by m, not n.
+        The factor on both means of the backward pass, A and B: 1, or n / m for a kernel that divides by m.
     """
 
     dy: Floats
@@ -130,7 +132,7 @@ def make_terms(
     constant: bool = True,
     moments: tuple[Floats | float, Floats] | None = None,
 ) -> GradientTerms | None:
-    """Return the terms of a norm's gradients; None for norms with windows, and unless squares are summed.
+    """Return the terms of a norm's gradients; None for sliding windows, and for divisors not made of squares.
 
     Parameters
     ----------
@@ -139,13 +141,13 @@ def make_terms(
     plan : Plan or None
         A plan with other options or groups; None for the plan of `exact`.
     centres : bool or None
-        Whether the mean is subtracted; None for the norm's own choice.
+        True if the mean is subtracted; None for the norm's own choice.
     trained : bool
-        Whether statistics are computed from x, as in training, even if running statistics were given.
+        True to compute statistics from x, as in training, even if running statistics were given.
     constant : bool
-        Whether running statistics, if given, are taken as constants in the derivative.
+        True to take running statistics, if they were given, as constants in the derivative.
     moments : pair of (ndarray or float, ndarray) or None
-        Another mean and another variance than those of x, broadcastable to its view; None for those of x.
+        A mean and a variance in place of those of x, broadcastable to its view; None for those of x.
     """
     plan = exact.plan if plan is None else plan
     if plan.groups_overlap or find_p(plan) != 2.0:
@@ -189,9 +191,10 @@ MOVED_EPS: Mapping[EpsMode | None, EpsMode] = {EpsMode.INSIDE: EpsMode.OUTSIDE, 
 
 @np.errstate(all="ignore")
 def add_eps(square: Floats, eps: float | Floats, mode: EpsMode | None) -> Floats:
-    """Return the divisor for a variance or mean square and an eps, which the eps mode `mode` adds.
+    """Return the divisor made of a variance or mean square, `square`, and an eps.
 
-    It is √(square + eps), √square + eps or √max(square, eps); for any other mode, and None, max(√square, eps).
+    It is √(square + eps) for the mode INSIDE, √square + eps for OUTSIDE, √max(square, eps) for SQUARE_FLOOR,
+    and max(√square, eps) for any other mode and for None.
     """
     match mode:
         case EpsMode.INSIDE:

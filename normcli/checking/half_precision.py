@@ -35,10 +35,11 @@ _HALF_BYTES = 2
 
 
 def find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
-    """Return the half precision in which every number of a tensor of a longer float dtype can be stored.
+    """Return the half precision that a tensor seems rounded to: every number is also a float16, or a bfloat16.
 
-    None without one, for tensors above 2²² values or with fewer than 16 different values, for numbers that are
-    multiples of one step (which half precision did not make), and if bfloat16's package is not installed.
+    None if there is no such dtype; for tensors that are no float32 or float64, have more than 2²² values or
+    fewer than 16 different ones; for multiples of one step, which rounding to half precision would not make;
+    and if bfloat16's package is not installed.
     """
     if y.dtype.kind != "f" or y.dtype.itemsize <= _HALF_BYTES or y.size > _MOST_SAVED:
         return None
@@ -58,7 +59,8 @@ def find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
 def find_common_half(every: Sequence[NDArray[Any]], y: NDArray[Any]) -> np.dtype[Any] | None:
     """Return the half precision in which every number of y and of all inputs can be stored; None without one.
 
-    A kernel of half precision is right then. If an input has more digits, y has lost digits it should have.
+    If there is one, a kernel of half precision is right to have rounded y to it. If an input has more digits, y
+    has lost digits it should have.
 
     Parameters
     ----------
@@ -83,9 +85,9 @@ def _holds(values: NDArray[Any], name: str) -> bool:
 
 
 def _lies_on_grid(values: NDArray[Any], half: np.dtype[Any]) -> bool:
-    """Whether all values are multiples of the ulp of the largest; floats near 0 would have a smaller ulp.
+    """Return True if all values are multiples of one step, the ulp of the largest in the dtype `half`.
 
-    False for fewer than 64 finite values.
+    Floats rounded to `half` have smaller steps near 0. False for fewer than 64 finite values.
     """
     size = np.abs(values[np.isfinite(values)].astype(np.float64))
     if size.size < _LEAST_ON_GRID:
@@ -107,22 +109,22 @@ _BLOCKS = (8, 16, 32, 64, 128, 256, 512)
 
 
 def sum_in_half(factors: Sequence[Floats], axes: tuple[int, ...]) -> Iterator[tuple[str, str, Floats]]:
-    """Yield sums of products of factors, such as dy · x̂, as kernels that add in half precision make them.
+    """Yield sums of products of factors, such as Σ dy · x̂, as kernels that add in half precision make them.
 
     Parameters
     ----------
     factors : sequence of ndarray
         The factors, of one shape.
     axes : tuple of int
-        The axes to sum over. Either all values are added one by one in half precision, or the values are first
-        summed exactly over all axes but the first, and these sums are added one by one.
+        The axes to sum over. Kernels either add all values in half precision, or first sum exactly over all
+        these axes but the first, and add only these sums in half precision.
 
     Yields
     ------
     name, order, sum
-        The half precision, the order of additions in words, and the flat array of sums. An order is yielded
-        several times, with exact and with rounded factors, terms, or sums of blocks. Nothing is yielded unless
-        there are 8 to 16,384 rows to add.
+        The half precision, the order of additions in words ("row by row", "in blocks of 32"), and the flat
+        array of sums. An order is yielded several times: with factors, terms or sums of blocks that are exact,
+        or rounded to half precision. Nothing is yielded unless there are 8 to 16,384 rows to add.
     """
     wide = [np.moveaxis(factor, axes, range(len(axes))) for factor in factors]
     shape = wide[0].shape

@@ -287,7 +287,7 @@ class GroupTally:
     def add_each(self, numbers: NDArray[np.intp], ulp: Floats) -> None:
         """Add single values, each with the flat index of its group; a group may occur several times.
 
-        `ulp` is the distance of each mismatch, and 0 for every other value.
+        `numbers` are these indices; `ulp` is the distance of each mismatch in ulp, and 0 for every other value.
         """
         if self._cells is None:
             self._cells = make_scratch(self._shape, _CELL)

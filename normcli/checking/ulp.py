@@ -49,7 +49,8 @@ class Tolerance(NamedTuple):
     max_ulp : float or None
         The limit in ulp, in place of rtol and atol; None if these hold.
     derived : str
-        The algorithm from which a bound for each value was derived, in place of all limits; empty without one.
+        The name of the algorithm whose rounding errors bound each value, in place of all these limits; empty if
+        they hold.
     """
 
     dtype: np.dtype[Any]
@@ -216,17 +217,17 @@ MOST_ROUNDINGS = 32.0
 
 
 def bound_lost(offset: Floats | float, count: int, precision: str, roundings: float = MOST_ROUNDINGS) -> Floats:
-    """Return the bound on the rounding error of a group's mean, as a part of the group's deviation.
+    """Return the largest rounding error of a group's mean, divided by the group's deviation.
 
     Parameters
     ----------
     offset : ndarray or float
         |mean| / deviation.
     count : int
-        The number of values in the group. More roundings than this are not assumed.
+        The number of values in the group; it limits `roundings`.
     precision : str
         The dtype of the calculation.
     roundings : float
-        The roundings of the mean, in machine epsilons of `precision`.
+        The error assumed for the mean, in machine epsilons of `precision`, relative to |mean|.
     """
     return np.asarray(min(roundings, float(count)) * get_eps(np.dtype(find_type(precision))) * offset)

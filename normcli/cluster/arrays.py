@@ -99,7 +99,7 @@ class LazyResult(Result):
     Parameters
     ----------
     lazy : dask.array.Array
-        The normalized array, which `normalized` returns. It is always given, though the default is None.
+        The normalized array, which `normalized` returns.
     stats : Stats or None
         The fitted statistics, calculated already, of a norm whose groups extend over samples (batch norm); None
         for other norms, which then have no warnings.
@@ -148,7 +148,7 @@ _IN_MEMORY = (
 
 
 class _Asked(NamedTuple):
-    """The arguments of `normalize` for a dask array, read.
+    """The parsed arguments of `normalize` for a dask array.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class _Asked(NamedTuple):
     plan : Plan
         The plan of the whole array.
     block : BlockUse or BlockNorm
-        What is done with each block.
+        The work on each block: to normalize it with fitted statistics (`BlockUse`) or by its own (`BlockNorm`).
     """
 
     request: Request

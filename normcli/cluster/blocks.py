@@ -122,11 +122,11 @@ class Whole(NamedTuple):
         return join_parts(self.subject, self.shape, parts, omits_nan=self.nan == NanRule.OMIT)
 
     def build_tree(self, blocks: Iterable[tuple[Box, Delayed]]) -> list[Delayed]:
-        """Return the tasks that add up the sums of blocks; `join` takes their results.
+        """Return the tasks that add up the sums of blocks: one for each set of groups that blocks share.
 
-        If samples need sums of their own (`holds_apart`), the blocks that hold the same samples are added
-        first. Then blocks with the same groups are added, at most `FAN_IN` in one task, until a task for each
-        set of groups is left.
+        Blocks with the same groups are added, at most `FAN_IN` in one task, until one task is left; `join`
+        takes the results. If a statistic needs sums for each sample (`image_std`), blocks that hold parts of
+        the same samples are added first.
 
         Parameters
         ----------

@@ -99,7 +99,10 @@ def open_source(source: str) -> Stored:
 
 
 def _open_file(source: str) -> Stored:
-    """Return the array of a file, in one chunk unless it is mapped; raise `UsageError` for text and tables."""
+    """Return the array of a file as a `Stored`; raise `UsageError` for text and tables.
+
+    A memory-mapped array is divided into chunks; an array that was read into memory is a single chunk.
+    """
     tensor = load(source)
     if tensor.has_no_dtype:
         raise UsageError(
@@ -205,14 +208,15 @@ def choose_lengths(
 ) -> tuple[int, ...]:
     """Return the length of blocks along each axis: whole chunks, as many as fit into 16 MiB.
 
-    Chunks are joined along the last axis first. Blocks hold all channels if channels are in groups.
+    Chunks are joined along the last axis first. If the norm divides the channels into groups, each block holds
+    all channels.
 
     Parameters
     ----------
     stored : Stored
     plan : Plan
     least : tuple of int, optional
-        A length for each axis, of which the block's length is a multiple; by default the length of the chunks.
+        A length for each axis: the lengths of blocks are multiples of it. By default the length of the chunks.
     whole : tuple of int
         The axes that blocks do not divide.
     """

@@ -50,13 +50,15 @@ class Kernel(NamedTuple):
 
 
 def find_kernel() -> Kernel | None:
-    """Return the compiled kernel; None if NumPy is to be used.
+    """Return the compiled kernel; None if NumPy is used in its place.
+
+    NumPy is used if the environment variable `NORMCLI_KERNEL` is `numpy`, or if it is not set and no kernel was
+    built from these sources.
 
     Raises
     ------
     UsageError
-        If `NORMCLI_KERNEL` is something else than `numpy` or `compiled`, or asks for a compiled kernel that is
-        not there.
+        If `NORMCLI_KERNEL` is neither `numpy` nor `compiled`, or is `compiled` and there is no compiled kernel.
     """
     wanted = os.environ.get(VARIABLE, "")
     if wanted == NUMPY:

@@ -145,7 +145,7 @@ class _Ward(Passes):
         return Examination(self.plan, self.tolerance, findings, {name: Distribution() for name in names})
 
     def examine_tile(self, tile: Slices, work: Workspace) -> None:
-        """Add the errors of all computations in a tile of whole groups to `total`."""
+        """Add the errors of all algorithms in a tile (a block of whole groups of the tensor) to `total`."""
         order = self.order
         numbers = self.geometry.number_groups(tile)
         read = np.ascontiguousarray(self.source.read(tile, order, work))
@@ -192,7 +192,10 @@ class _Ward(Passes):
         return gamma, beta
 
     def _examine_rows(self, here: Examination, numbers: Integers, rows: Values, affine: Affine) -> None:
-        """Add to `here` the errors and lost variances of all computations for rows of the groups `numbers`."""
+        """Try all algorithms on finite rows, and add their errors and lost variances to the findings in `here`.
+
+        Row i of `rows` is the group with index `numbers[i]`.
+        """
         differs = (rows != rows[:, :1]).any(axis=1) if self.formula.centres else (rows != 0).any(axis=1)
         measured = []
         for accumulation in self.accumulations:
@@ -213,17 +216,17 @@ class _Ward(Passes):
     def _compare_rows(
         self, here: Examination, numbers: Integers, rows: Values, measured: Sequence[RowMoments], affine: Affine
     ) -> None:
-        """Add the errors of all computations for some rows to `here`.
+        """Compare the results of all algorithms for some rows with the exact ones; add the errors to `here`.
 
         Parameters
         ----------
         here : Examination
-            The totals to add to.
+            The findings to add to.
         numbers : ndarray of int
             The index of the group that each row holds.
         rows : ndarray, shape (groups, values)
         measured : sequence of RowMoments
-            The moments of the rows, as each of `accumulations` computes them.
+            The moments of the rows, one for each of `self.accumulations`, as that algorithm computes them.
         affine : tuple of ndarray or None
             Gamma and beta, of the shape of the rows.
         """

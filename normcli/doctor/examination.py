@@ -71,7 +71,7 @@ class Distribution:
 
     @property
     def median(self) -> float:
-        """The lower edge of the median's bin; 0 for the first bin, ∞ for the last, NaN without numbers."""
+        """The lower edge of the median's bin: 0 for the first bin, ∞ for the last; NaN without numbers."""
         count = int(self._bins.sum())
         if not count:
             return float("nan")
@@ -106,9 +106,9 @@ class Overflow(NamedTuple):
 
 @dataclass
 class Lost:
-    """The number of groups whose variance an algorithm lost (below 0, or 0), and the number of the first one.
+    """The number of groups whose variance an algorithm lost: it came out below 0, or as 0 though values differ.
 
-    `first` is None without such groups.
+    `first` is the index of the first such group; None without one.
     """
 
     count: int = 0
@@ -239,9 +239,9 @@ class Examination:
 
     @property
     def worst_group(self) -> tuple[int, int] | None:
-        """(group, count): the group that has the largest error in most unsafe computations, and in how many.
+        """The group with the largest error in most of the unsafe computations, as (its index, their number).
 
-        None if all are safe. Only computations with the usual order of casts count.
+        None if all computations are safe. Only those with the usual order of casts count.
         """
         groups = Counter(finding.distances.excess.place for finding in self.usual if not finding.is_safe)
         return min(groups.items(), key=lambda pair: (-pair[1], pair[0])) if groups else None
@@ -253,8 +253,8 @@ class Examination:
     def find(self, computation: Computation) -> Finding | None:
         """Return the finding of a computation; None if it was not tried.
 
-        If the sums have the tensor's dtype, an order of casts that was not tried makes no difference, and the
-        finding of the usual order is returned.
+        If the computation's sums have the examined dtype, all orders of casts give the same result. The finding
+        of the usual order is then returned for an order that was not tried.
         """
         same = self.list_of(computation.accumulation)
         return next((f for f in same if f.computation.cast == computation.cast), None) or next(

@@ -46,10 +46,12 @@ def run_backward(
         The tensor, and the derivative of a loss with respect to its normalized values: of one shape, in memory
         or in files.
     inputs : Inputs
-        A gate in these multiplies dy before it is rounded.
+        Gamma, beta, known statistics, the selection and a gate; if there is a gate, dy is multiplied by its
+        factors, without a rounding.
     out : ndarray or None
         The array that dx is written to: C-contiguous, of dx's shape and dtype. None for a new one.
     effort : Effort
+        Threads and memory; the result does not depend on it.
     downstream : Gated or None
         A gate that multiplies dx before it is rounded; None for no gate.
 
@@ -79,7 +81,10 @@ def run_backward(
 def sum_gate(
     plan: Plan, values: NDArray[Any], dy: NDArray[Any], inputs: Inputs, slope: Gated, effort: Effort
 ) -> NDArray[Any]:
-    """Return the derivative with respect to a gate that is broadcast, in its shape and the output's dtype.
+    """Return the derivative of a loss with respect to a gate that is broadcast over the tensor.
+
+    It has the gate's shape and the output's dtype; each of its numbers is a sum over the values that the gate's
+    number multiplies.
 
     Parameters
     ----------

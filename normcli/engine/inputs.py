@@ -79,17 +79,17 @@ class Selection(NamedTuple):
         return sum(int(np.count_nonzero(part & ~np.isnan(piece))) for piece, part in pieces)
 
     def find_reported(self, values: NDArray[Any], places: Places) -> Selected:
-        """Return, for some results that are not finite, whether each one calls for a warning.
+        """Return True for results that are not finite and call for a warning.
 
-        No warning is called for if the input of a result does not count, and that explains the result: it was
-        filled with NaN, or the input is not finite itself.
+        A result calls for none if its input does not count and that explains the result: NaN was written for
+        the input, or the input is not finite itself.
 
         Parameters
         ----------
         values : ndarray
             The input.
         places : tuple of integer arrays
-            The index of these results, one array for each axis.
+            The index of the results that are not finite, one array for each axis.
 
         Returns
         -------

@@ -93,11 +93,11 @@ def run(
 
 
 def make_copy(plan: Plan, values: NDArray[Any], inputs: Inputs) -> NDArray[Any] | None:
-    """Return a new array to copy a tensor to while it is normalized; None if its statistics are to be kept.
+    """Return a new array, to which the run copies the tensor while it reads it; None if no copy is needed.
 
-    From a copy, the tensor can be measured again when its statistics are asked for. They are kept instead if
-    they take less memory, the tensor is small or in a file, there are inputs in addition to gamma and beta, or
-    the compiled kernel does not measure its groups.
+    From a copy, the tensor can be measured again when its statistics are asked for. No copy is needed if the
+    run keeps the statistics, as it does if they take less memory, if the tensor is small or in a file, if there
+    are inputs in addition to gamma and beta, or if the compiled kernel does not measure its groups.
     """
     size = values.nbytes
     if (

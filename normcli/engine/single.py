@@ -112,15 +112,16 @@ def differentiate_group(
 
 
 class GroupPart(NamedTuple):
-    """One group as a problem of its own.
+    """One group of a tensor as a problem of its own.
 
     Parameters
     ----------
     plan : Plan
+        The plan of a tensor that has only this group.
     inputs : Inputs
         Gamma, beta, known statistics and gates of the group.
     places : mapping of int to int
-        For each axis of the view along which the group has one position, that position.
+        The group's position on each axis of the view along which it has only one.
     along : tuple of int or None
         If groups are windows: their axis, and the position on it of the window's own value. None otherwise.
     """
@@ -131,7 +132,7 @@ class GroupPart(NamedTuple):
     along: tuple[int, int] | None
 
     def count_as(self, plan: Plan, selection: Selection | None) -> GroupPart:
-        """Return the part with its share of the selection of a whole tensor; itself if `selection` is None."""
+        """Return this part with the selection of a whole tensor cut to the group; itself if that is None."""
         if selection is None:
             return self
         mask = selection.mask
@@ -145,9 +146,10 @@ class GroupPart(NamedTuple):
 
 
 def _isolate(plan: Plan, group: int, inputs: Inputs) -> GroupPart:
-    """Return a group, given by its index, with its plan and its part of the inputs but for the selection.
+    """Return a group, given by its index, as a problem of its own: its plan, and its part of the inputs.
 
-    If groups are windows, the part is the line along their axis that holds all values of the window.
+    The selection is left out. If groups are windows, the part is the line along their axis that holds all
+    values of the window.
     """
     selected = plan.grid.select_group(group)
     index = {axis: place for axis, place in enumerate(selected) if isinstance(place, int)}
@@ -174,9 +176,9 @@ def _isolate(plan: Plan, group: int, inputs: Inputs) -> GroupPart:
 
 
 def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:
-    """Return the part of an array at one position of some axes, which stay as axes of length 1.
+    """Return a part of an array: one position of some axes, which are kept with length 1.
 
-    `index` holds the position by axis; it does not apply to axes of length 1, which broadcast.
+    `index` has the position by axis; axes of length 1, which broadcast, are left as they are.
     """
     part = tuple(
         slice(index[axis], index[axis] + 1) if axis in index and length > 1 else slice(None)

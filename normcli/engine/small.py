@@ -51,7 +51,8 @@ class _Layout(NamedTuple):
     names : tuple of str
         The names of the kernel's four statistics; empty for one that the norm does not have.
     places : RowParameter or None
-        The places of gamma and beta of each group, as their values; None for tensors without gamma and beta.
+        Gamma or beta of each group, with flat indices into the parameter in place of its numbers; None for
+        tensors without gamma and beta.
     shape : tuple of int
         (outer, inner, parts, values): two axes of groups and two of their values.
     strides, out_strides : tuple of int
@@ -84,11 +85,11 @@ def run_small(
     *,
     writes: bool = True,
 ) -> tuple[Any, dict[str, Floats]] | None:
-    """Normalize a small tensor in one call of the compiled kernel; return the result and its statistics.
+    """Normalize a small tensor in one call of the compiled kernel; return (result, statistics) or None.
 
-    None means that nothing was calculated, and that tiles have to be walked over: the tensor is too large, is
-    not contiguous or in a file, has inputs in addition to gamma and beta, or the compiled kernel does not serve
-    it or does not decide a group.
+    None means that nothing was calculated, and that the tensor has to be worked on tile by tile: it is too
+    large, not contiguous or in a file, has inputs in addition to gamma and beta, or the compiled kernel does
+    not serve it or does not decide a group.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ def run_small(
         The array that the result is written to; None for a new one.
     effort : Effort
     writes : bool
-        Whether the tensor is normalized. If not, and `out` is None, the result returned is None.
+        False to measure only: then, if `out` is None, the result returned is None.
     """
     flags = values.flags
     if (

@@ -129,20 +129,21 @@ class Walk:
         within: Slices | None = None,
         at_once: int = 1,
     ) -> None:
-        """Work on every tile of the view, or of a part of it that holds whole groups, in threads.
+        """Call a function on every tile of the view, or of a part of it that holds whole groups, in threads.
 
         Parameters
         ----------
         work_on : callable
             Takes a tile and a workspace, which belongs to the thread.
         whole : bool
-            Whether tiles hold whole groups, however large; otherwise a group may be cut into parts.
+            True if tiles hold whole groups, however large; if False, a group may be cut into parts.
         most : int
             The most values in a tile, about; no more than the walk's `block`.
         within : slices or None
-            The part; None for all of the view.
+            The part of the view; None for all of it.
         at_once : int
-            The factor by which tiles are larger than that, for a `work_on` that cuts each tile itself.
+            A factor by which tiles are larger than this, for a `work_on` that cuts each tile into pieces
+            itself.
 
         Raises
         ------

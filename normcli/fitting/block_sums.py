@@ -38,13 +38,12 @@ class Part(NamedTuple):
     Parameters
     ----------
     box : tuple of slice
-        Where the block lies: its slice along each axis of the tensor. Of several blocks, the whole axis along
-        reduced axes.
+        The block's slice along each axis of the tensor; for several blocks, the whole axis if it is reduced.
     sums : Sums
         One row for each group of the block; if `apart`, one for each group in each sample.
     apart : bool
-        Whether samples have separate rows in `sums`. They need them if the norm has deviations of samples
-        (`has_images`) and the block holds only some of the values of each sample.
+        Whether samples have separate rows in `sums`. They have if the standard deviation of each sample is
+        measured too (`has_images`), and the block holds only some of the values of each sample.
     """
 
     box: Box
@@ -55,14 +54,14 @@ class Part(NamedTuple):
 def gather_part(
     subject: Subject, shape: tuple[int, ...], box: Box, values: NDArray[Any], effort: Effort
 ) -> Part:
-    """Return the sums of a block, separately for each sample if `holds_apart` says so.
+    """Return the sums of a block's groups; samples have separate rows of sums if `holds_apart` is True.
 
     Parameters
     ----------
     subject : Subject
-        The subject of the tensor.
+        The norm and the columns of the whole tensor.
     shape : tuple of int
-        The shape of the tensor.
+        The shape of the whole tensor.
     box : tuple of slice
         The block's slice along each axis of the tensor.
     values : ndarray
@@ -80,7 +79,7 @@ def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -
     """Return the sum of parts, with `apart` False; the given parts are left unchanged.
 
     The parts must have the same groups. Together they must hold all values of each of their samples, as the
-    deviation of a sample is calculated once its parts are added.
+    standard deviation of each sample is calculated from the sum of its parts.
 
     Parameters
     ----------

@@ -41,9 +41,9 @@ class RowGroups(NamedTuple):
     labels : tuple of Label
         The names of the groups, sorted by `sort_labels`.
     met : ndarray of int, shape (rows,)
-        For each row, the number of its label's spelling. Spellings are numbered from 0 in order of first
-        appearance; `1` and `1.0` are two spellings, and may be one group. Mapped from a temporary file if rows
-        are many.
+        For each row, the number of the spelling of its label. Spellings are numbered from 0 in order of first
+        appearance; `1` and `1.0` are two spellings, which may belong to one group. The array may be mapped from
+        a temporary file.
     places : ndarray of int, shape (spellings,)
         For each spelling, the index of its group in `labels`.
     """
@@ -62,10 +62,10 @@ class RowGroups(NamedTuple):
         return self._replace(places=here[self.places])
 
     def iterate_rows(self, values: NDArray[Any]) -> Iterator[tuple[slice, NDArray[np.intp]]]:
-        """Yield (rows, indices) for the rows of a table, some at a time, in order.
+        """Yield pairs (rows, indices) that cover the rows of a table in order, block by block.
 
-        `rows` is a slice of at most 131,072 values (or one row), and `indices` has for each of its rows the
-        index of its group in the labels.
+        `rows` is the slice of a block, of at most 131,072 values (or one row); `indices` has for each row of
+        the block the index of its group in `labels`.
 
         Parameters
         ----------

@@ -52,10 +52,10 @@ class SharedSums(NamedTuple):
 def gather(
     plan: Plan, values: NDArray[Any], effort: Effort, *, apart: bool = False, shared: SharedSums | None = None
 ) -> Sums:
-    """Return the sums of a tensor's groups.
+    """Return the exact sums of a tensor's groups, of which statistics are calculated.
 
-    Groups are cut into leaves, short rows that are summed at once. Where a sample has several values of a
-    group, each leaf lies in one sample. So the deviation of a sample does not depend on the other samples.
+    Groups are cut into leaves, short rows of values that are summed at once. If a sample has several values of
+    a group, each leaf lies in one sample, so that the sample's standard deviation follows from its own leaves.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def gather(
     effort : Effort
     apart : bool
         True for a block that holds only a part of each of its samples. The plan then does not reduce the batch
-        axis, so that each sample has groups of its own, and no deviations of samples are calculated.
+        axis, so that each sample has sums of its own, and no standard deviations of samples are calculated.
     shared : SharedSums or None
         Sums to which the groups are added in place, and which are returned; None: new sums, one for each group.
     """
@@ -102,9 +102,9 @@ class _Gatherer:
     numbers : ndarray of int or None
         For each group of the tensor, the index in `sums` to which it is added; None: its own number.
     by_sample : bool
-        Whether no leaf holds values of two samples. Leaves then have numbers of (sample, group) pairs.
+        Whether no leaf holds values of two samples. `LeafSums.groups` then numbers pairs of sample and group.
     images : bool
-        Whether deviations of samples are added, too.
+        Whether the standard deviation of each sample is added to its group's sum of deviations, too.
     """
 
     def __init__(
@@ -144,10 +144,10 @@ class _Gatherer:
         self._batches, self._leaves = [], 0
 
     def _add_now(self, batch: LeafSums) -> None:
-        """Add the sums of leaves to those of their groups.
+        """Add the sums of leaves to the sums of their groups.
 
-        Deviations of samples are added too: at once if a sample is one leaf, else when all its leaves were
-        added.
+        With `images`, the standard deviation of each sample is added too: at once if the sample is one leaf,
+        otherwise after the last of its leaves.
         """
         sums, count = self.sums, batch.leaves.count
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
@@ -169,7 +169,9 @@ class _Gatherer:
             self._add_samples(groups, batch)
 
     def _add_samples(self, groups: Integers, batch: LeafSums) -> None:
-        """Add deviations of samples that have several leaves; each sample waits for the last of its leaves.
+        """Add the standard deviations of samples that have several leaves, each after the last of its leaves.
+
+        Sums of a sample of which leaves are still to come are stored until then.
 
         Parameters
         ----------

@@ -78,7 +78,10 @@ class Stats(NamedTuple):
         return self.take(places, subject)
 
     def take(self, groups: NDArray[np.intp], subject: Subject) -> Stats:
-        """Return the statistics of the groups with these flat numbers, in this order, for another subject."""
+        """Return the statistics of groups, chosen by their numbers in C order, for another subject.
+
+        `subject` is the norm, shape and columns of the result; that it fits the chosen groups is not checked.
+        """
         quantiles = self.quantiles
         if quantiles is not None:
             count = quantiles.count if np.ndim(quantiles.count) == 0 else quantiles.count[groups]
@@ -161,7 +164,8 @@ def round_stats(stats: Stats) -> Rounded:
 def warn(stats: Stats) -> tuple[str, ...]:
     """Return warnings about groups, a line for each kind that there is; an empty tuple if all groups are sound.
 
-    The kinds are: without a name, without values, with NaN, with infinities, of at most ddof values, constant.
+    The kinds are groups without a name, without values, with NaN (unless it is omitted), with infinities, with
+    at most ddof values, and with all values equal.
     """
     sums = stats.sums
     spread = sums.nan > 0
@@ -261,7 +265,7 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
 
 
 def _arrange(stats: Stats, wanted: tuple[str, ...] | None, name: str) -> Stats:
-    """Return statistics with their columns in the wanted order; unchanged if either has no names.
+    """Return statistics with their columns in the wanted order; unchanged if columns or `wanted` have no names.
 
     Parameters
     ----------
@@ -273,8 +277,8 @@ def _arrange(stats: Stats, wanted: tuple[str, ...] | None, name: str) -> Stats:
     Raises
     ------
     DataError
-        If the names are not the wanted ones in another order, one of them is there twice, or columns have no
-        statistics of their own.
+        If the columns have other names than the wanted ones, or their order differs and either a name is there
+        twice or columns have no statistics of their own.
     """
     names, grid = stats.subject.columns, stats.subject.plan(1).grid
     if wanted is None or names is None or names == wanted:

@@ -82,9 +82,10 @@ def read_sums(members: Members, shape: tuple[int, ...], samples: int) -> Sums:
 
 
 def _bound_sums(sums: Sums) -> Iterator[tuple[str, Floats, Floats]]:
-    """Yield (field of `Sums`, least, most): bounds of each exact sum that follow from counts and extremes.
+    """Yield (field of `Sums`, least, most) for each exact sum: bounds that follow from counts and extremes.
 
-    The bounds are arrays with a number for each group, rounded, and NaN where nothing is known.
+    Σx, for instance, lies between count · min and count · max. The bounds are float64 arrays with a number for
+    each group, rounded; NaN where nothing is known.
     """
     with np.errstate(all="ignore"):
         n, low, high = sums.count.astype(np.float64), sums.low.hi, sums.high.hi
@@ -102,7 +103,7 @@ def _bound_sums(sums: Sums) -> Iterator[tuple[str, Floats, Floats]]:
 
 
 def read_exact(members: Members, name: str, shape: tuple[int, ...]) -> Fixed:
-    """Return the exact sum of each group: digits from the member `name`, their exponent from `name_low`.
+    """Return the exact sum of each group as a `Fixed`: digits from the member `name`, exponent from `name_low`.
 
     `shape` is the shape of the statistics. Raises `DataError` if the members cannot be such sums.
     """

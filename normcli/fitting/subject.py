@@ -67,7 +67,8 @@ class Subject(NamedTuple):
     def plan(self, samples: int) -> Plan:
         """Return the plan for a tensor with a number of samples.
 
-        For grouped rows, it is the plan of a tensor with three axes: rows, groups and columns.
+        If rows are grouped by columns (`by`), it is the plan of a tensor with three axes: rows, groups,
+        columns.
         """
         dtype = np.dtype(find_type(self.dtype))
         if self.by is not None:
@@ -198,9 +199,10 @@ def require_alike(
 
 
 def require_order(subject: Subject, dimensions: Sequence[str] | None, name: str) -> None:
-    """Raise `DataError` if a tensor's axes have the names of the subject's, in another order.
+    """Raise `DataError` if a tensor's axes have the same names as the subject's, but in another order.
 
-    Nothing is raised if either has no names, or the names differ.
+    `dimensions` are the names of the tensor's axes, `name` is the tensor's own in the message. Nothing is
+    raised if either has no names of axes, or if some names are not the same.
     """
     mine, theirs = subject.request.layout, find_layout(dimensions)
     if mine is None or theirs is None or len(dimensions or ()) != len(subject.shape):

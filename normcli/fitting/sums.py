@@ -67,7 +67,8 @@ class Sums:
     low, high : Pair of ndarray
         The least and the largest value that is not NaN. Without one, `low` is inf and `high` -inf.
     deviation : Fixed
-        The sum of the deviations (ddof 0) of samples; 0 if samples have no deviations of their own.
+        The sum of the samples' standard deviations (ddof 0), each over the sample's own values of the group; 0
+        if these are not measured.
     images : ndarray of int64
         The number of samples in `deviation`.
     """
@@ -155,12 +156,12 @@ class Solved(NamedTuple):
     Parameters
     ----------
     moments : Moments, Lengths or Extremes
-        What the norm's statistics are calculated of by `solve`; its `count` has the values of each group that
-        count in the statistics.
+        The sums about the mean, lengths or extremes that `solve` makes the norm's statistics of; `count` is the
+        number of values of each group that count.
     low, high : Pair of ndarray
         The least and the largest value; NaN for a group without values, or with a NaN that is not left out.
     image_std : ndarray or None
-        The mean of the samples' deviations; None if it was not asked for.
+        The mean of the samples' standard deviations; None if `solve_sums` was called with `images` False.
     """
 
     moments: Moments | Lengths | Extremes
@@ -170,7 +171,7 @@ class Solved(NamedTuple):
 
 
 def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solved:
-    """Return the moments and extremes of exact sums.
+    """Return mean and mean square, lengths or extremes of each group, as far as the norm needs them.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
     omits_nan : bool
         Whether NaN is left out; otherwise the statistics of its group are NaN.
     images : bool
-        Whether the mean of the samples' deviations is calculated.
+        Whether the mean of the samples' standard deviations is calculated.
     """
     infinite = sums.above + sums.below
     count = (sums.count + infinite + (0 if omits_nan else sums.nan)).astype(np.float64)
@@ -223,10 +224,10 @@ def find_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:
 
 
 def round_deviations(moments: Moments, count: Floats) -> Floats:
-    """Return the deviation √(Σ(x − mean)² / n) of each group from its moments, rounded once.
+    """Return the standard deviation √(Σ(x − mean)² / n) of each group from its moments, rounded once.
 
-    `count` has n, the number of values of each group. For a group without values the result is 0; its moments
-    must have been calculated with n = 1, as n is a divisor in them.
+    `count` has n, the number of values of each group; where it is 0, the result is 0, and `moments` must have
+    been calculated with n = 1, as they are divided by n.
     """
     some, n = count > 0, np.maximum(count, 1.0)
     root = pair_root(pair_divide(moments.square, two_prod(n, n)))

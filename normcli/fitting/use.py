@@ -59,9 +59,10 @@ class Use(NamedTuple):
         return self.stats.subject.columns if len(grid.shape) - 1 in grid.kept else None
 
     def plan(self, name: str, values: NDArray[Any]) -> Plan:
-        """Return the plan for a tensor, which may differ from the fitted ones in the lengths of reduced axes.
+        """Return the plan for normalizing a tensor, whose reduced axes may have other lengths than in the fit.
 
-        For grouped rows the plan has an axis of length 1 before the tensor's own.
+        If the statistics are of rows grouped by columns, the plan has an axis of length 1 before the tensor's
+        own.
 
         Parameters
         ----------
@@ -102,7 +103,7 @@ class Use(NamedTuple):
 def use_stats(
     use: Use, plan: Plan, tensor: Tensor, out: NDArray[Any] | None, effort: Effort, *, inverts: bool
 ) -> tuple[NDArray[Any], Loss | None]:
-    """Return a tensor normalized with fitted statistics, or a normalized tensor restored with its loss.
+    """Return a tensor normalized with fitted statistics; or with `inverts` the tensor before it was normalized.
 
     Parameters
     ----------
@@ -160,7 +161,10 @@ def _use_inputs(
     *,
     inverts: bool,
 ) -> tuple[NDArray[Any], Loss | None]:
-    """Normalize or restore values by the statistics in `inputs.measured`; return the same pair as `use_stats`.
+    """Normalize values by the statistics in `inputs.measured`, or with `inverts` undo the normalization.
+
+    Return the result and None, or with `inverts` the result and its `Loss`. The result is written to `out`,
+    unless it is None.
 
     Raises
     ------

@@ -101,13 +101,14 @@ def write_golden(
     ----------
     folder : Path
     problem : Problem
-        Gamma and beta are written in the dtype of the result if it holds them exactly, otherwise in their own;
-        dgamma and dbeta in the same dtypes.
+        The plan, its input and its parameters. Gamma and beta are written in the dtype of the result if it
+        holds them exactly, otherwise in their own; dgamma and dbeta in the same dtypes.
     dy : Tensor or None
         The derivative of a loss with respect to the normalized tensor; None without a backward pass.
     recipe : mapping or None
         The seeds and options from which input, parameters and dy were generated; None if they were files.
     effort : Effort
+        Threads and memory; the result does not depend on it.
 
     Raises
     ------

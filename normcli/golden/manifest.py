@@ -79,7 +79,7 @@ def _read_float(text: str) -> float:
 
 
 def read_recipe(members: Mapping[str, Any]) -> Recipe:
-    """Return a recipe from the members of a manifest; raise `ValueError` or `TypeError` if they are none."""
+    """Return a recipe from the members of a manifest; raise `ValueError` or `TypeError` if one is invalid."""
     if members.keys() != set(Recipe._fields):
         raise ValueError(f"its members are not {', '.join(Recipe._fields)}")
     for name in ("low", "high"):
@@ -205,7 +205,7 @@ class Manifest:
         return None if self.intact else f"{MANIFEST} is not what was written (sha256)"
 
     def read_selection(self, mask: NDArray[Any] | None) -> SelectionRequest | None:
-        """Return the selection of values from the manifest and the array of its mask; None without one.
+        """Return the selection from this manifest and the array of its mask; None without one.
 
         Raises `DataError` if the member `selection` is no object.
         """
@@ -217,7 +217,7 @@ class Manifest:
         return SelectionRequest(mask, None, selection.get("nan"), selection.get("fill"))
 
     def require_agreement(self, actual: dict[str, Any], files: Mapping[str, Any]) -> None:
-        """Raise `DataError` if members of the manifest differ from the members that follow from its files.
+        """Raise `DataError` if members of this manifest differ from the members that follow from its files.
 
         Unknown and missing members are refused too. The values of `recipe`, `source` and `sha256` are not
         tested.
@@ -225,8 +225,9 @@ class Manifest:
         Parameters
         ----------
         actual : dict of str to JSON value
-            The members `norm`, `options`, `selection` and `convention`, derived anew. For a manifest of another
-            version of normcli, its `convention.formula` is replaced in place by the manifest's.
+            The members `norm`, `options`, `selection` and `convention`, derived anew. If another version of
+            normcli wrote the manifest, its wording of `convention.formula` is copied into this dict, and so
+            counts as equal.
         files : mapping of str to mapping
             The name of each file's array → file, shape and dtype, derived anew.
         """
@@ -279,7 +280,7 @@ class Manifest:
     def _follow(
         self, recipe: dict[str, Any], plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None
     ) -> str | None:
-        """Return a sentence on the first file that differs from what the recipe draws; None if none does."""
+        """Draw a recipe's tensors again; return a sentence on the first file that differs, or None."""
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)
         if "shape" in recipe:

@@ -121,12 +121,12 @@ class Trial(NamedTuple):
         return self.actual.dtype.newbyteorder("=")
 
     def score_all(self, chosen: Sequence[Accumulation] = ()) -> Iterator[tuple[list[Computation], Floats]]:
-        """Yield the computations of each accumulation, with the shares of y that are equal to their results.
+        """Yield pairs (computations, shares): of how many values of y each computation gives every bit.
 
-        Accumulations are those of `chosen`, or if it is empty, all.
-
-        Shares have the shape (computations, eps), for the norm's eps and the other usual ones. In place of a
-        share below 90 %, or below the best so far, an upper bound of it is yielded.
+        There is one pair for each accumulation in `chosen`, or if it is empty, for each that is known. Its
+        computations are the accumulation with each order of casts. `shares` has the shape (computations, eps),
+        for the norm's eps and the other usual ones. A share below 90 %, or below the best so far, may be only
+        an upper bound.
         """
         formula, has_gamma = RowFormula.of(self.plan), self.affine[0] is not None
         least = LEAST_SHARE
@@ -167,10 +167,10 @@ class Trial(NamedTuple):
         return written
 
     def count_told(self, computation: Computation) -> float:
-        """Return the number of groups in which a computation with the norm's default eps differs from y.
+        """Return the number of groups where a computation with the norm's default eps gives other bits than y.
 
-        Each is evidence for another eps. Values are not counted one by one, since another rounding of a group's
-        statistics changes all of its values.
+        Each such group is evidence for another eps. Groups are counted and not values, as another rounding of a
+        group's statistics changes all of its values.
         """
         row = self.plan.norm
         formula = RowFormula.of(self.plan)._replace(eps=row.eps, eps_mode=row.eps_mode)
@@ -187,7 +187,7 @@ class Trial(NamedTuple):
         return same
 
     def find_rough(self, eps: float | None) -> Selected:
-        """Return True for values of y that are neither beta nor the exact result, rounded to y's dtype.
+        """Return True for values of y that differ from the exact result, rounded to y's dtype, and from beta.
 
         Only these show how a kernel calculates. The array has the shape of y; `eps` is that of the exact
         result, None for norms without eps.
@@ -197,9 +197,9 @@ class Trial(NamedTuple):
         return rough if shift is None else rough & ~self.find_equal(round_array(shift, self.dtype))
 
     def describe(self, candidate: Candidate, computation: Computation, bits: float) -> Match:
-        """Return the match of a candidate, with its eps, the dtype of a computation's sums, and its evidence.
+        """Return a candidate norm as a match, with the distances of y from its exact result.
 
-        Its distances are those of y from the exact result.
+        The dtype of the computation's sums is the precision of the match, `bits` is its evidence.
         """
         grid, spec, eps = self.plan.grid, self.plan.spec, candidate.request.eps or 0.0
         return Match.of(

@@ -68,10 +68,10 @@ class Confirmation:
     def confirm(self, matches: Sequence[Match]) -> tuple[tuple[Match, ...], tuple[Claim, ...]]:
         """Return the matches that hold for the whole tensor, the best first, and claims of exceptions.
 
-        If no match holds, the best is fitted again together with groups in which it does not hold. If none
-        holds then, matches are empty, and there is a claim that the best holds except for a few values, if that
-        is so. Otherwise claims are empty. At most 3 hypotheses are tried, and none with an unusual eps if the
-        best match has a usual one.
+        If no match holds, the best one is fitted again, with some groups added in which it does not hold; and
+        so on, up to 3 times. If none holds then, the first tuple is empty, and the second may have one claim:
+        the best match holds except for a few values. In all other cases the second is empty. Matches with an
+        unusual eps are left out if the best match has a usual one.
         """
         matches = [match for match in matches if match.is_usual >= matches[0].is_usual]
         for _ in range(_MOST_PASSES):
@@ -152,10 +152,11 @@ class Confirmation:
         return kept, strange
 
     def _fit_again(self, match: Match, strange: NDArray[np.intp]) -> list[Match]:
-        """Return the certain matches with a usual eps in a match's sample together with some `strange` groups.
+        """Fit a match again, with some groups added to its sample, and return the certain matches found.
 
-        `strange` has the indices of groups in which the match does not hold. Empty without such matches, and
-        for a match without hypothesis or with a fitted gamma.
+        `strange` has the indices of groups in which the match does not hold; the first of them are added. Only
+        matches with a usual eps are returned, of the strictest level that has any. Empty without such matches,
+        and for a match without hypothesis or with a fitted gamma.
         """
         h = match.hypothesis
         if h is None or match.affine == ESTIMATED:
@@ -235,10 +236,10 @@ def plan_hypothesis(hypothesis: Hypothesis, eps: float, x: NDArray[Any]) -> Plan
 
 
 def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Level) -> Floats:
-    """Return the largest excess in each group that the error of its mean may cause.
+    """Return the bound on the excess of y in each group that rounding errors of statistics may cause.
 
-    The excess of a value is its error, but for the last rounding, as a part of |exact| + max |gamma| + max
-    |beta|. Without a mean, the largest excess is one rounding error of the level.
+    The excess of a value is |y − exact|, minus the error of the last rounding, divided by |exact| + max |gamma|
+    + max |beta|. For a norm without mean, the bound is the level's rounding error.
 
     Parameters
     ----------
@@ -261,7 +262,7 @@ def _tolerate(plan: Plan, eps: float, statistics: dict[str, Floats], level: Leve
 
 
 class _ExcessSink:
-    """A sink that takes the exact result tile by tile, and keeps the largest excess of y in each group.
+    """A receiver of the exact result, tile by tile, that keeps the largest excess of y in each group.
 
     The excess of a value is (|y − exact| − bound of the last rounding) / (|exact| + max |gamma| + max |beta|),
     at least 0, and infinite where only one of y and exact is finite. Without a centre, gamma is left out.
@@ -270,15 +271,15 @@ class _ExcessSink:
     ----------
     geometry : Geometry
     source : Source
-        The source of the actual tensor y.
+        The reader of the actual tensor y.
     affine : AffineStep
-        Gamma and beta, whose sizes count among the terms.
+        Gamma and beta.
     level : Level
         The precision, whose `ulp` bounds the last rounding.
     dtype : numpy.dtype
         The dtype in whose last place distances are counted.
     is_centred : bool
-        Whether the norm subtracts a centre.
+        True if the norm subtracts a centre.
 
     Attributes
     ----------

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 def add_claims(
     found: Identification, list_cases: Callable[[], Sequence[Case]], *, in_parts: bool = True
 ) -> Identification:
-    """Return an identification with claims that a norm with faults made y, if it has no other answer yet.
+    """Return an identification with claims that a norm with faults made y, if it has no answer yet.
 
-    Otherwise it is returned as it is. For a requested norm, only another eps and other statistics are tried.
+    An identification with matches, claims, a reason for none, or a known map is returned as it is. For a
+    requested norm, only another eps and statistics or parameters recovered from y are tried.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ def add_claims(
     list_cases : callable
         Returns cases: x and y with the exact result of each default norm.
     in_parts : bool
-        Whether faults in only a part of y are looked for too, and recovered statistics.
+        True to look also for faults in only a part of y, and for recovered statistics.
     """
     x, y, *_, subject = found.question
     is_map = found.plain is not None and not found.plain.axes
@@ -72,9 +73,10 @@ def add_claims(
 
 
 def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]:
-    """Return claims that parts of a large y are wrong, or rows in another order, if its first groups are right.
+    """Return claims that parts of a large y are wrong, or that its rows are in another order.
 
-    Empty without such a fault, or if the first groups are the exact result of none of the cases.
+    `cases` hold the first groups, with the exact result of each default norm; the norm to which they agree is
+    taken. Empty if they agree with none, or if there is no such fault.
     """
     plan = next((case.plan for case in cases if not case.differs.any()), None)
     if plan is None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class GroupedCheck(NamedTuple):
-    """The result of a check of grouped rows.
+    """The result of a check of a table whose rows are normalized group by group.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ class GroupedCheck(NamedTuple):
     groups : RowGroups
         The labels of the groups, and the group of each row.
     checked : Checked
-        The comparison of all values, except where a group has no more values than ddof and the exact result is
-        NaN: these are not judged. Its groups are numbered by row group, then by column.
+        The comparison. Its groups are numbered by row group, then by column. A value is left out if its group
+        has no more values than ddof and the exact result is NaN.
     warnings : tuple of str
         Warnings on degenerate groups, and on groups that are not judged.
     unjudged : tuple of int
-        The number of groups (of one column each) that are not judged, and of values.
+        The number of groups that are left out (each of one column), and of values.
     """
 
     stats: Stats
@@ -131,7 +131,7 @@ class GroupedTable(NamedTuple):
     def judge(
         self, request: Request, some: NDArray[np.bool_] | None = None
     ) -> tuple[AskedNorm, NDArray[Any], NDArray[Any], Checked]:
-        """Return a check of rows as a table without groups: norm, rows of input and of actual, comparison.
+        """Check rows as a table without groups; return norm, rows of input and of actual, and comparison.
 
         Parameters
         ----------

@@ -63,9 +63,9 @@ of y, and the largest factor by which fitted lines of the groups reduce the erro
 
 
 def _list_other_requests(plan: Plan, request: Request) -> list[OtherRequest]:
-    """Return other requests than `request` that a table may be the result of, each with another result.
+    """Return other requests that a table may be the result of: another ddof, eps, eps mode or framework.
 
-    Requests without eps are first, then the likelier ones.
+    Each has other choices than all before it. Requests without eps are first, then the likelier ones.
     """
     ddof, eps, mode = plan.spec.ddof or 0, plan.spec.eps or 0.0, plan.spec.eps_mode or EpsMode.INSIDE
     every = [OtherRequest(f"--ddof {1 - ddof}", request._replace(ddof=1 - ddof))]
@@ -100,9 +100,9 @@ def _read_convention(plan: Plan, request: Request) -> tuple[float, object, objec
 def _list_nearest(
     others: Iterable[OtherRequest], compare: Callable[[Request], Comparison]
 ) -> list[OtherRequest]:
-    """Return the requests with which a table agrees, without those that are clearly less near than the best.
+    """Return the requests with whose result a table agrees, without those that fit clearly less well.
 
-    Their order is kept; requests for which `compare` raises `NormError` are left out.
+    They are in the given order; requests for which `compare` raises `NormError` are left out.
 
     Parameters
     ----------
@@ -147,7 +147,10 @@ def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) 
 
 
 def _diagnose_half(table: GroupedTable, request: Request, half: np.dtype[Any]) -> Diagnosis | None:
-    """Return the diagnosis of a table whose numbers all have the half precision of `request`; or None."""
+    """Return the diagnosis of a table with only numbers of the half precision of `request`, though x is longer.
+
+    If it agrees with `request`, that is the diagnosis; else it is that of the remaining difference, or None.
+    """
     found, wide = table.compare(request), table.tensor.values.dtype
     if found.checked.ok:
         cause = f"{found.stats.subject.request.norm} differs: y holds {half} numbers, though x is {wide}"
@@ -333,9 +336,9 @@ def _find_common_divisor(table: GroupedTable, found: GroupedCheck) -> Diagnosis 
 def _compare_some(
     table: GroupedTable, request: Request, some: Sequence[NDArray[np.bool_] | None]
 ) -> Comparison:
-    """Return one comparison over parts of the rows, each judged as a table without groups.
+    """Compare some parts of the rows with the exact result, each as a table without groups; add the totals.
 
-    Each part is True for its rows; None stands for all rows. Parts after the first that differs are left out.
+    A part is True for its rows; None stands for all rows. After the first part that differs, no more are read.
     """
     parts = (table.judge(request, part)[-1].comparisons[NORMALIZED] for part in some)
     total = next(parts)

@@ -139,8 +139,9 @@ _MOST_UNRELATED = 1 << 16
 def _check_subject(question: Question, saved: str | None) -> Identification | None:
     """Return the identification of y as the requested norm with faults; None without such a norm or fault.
 
-    With a gate behind the norm, or if each group of x has equal values, an identification without claims is
-    returned in place of None. If all faults are cured by another request, its matches are returned too.
+    With a gate behind the norm, and for an x whose groups have equal values, an identification without claims
+    is returned in place of None. If all faults are other choices of a request (such as eps), it has matches
+    too.
 
     Parameters
     ----------
@@ -181,7 +182,7 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
 
 
 def _shows_count(case: Case, claim: Claim) -> bool:
-    """Whether a claim of another count says why the divisors are at most 2 % off, better than a gamma does.
+    """Return True if a claim of another count than n explains divisors at most 2 % off, better than a gamma.
 
     False where values of y are too coarse to tell a count from the next: then any factor is near a count.
     """
@@ -284,8 +285,8 @@ def _find_others(blank: Identification, samples: Sequence[Samples], search: Sear
 def _tell_algorithm(found: Identification, list_cases: Callable[[], Sequence[Case]] = tuple) -> Identification:
     """Return an identification with the algorithms that reproduce y's bits, if the exact result does not.
 
-    The norm of a certain algorithm becomes the first match. Without such an algorithm, the identification is
-    returned as it is. `list_cases` returns cases of the default norms, which are tried for half precision.
+    A norm with a certain algorithm becomes the first match. `list_cases` returns cases of the default norms,
+    which are tried too if y is of half precision and nothing else was found.
     """
     x, y, gamma, beta, *_ = found.question
     matches = found.matches or found.doubtful

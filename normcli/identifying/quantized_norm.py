@@ -42,7 +42,8 @@ class QuantizedNorm(NamedTuple):
     parts : list of QuantizedPart
         The comparisons of the given codes and scales with the exact ones.
     also : tuple of Quantized
-        Other norms, or other eps, from which as few codes and scales differ.
+        The exact results of other norms, or with other eps, that differ from the given ones in as few codes and
+        scales.
     """
 
     found: Quantized
@@ -150,10 +151,11 @@ MOST_RETRIED = 1 << 20
 def blame_request(
     found: Quantized, given: Sequence[NDArray[Any] | None], parts: list[QuantizedPart]
 ) -> list[QuantizedPart]:
-    """Return comparisons whose first names the other request that made the codes and scales.
+    """Return comparisons whose first one names another request, if that made the given codes and scales.
 
-    That request has no gate or no bounds, another activation, or another usual eps. `parts` are returned as
-    they are if there is no such request, if they agree or name a fault already, and for more than 2²⁰ values.
+    The requests that are tried have no gate or no bounds, another activation, or another usual eps. `parts` are
+    returned as they are if none of these made the codes, if they agree or name a fault already, and for more
+    than 2²⁰ values.
 
     Parameters
     ----------

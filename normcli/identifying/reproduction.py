@@ -136,7 +136,7 @@ def reproduce(
     gamma: NDArray[Any] | None = None,
     beta: NDArray[Any] | None = None,
 ) -> tuple[Reproduction, ...]:
-    """Return the computations that reproduce the most values of y, at least 90 % of them.
+    """Return the computations that reproduce the most values of y bit for bit, at least 90 % of them.
 
     Empty without any, if one of them has less than 20 bits of evidence, and if y is not of floats.
 
@@ -187,7 +187,7 @@ def reproduce(
 
 
 def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
-    """Return a norm's grid, centre, divisor and spec, by which norms with equal results are equal.
+    """Return a norm's grid, centre, divisor and numeric options; norms with equal tuples have equal results.
 
     Empty if the norm refuses the shape of x.
     """
@@ -251,9 +251,11 @@ def _try_candidate(
 ) -> Iterator[Reproduction]:
     """Yield the reproductions of y by a candidate norm, one for each computation that is best on a few groups.
 
-    Nothing if less than 90 % of the few values, or of more, are equal to a computation's result; for norms
-    without sums; for groups of one value or more than 4,096; and if fewer than 20 values differ from the exact
-    result, rounded.
+    Nothing is yielded
+
+    * if less than 90 % of the few values, or of more of them, are equal to a computation's result;
+    * for norms without sums, and groups of one value or more than 4,096;
+    * if fewer than 20 values differ from the exact result, rounded: then y tells no algorithm.
 
     Parameters
     ----------
@@ -263,7 +265,7 @@ def _try_candidate(
     step : AffineStep
         Gamma and beta, in the way in which they entered.
     chosen : sequence of Accumulation
-        The ways to add up statistics that are tried; all, without any.
+        The ways to add up statistics that are tried; if empty, all.
     """
     try:
         plan = make_plan(candidate.request, x.shape, x.dtype)

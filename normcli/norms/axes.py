@@ -211,9 +211,13 @@ def place_parameter(grid: Grid, shapes: ParameterShapes, shape: tuple[int, ...])
     """Return the ways in which a gamma or beta of a shape may lie along the tensor, the likeliest first.
 
     A way is a shape at the rank of the grid's view, in which a split axis is two. An empty list means that the
-    shape fits nowhere. The order: as NumPy broadcasts, if the shape has as many axes as the tensor; along the
-    norm's own axes; along channel groups; as NumPy broadcasts against the tensor, then against its view; and
-    only if none of these fits, a flat gamma along several last axes together.
+    shape fits nowhere. The order of ways:
+
+    1. as NumPy broadcasts, if the shape has as many axes as the tensor;
+    2. along the norm's own axes;
+    3. along channel groups;
+    4. as NumPy broadcasts against the tensor, then against its view;
+    5. only if none of these fits, a flat gamma along several last axes together.
     """
     own = shapes.own or shapes
     every = range(len(grid.shape))

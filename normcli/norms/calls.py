@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class GroupKind(enum.Enum):
-    """The kinds of groups that calls normalize; the value ends the message "it is for where …"."""
+    """The kinds of groups that a framework's function normalizes, such as the values of a channel.
+
+    The members' values are words that end the message "it is for where …".
+    """
 
     ONE_KEPT = "one axis is kept"
     ONE_REDUCED = "one axis is reduced"
@@ -179,7 +182,10 @@ class Call(NamedTuple):
         yield from self._list_refused(plan, evaluation=evaluation)
 
     def _list_refused(self, plan: Plan, *, evaluation: bool) -> Iterator[str]:
-        """Yield the obstacles from matrices and windows, and, unless `evaluation`, those from training."""
+        """Yield texts on a plan's matrices or windows that this call cannot express, and on training.
+
+        Training is refused by some calls; it is not looked at if `evaluation`, that is with running statistics.
+        """
         grid, window, refuses = plan.grid, plan.spec.window, self.convention.refuses
         rows, iteration = plan.spec.rows, plan.spec.iteration
         if self.iterates and (iteration is None or iteration.start != self.iterates):

@@ -27,7 +27,7 @@ class Measurement(enum.Enum):
 
 
 class Combination(NamedTuple):
-    """A sum or difference of two statistics, or half of it: `left sign right`, or `(max + min)/2`."""
+    """A statistic made of two others: `left sign right`, such as max − min; or half of it, (max + min)/2."""
 
     left: str
     sign: str

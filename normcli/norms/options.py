@@ -184,7 +184,7 @@ def find_option(name: str) -> Option:
 
 
 def list_own_options(norm: Norm) -> tuple[str, ...]:
-    """Return the names of the options that a norm has and that not every norm has.
+    """Return the names of a norm's options, without the options that all norms have.
 
     Examples
     --------

@@ -82,7 +82,10 @@ class ZeroRule(enum.Enum):
 
 
 class FlatRule(enum.Enum):
-    """The groups that count as constant although their divisor is not 0; the value describes these divisors."""
+    """A condition under which a group counts as constant, although its divisor is not exactly 0.
+
+    The members' values describe the condition in words.
+    """
 
     SMALL = "below 10 machine epsilons"
     SMALL_OF_ROUNDED = "of quartiles rounded to float64 below 10 of its machine epsilons"
@@ -91,10 +94,10 @@ class FlatRule(enum.Enum):
 
 
 class ShortRule(enum.Enum):
-    """What a framework rounds to half precision in addition to eps, where the input is in half precision.
+    """The numbers that a framework rounds to half precision, in addition to eps, for input of that precision.
 
-    `SIZE`: the divisor before eps enters, such as the length. `SQUARE`: that and its square. A convention whose
-    framework rounds neither these nor eps has None in place of a rule.
+    `SIZE`: the divisor before eps enters, such as the length. `SQUARE`: the divisor and its square. A
+    convention has None in place of a rule if its framework rounds neither these nor eps.
     """
 
     SIZE = "size"
@@ -102,7 +105,7 @@ class ShortRule(enum.Enum):
 
 
 class Refusal(enum.Enum):
-    """Inputs and options that a framework refuses; the value ends the sentence "It refuses …"."""
+    """An input or option that a framework refuses; the member's value ends the sentence "It refuses …"."""
 
     ONE_IN_GROUP = "to train on one value a group"
     ONE_IN_BATCH = "to train on one value a group of the whole batch"

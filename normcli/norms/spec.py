@@ -67,10 +67,11 @@ class NumericSpec(NamedTuple):
     eps_mode : EpsMode or None
     ddof : int
     zero_rule : ZeroRule
+        The result of a group whose divisor is 0.
     flat_rule : FlatRule or None
-        The groups that count as constant though their divisor is not 0.
+        Further groups that count as constant though their divisor is not 0; None for no others.
     omits_nan : bool
-        Whether statistics leave NaN out, unless the caller chooses.
+        True if statistics leave NaN out, unless the caller chooses otherwise.
     p : float or None
     quantiles : tuple of float or None
         The two quantiles whose difference is the divisor, in per cent.
@@ -84,7 +85,7 @@ class NumericSpec(NamedTuple):
     gamma_offset : int
         Added to gamma before it multiplies.
     rounds_before_gamma : bool
-        Whether x̂ is rounded to the output's dtype before gamma multiplies it.
+        True if x̂ is rounded to the output's dtype before gamma multiplies it.
     rows : tuple of int or None
         The axes that are the rows of a group's matrix; None where groups are no matrices.
     iteration : Iteration or None
@@ -112,7 +113,8 @@ class NumericSpec(NamedTuple):
 def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], group_size: int) -> NumericSpec:
     """Return the numeric options of a request, resolved for a tensor's dtype and a number of values per group.
 
-    `window` is the window of `lrn`, None for other norms; `rows` and `iteration` are left None.
+    `window` is the window of `lrn`, None for other norms. In the result, `rows` and `iteration` are None: the
+    caller fills them in.
 
     Raises
     ------

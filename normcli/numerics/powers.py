@@ -264,11 +264,19 @@ def use_digits(digits: int) -> AbstractContextManager[Any]:
 
 
 def find_to_bits(pieces: Iterable[NDArray[Any]], p: float, bits: int) -> Fraction:
-    """Return the ℓp length of the finite values of a group, which come in several arrays, to `bits` bits.
+    """Return the ℓp length of the finite values of a group, to `bits` bits; 0 without such values.
 
-    It is 0 without such values, and exact for p = 1 and if at most one value is not 0. Any other length differs
-    from the true one in a bit behind the last wanted one: so lengths to other numbers of bits are different
-    numbers, even if one value is so much larger than the others that the length has the digits of that value.
+    It is exact for p = 1 and if at most one value is not 0. In all other cases it is made to differ from the
+    true length in a bit behind the last one asked for. Results for different `bits` are therefore different
+    numbers, by which callers see that they are not exact, even if one value alone makes up nearly the whole
+    length.
+
+    Parameters
+    ----------
+    pieces : iterable of ndarray
+        The values of the group, in any number of arrays.
+    p : float
+    bits : int
     """
     from decimal import Decimal  # on use: few numbers come here
 

@@ -49,10 +49,11 @@ def store(out: NDArray[Any], values: Floats) -> None:
 
 
 def round_to_odd(values: Floats) -> NDArray[np.float32]:
-    """Return float64 values as float32, those that do not fit rounded to the neighbour whose last bit is 1.
+    """Return float64 values as float32, inexact ones rounded to the neighbour whose last bit is 1.
 
     NumPy casts to bfloat16 by way of float32, and two roundings to nearest can differ from one: the first may
-    make a tie of what is none. Rounding to odd never does (Boldo & Melquiond 2008).
+    produce a tie that was none. After rounding to odd, the second rounding is always right (Boldo & Melquiond
+    2008).
     """
     with np.errstate(over="ignore", invalid="ignore"):  # of infinities, and of signalling NaN
         nearest = np.asarray(values, dtype=np.float32)
@@ -110,7 +111,7 @@ def split_integers(x: NDArray[Any]) -> Pair:
 def widen_exactly(
     x: NDArray[Any], work: Workspace | None = None, name: str = "x"
 ) -> tuple[Floats, Floats | None]:
-    """Return the doubles nearest to values, and the rests, value − double; None if all rests are 0.
+    """Return the doubles nearest to values, and the remainders (value − double); None if all of these are 0.
 
     Parameters
     ----------

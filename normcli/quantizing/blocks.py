@@ -48,14 +48,15 @@ class Losses(NamedTuple):
 
 
 class Rounder:
-    """Rounds blocks of values to codes, from several threads at once, and collects the losses of all blocks.
+    """A rounder of blocks of values to codes, which collects the losses of all blocks; threads may share it.
 
     Parameters
     ----------
     grid : NumberGrid
         The numbers of the codes.
     row : int
-        The length of the pieces whose squares are summed first; so the sums do not depend on the blocks.
+        The number of consecutive values whose squares are summed first; these sums are then added exactly, so
+        that the total does not depend on the division into blocks.
     """
 
     def __init__(self, grid: NumberGrid, row: int) -> None:
@@ -108,8 +109,8 @@ class Rounder:
     ) -> tuple[float, int, int, Selected | None] | None:
         """Round by the compiled kernel, and return (error, saturated, flushed, None), as `_round` does.
 
-        None: there is no kernel, values with one scale are no neighbours, or some lie halfway between codes.
-        Then `codes` and `sums` are not valid, and have to be written by `_round`.
+        Return None if there is no kernel, values that share a scale are not consecutive, or some value lies
+        halfway between two codes. `codes` and `sums` are then not valid, and have to be written by `_round`.
         """
         kernel = find_kernel()
         are_neighbours = factors.size == 1 or factors.shape == (*y.shape[:-1], 1)
@@ -207,10 +208,10 @@ def round_parts(
 
 
 def _list_blocks(shape: tuple[int, ...], together: int) -> Iterator[tuple[slice, ...]]:
-    """Yield the blocks of a view of four axes, each as four slices, of about `BLOCK` values.
+    """Yield blocks of about `BLOCK` values that cover an array of four axes, each block as four slices.
 
-    Blocks divide the second and the third axis. Along the third axis each has a multiple of `together` indices,
-    except for the last block.
+    The first and the last axis are never divided. Along the third, the length of each block but the last is a
+    multiple of `together`.
     """
     _, middle, groups, last = shape
     rows = max(1, BLOCK // max(1, last * together)) * together

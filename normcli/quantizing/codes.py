@@ -82,7 +82,7 @@ _SHIFT = 2.0**52
 
 
 def find_units(sizes: Floats, grid: NumberGrid, work: Workspace | None = None) -> Floats:
-    """Return, for each of some sizes ≥ 0, the distance between the neighbouring numbers of a grid there.
+    """Return the distance between neighbouring numbers of a grid (its ulp) at each of some magnitudes ≥ 0.
 
     The result lies in the memory of `work` if it is given, and is valid until that is used again.
     """

@@ -189,9 +189,10 @@ def judge_quantized(
 
 
 def _count_scales_beyond(found: Quantized, theirs: Floats, allowed: Floats) -> int:
-    """Return the number of groups with a scale that no values within `allowed` of the exact ones would have.
+    """Return the number of groups whose given scale cannot come from values within `allowed` of the exact ones.
 
-    `theirs` is, for each value, its given scale times the tensor scale; `allowed` the distance for each value.
+    `theirs` is, for each value, its given scale times the tensor scale; `allowed` is the tolerance of each
+    value.
     """
     asked, y = found.asked, found.exact.normalized
     view, whole = find_view(y.shape, asked.per, found.exact.plan.grid.layout.channel), float(found.tensor_scale)
@@ -288,7 +289,7 @@ def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: boo
 
 
 def _find_worst(found: Quantized, theirs: Floats, right: Floats) -> WorstScale:
-    """Return the scale with the largest relative error; `theirs` and `right` have the scale of each value."""
+    """Return the scale with the largest relative error; `theirs` and `right` are each value's two scales."""
     off = np.abs(theirs - right) / right
     place = np.unravel_index(
         int(np.argmax(np.where(theirs == right, -1.0, np.nan_to_num(off, nan=np.inf)))), right.shape
@@ -308,7 +309,7 @@ def _is_near(theirs: Floats, made: Any) -> bool:
 def _read_ratio(
     found: Quantized, part: QuantizedPart, theirs: Floats, right: Floats, nearest: QuantizedPart | None
 ) -> QuantizedPart:
-    """Return `part` with a fault if all scales have one ratio to the exact ones, or are their inverses.
+    """Return `part` with a fault if given scale / exact scale is one number for all, or all are inverses.
 
     Otherwise return `nearest`, the comparison with the nearest rule, or `part` if that is None. `theirs` and
     `right` are the given and the exact scale of each value.
@@ -332,9 +333,9 @@ def _read_ratio(
 
 
 def _judge_codes(found: Quantized, theirs: Floats, scales: Floats, names_rules: bool) -> QuantizedPart:
-    """Return the comparison of given codes with those that follow from the exact values and from given scales.
+    """Return the comparison of given codes with the codes of the exact values for the given scales.
 
-    `theirs` are the numbers of the given codes, `scales` the scale of each value.
+    `theirs` are the numbers that given codes stand for, `scales` the given scale of each value.
     """
     grid, y = found.asked.row.grid, found.exact.normalized
     divisors = np.where(scales == 0.0, np.inf, scales)

@@ -181,8 +181,8 @@ def _round_to_float32(values: NDArray[Any]) -> Floats:
 def list_code_rules(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[tuple[str, str, Floats]]:
     """Yield (id, words, numbers) for the ways in which kernels make codes with given scales.
 
-    `numbers` are the numbers that the codes stand for, in float64 and of the shape of y. `divisors` are the
-    scale of each value, infinite in place of 0.
+    `numbers` are the numbers that the codes stand for, in float64 and of the shape of y, the exact values.
+    `divisors` are the scale of each value, with inf in place of a scale of 0.
     """
     short = divisors.astype(np.float32)
     yield "codes-truncated", "codes are cut off toward 0, not rounded to nearest", _step(y, divisors, grid, 0.0)

@@ -179,7 +179,7 @@ def quantize_plan(
         raise DataError("quantize takes a tensor of one value at least")
 
     def ask(y: Floats, places: Selected) -> Floats:
-        """Return y, with values at the places moved to the next float64 on the side of the exact values."""
+        """Return y with each chosen inexact value moved to the next float64 toward its exact value."""
         if is_short or not places.any():
             return y
         signs, moved = _compare(plan, values, inputs, effort, y, places), y.copy()
@@ -247,9 +247,9 @@ def _quantize_tiles(
 ) -> Quantized | None:
     """Return a large result as scales and codes, calculated tile by tile, so that it is never in memory whole.
 
-    Scales of the whole tensor and of channels are found first, in a pass of their own. None if the tensor is
-    small, a tile holds no whole rows, a value lies on a boundary, or a `NormError` is raised: the caller then
-    calculates the tensor whole, which raises the error again.
+    If the whole tensor or a channel shares a scale, the scales are found first, by another pass. Return None if
+    the tensor is small, tiles would not hold whole rows, a value lies on a boundary between two codes, or a
+    `NormError` is raised: the caller then calculates the tensor at once, which raises the error again.
     """
     row, shape = asked.row, plan.grid.shape
     if values.size <= TILE:

@@ -42,7 +42,7 @@ class UndecidedError(Exception):
 
 
 class _RowSink:
-    """The base of sinks that take a norm's tiles from the engine; each tile must hold whole rows.
+    """The base of sinks: receivers of a norm's results, tile by tile; each tile must hold whole rows.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class _RowSink:
 class LargestSink(_RowSink):
     """A sink that keeps, in `largest`, the largest magnitude of each group of values that share a scale.
 
-    It is NaN for a group with a NaN, and 0 for a group of which no tile was put.
+    It is NaN for a group with a NaN, and 0 for a group of which no values came.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class LargestSink(_RowSink):
         self.largest: Floats = np.zeros(sharing.groups)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Raise `largest` to the largest magnitudes of a tile's values, in the groups that they belong to.
+        """Update `largest`, in place, with a tile's values: each group has the largest magnitude seen so far.
 
         Raises
         ------
@@ -127,9 +127,10 @@ class QuantizingSink(_RowSink):
     tensor_scale : float
         The scale of the whole tensor; 1 in formats without one.
     length, shared : int
-        The number of values along the tensor's last axis, and of neighbours along it that share a scale.
+        The number of values along the tensor's last axis, and of consecutive values along it that share a
+        scale.
     known : tuple of (RowSharing, ndarray) or None
-        Groups of rows or columns and their scales, found before; None: scales are found from each tile.
+        The groups of rows or columns that share a scale, and their scales; None to find scales from each tile.
     """
 
     def __init__(

@@ -255,7 +255,10 @@ class _Search:
             self._report("output", holders, f"has normalized values that are not finite in {normalized.dtype}")
 
     def _describe_few(self, which: str) -> str:
-        """Return the words for groups of one value, or of at most ddof values; `which` follows "value"."""
+        """Return words on groups of one value, or with a ddof on groups of at most ddof values.
+
+        `which` is put after "value": "" or words such as " that counts".
+        """
         ddof, size = self.plan.spec.ddof, self.plan.norm.divisor.size
         if not ddof:
             value = "NaN" if self._makes_nan else "0" if self.plan.norm.centre.statistic else "x"

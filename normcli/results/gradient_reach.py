@@ -24,20 +24,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GradientReach:
-    """The derivatives dx for a dy that is 1 at one value of the tensor and 0 elsewhere.
+    """The derivatives of one normalized value y[at] with respect to all values x: a row of the Jacobian ∂y/∂x.
 
-    They are the row of the Jacobian ∂y/∂x that belongs to this value, without the zeros outside its group.
+    They are the gradients dx for a dy that is 1 at the index `at` and 0 elsewhere. Outside of the group of this
+    value they are 0, and not stored.
 
     Parameters
     ----------
     plan : Plan
     at : tuple of int
-        The index of the value where dy is 1.
+        The index of the value.
     group : int
         The number of this value's group.
     dx : ndarray
-        The derivatives at the group's values, flat, in C order of the view; for norms with sliding windows,
-        along the whole line through the value. Their unit is dy's unit / x's unit.
+        The derivatives with respect to the group's values, flat, in C order; for norms with sliding windows,
+        with respect to all values along the window's axis. Their unit is y's unit / x's unit.
     """
 
     plan: Plan
@@ -46,9 +47,9 @@ class GradientReach:
     dx: NDArray[Any]
 
     def pick(self, indices: Indices) -> NDArray[Any]:
-        """Return dx at the indices given for each axis, which broadcast together; 0 outside the group.
+        """Return dx at the elements `x[indices]` of the tensor; 0 for elements outside the group.
 
-        The indices are as NumPy takes them for the tensor, `x[indices]`.
+        `indices` has an array of integers for each axis, which broadcast together to the shape of the result.
         """
         grid = self.plan.grid
         if grid.reach is None:

@@ -54,7 +54,7 @@ def normalize_part(result: Result, positions: Sequence[Sequence[int]]) -> NDArra
 
 
 def normalize_one_group(result: Result, group: int) -> NDArray[Any]:
-    """Return the normalized values of a group, flat, in C order of the view.
+    """Return the normalized values of a group, flat, in the order of `Grid.view_shape` (C order).
 
     Parameters
     ----------

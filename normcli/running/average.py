@@ -30,7 +30,7 @@ MOST_BATCHES = 2**63 - 1
 
 
 class State(NamedTuple):
-    """Running statistics, with the eps of their norm and the number of batches in them.
+    """Running statistics of a norm, with its eps and the number of batches that were averaged.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class State(NamedTuple):
         name : str
             The running mean's name in the message.
         what : str
-            The name of the tensor or layer that has the channels.
+            The name, in the message, of the tensor or layer whose channels are counted.
         advise : callable, optional
             Takes the wrong shape and returns words to end the message with.
         """
@@ -255,7 +255,7 @@ def _weigh(rule: RunningRule, batches: int) -> tuple[float, float]:
 
 
 def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:
-    """Raise `DataError` if a statistic is not finite; `whose`, `running` or `batch's`, is for the message."""
+    """Raise `DataError` if a mean or variance is not finite; `whose` is `running` or `batch's`."""
     for name, values in statistics._asdict().items():
         wrong = np.flatnonzero(~np.isfinite(values))
         if wrong.size:
@@ -267,10 +267,11 @@ def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:
 
 
 def measure_gap(result: Result, after: State) -> float:
-    """Return the largest |difference| between a batch normalized with its own and with running statistics.
+    """Return the largest |y − y′|: y is a batch normalized with its own statistics, y′ with running ones.
 
-    It is NaN if a difference is NaN, as between two infinities, and 0 for a batch without values. With a
-    selection of values that count, no NaN counts.
+    `after` has the running statistics. The result is NaN if a difference is NaN, as between two infinities, and
+    0 for a batch without values. If a mask or the like selects values, differences that are NaN are passed
+    over.
     """
     inputs = result.inputs._replace(given=after.statistics)
     evaluated, _ = run(result.plan, result.input, inputs, effort=result.effort)

@@ -81,7 +81,9 @@ def list_norms(names: Collection[str]) -> list[str]:
 
 
 def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[NormedLayer]:
-    """Return pairs of a layer and the norm after it, as their names show: `net.2` and `net.3`, `conv1`, `bn1`.
+    """Return pairs of a layer and the norm after it, guessed from names such as `conv1` and `bn1`.
+
+    Numbers that follow each other, `net.2` and `net.3`, are such names, too.
 
     Raises `DataError` if a layer has two norms with fitting names.
 
@@ -90,7 +92,8 @@ def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[
     arrays : mapping of str to ndarray
         A state dict.
     is_ordered : bool
-        Whether the state dict has the order of the modules: then a bn1 that comes before conv1 is no pair.
+        Whether the state dict has the order of the modules: then bn1 is not paired with a conv1 that comes
+        later.
 
     Notes
     -----
@@ -210,7 +213,7 @@ def describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_give
 def describe_state(
     folded: Sequence[FoldedMatrix], saved: Mapping[str, NDArray[Any]], has_open: Sequence[str]
 ) -> Iterator[str]:
-    """Yield notes on weights whose rows or norm are open, and on parametrizations that stay as they are.
+    """Yield notes for the user on the folded weights: what was assumed, and which parametrizations stay.
 
     Parameters
     ----------
@@ -244,10 +247,10 @@ def list_names(names: Sequence[str]) -> str:
 
 
 def _list_namesakes(norm: str) -> Iterator[tuple[str, bool]]:
-    """Yield (name, is_by_number) for the names that the layer before a norm may have.
+    """Yield pairs (name, is_by_number): the names that the layer before a norm may have.
 
-    For the norm `net.3` this is (`net.2`, True), for `net.0` nothing; for `net.bn1` it is `net.conv1`,
-    `net.linear1`, `net.fc1` and others, each with False.
+    `is_by_number` is True for a name that is 1 lower: (`net.2`, True) for the norm `net.3`, nothing for
+    `net.0`. It is False for names such as `net.conv1`, `net.linear1` and `net.fc1`, for the norm `net.bn1`.
     """
     parent, dot, own = norm.rpartition(".")
     if own.isdecimal():

@@ -168,7 +168,7 @@ def _refuse(wrong: Selected, reason: str) -> None:
 
 
 def _find_not_finite(layer: Layer) -> Selected:
-    """Return, for each output channel, whether one of its weights is not finite."""
+    """Return, for each output channel of a layer, whether one of its weights is NaN or infinite."""
     wrong = ~np.isfinite(layer.weight)
     rows = wrong.reshape(layer.channels, -1)
     if layer.transposed:
@@ -219,9 +219,9 @@ def _solve(norm: Affine, channels: int) -> Solution:
 
 
 def _scale(layer: Layer, dtype: np.dtype[Any], solution: Solution, gamma: Floats) -> NDArray[Any]:
-    """Return the layer's weight times gamma / divisor of each output channel, rounded once to `dtype`.
+    """Return the weight of a layer times gamma / divisor of its output channel, rounded once to `dtype`.
 
-    `gamma` has the shape (output channels), as the solution's mean and divisor have.
+    `gamma`, and the mean and divisor in `solution`, have the shape (output channels).
     """
     weight = layer.weight
     along = (-1, *(1,) * (weight.ndim - 1))
@@ -276,7 +276,8 @@ def apply(layer: Layer, x: Floats) -> Floats:
 def _correlate(x: Floats, weight: Floats) -> Floats:
     """Return the correlation of x (samples, in, *positions) with a weight (out, in, *kernel).
 
-    Products are added one after the other, in a fixed order; a matrix product has an order of its own.
+    Products are added in a fixed order, so that results are the same on all machines, unlike a matrix
+    product's.
     """
     kernel = weight.shape[2:]
     positions = tuple(range(2, x.ndim))

@@ -52,7 +52,7 @@ class FoldedMatrix(NamedTuple):
     weight : ndarray
         The folded weight, with its axes in the order of the weight that was given.
     has_open_rows : bool
-        Whether the weight's shape, u and v leave open which of two axes is that of the rows.
+        Whether the weight's shape, u and v do not tell if axis 0 or axis 1 is the rows.
     """
 
     name: str
@@ -335,9 +335,9 @@ def _fold_kept(kept: Kept, arrays: Mapping[str, NDArray[Any]], rows: int) -> Fol
 def find_rows(weight: NDArray[Any], u: NDArray[Any], v: NDArray[Any], rows: int) -> tuple[int, bool]:
     """Return (axis, is_open): the axis of a weight that has the rows of its matrix, 0 or 1.
 
-    The axis is the one for which the matrix has u.size rows and v.size columns, 0 if there is none. If both
-    axes fit, it is the one for which u and v come from one power iteration, as a training step leaves them. If
-    still both or none fit, it is `rows`, and `is_open` is True unless both axes give one σ.
+    The axis is the one for which the matrix has u.size rows and v.size columns; 0 if neither is. If both are,
+    it is the one for which u follows from v by a power iteration, as after a training step. If that holds for
+    both or neither, it is `rows`, and `is_open` is True unless σ is the same for both.
     """
     matrices = {}
     for axis in range(min(weight.ndim, 2)):

@@ -135,10 +135,10 @@ def replace_state(path: str, state: State) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hold(path: str, timeout: float | None = None, notify: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Lock a state file, as a context manager, for a block that reads and replaces it; other processes wait.
+    """Return a context manager that holds the lock of a state file, for a block that reads and replaces it.
 
     The lock is on the file itself; if there is no file yet, on another file in its folder. When the block ends,
-    also by an error, the lock is released and that other file removed.
+    also by an error, the lock is released and that other file removed. Other processes that call `hold` wait.
 
     Parameters
     ----------
@@ -172,10 +172,11 @@ def hold(path: str, timeout: float | None = None, notify: Callable[[], None] = l
 
 
 def _try_hold(path: str, target: Path) -> Callable[[], None] | None:
-    """Try once to lock a state file; return the function that unlocks it, or None: try again later.
+    """Try once to lock a state file; return the function that unlocks it, or None if it is not locked.
 
-    It is None if another process has the lock, or the file was made or replaced meanwhile. If there is no file
-    yet, and always on Windows, another file in its folder is the lock.
+    None tells the caller to try again: another process has the lock, or the file was made or replaced
+    meanwhile. If there is no file yet, and always on Windows, another file in its folder is locked in its
+    place.
 
     Parameters
     ----------

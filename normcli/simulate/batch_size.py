@@ -65,7 +65,7 @@ class Movement(NamedTuple):
 
 
 class MovedNorm(NamedTuple):
-    """How far one norm's statistics and output are from the population's, for each batch size.
+    """The distances of one norm's statistics and output from those in the whole population, by batch size.
 
     Parameters
     ----------
@@ -197,10 +197,10 @@ def calculate_batch(plan: Plan, batch: NDArray[Any], inputs: Inputs = NO_INPUTS)
 
 
 def _move(plan: Plan, asked: BatchSizes, effort: Effort) -> Iterator[Movement]:
-    """Yield the distances of the watched sample from its results in the population, batch size by batch size.
+    """Yield for each batch size how far the watched sample's results are from the population's.
 
-    `asked` has the population, the sizes and the draws. For a norm whose groups lie within one sample, nothing
-    is drawn, and all distances are 0.
+    `asked` has the population, the sizes and the number of draws. For a norm whose groups lie within one
+    sample, nothing is drawn, and all distances are 0.
     """
     population, _, sizes, draws, seed, change = asked
     if not depends_on_batch(plan):
@@ -237,7 +237,8 @@ def _name_statistics(plan: Plan) -> tuple[str | None, str | None]:
 def _compare_statistics(result: Result, whole: Result) -> tuple[float | None, float | None]:
     """Return the distances of a batch's centre and spread from the population's; None where the norm has none.
 
-    They are |centre − centre of all| / spread of all and |spread / spread of all − 1|, as means over groups.
+    With c and s for the batch's centre and spread, C and S for the population's, they are the means over groups
+    of |c − C| / S and |s / S − 1|.
     """
     centre, spread = _name_statistics(whole.plan)
     scale = np.asarray(1.0 if spread is None else whole.statistics[spread])

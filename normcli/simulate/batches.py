@@ -114,7 +114,7 @@ class Population(NamedTuple):
         return np.concatenate([self.take([self.sample]), change.apply(others)], axis=self.axis)
 
     def follow(self, effort: Effort, sizes: Sequence[int], times: int) -> Callable[[int], None]:
-        """Announce to the observer the bytes of all batches; return a function to report a finished batch.
+        """Announce the bytes of all batches as work; return a function that reports a finished batch.
 
         Parameters
         ----------

@@ -181,7 +181,10 @@ def simulate_training(
 
 
 def _run(asked: Training, steps: int, whole: Result, rng: np.random.Generator) -> Iterator[list[float]]:
-    """Yield [training, evaluation, mean, var] for each step of one run: the distances that `Step` explains.
+    """Yield [training, evaluation, mean, var] for each step of one run: distances from the whole population.
+
+    The first two are of the watched sample's y, with the batch's and with the running statistics; the others
+    are of the running statistics themselves (`Step` has their definitions).
 
     Parameters
     ----------
@@ -189,7 +192,7 @@ def _run(asked: Training, steps: int, whole: Result, rng: np.random.Generator) -
         The population, rule and numbers of the simulation.
     steps : int
     whole : Result
-        The result on the whole population, from which distances are measured.
+        The result on the whole population.
     rng : numpy.random.Generator
         Draws the batches.
     """

@@ -59,7 +59,7 @@ class Member(NamedTuple):
 
 
 class Formula(NamedTuple):
-    """The formula of a plan; equal for two plans that have equal x̂ for every group.
+    """The formula of x̂ in a plan, without its groups; equal for two plans whose x̂ are equal for every group.
 
     Parameters
     ----------
@@ -70,8 +70,7 @@ class Formula(NamedTuple):
         The place of eps in the formula; None if eps is 0.
     ddof : int
     makes_nan : bool
-        Whether a group whose divisor is 0 becomes NaN. The other rules for such a group agree: its centred
-        values are 0.
+        Whether x̂ is NaN in a group whose divisor is 0; otherwise it is 0 there, the value minus the centre.
     window : tuple of float or None
         k, alpha and the exponent of a window; None for norms without windows.
     """
@@ -85,7 +84,10 @@ class Formula(NamedTuple):
 
 
 def find_formula(plan: Plan) -> Formula:
-    """Return the formula of a plan, without the options that change no result."""
+    """Return the formula of a plan in a form that compares equal for plans with equal x̂.
+
+    Options that change no result are left out; an eps that bounds the square becomes one that bounds the root.
+    """
     norm, spec = plan.norm, plan.spec
     eps, mode = spec.eps or 0.0, spec.eps_mode
     if mode is EpsMode.SQUARE_FLOOR:
@@ -123,12 +125,12 @@ class NamedPlan(NamedTuple):
 
 
 def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]:
-    """Yield other norms that have the x̂ of a plan for every tensor.
+    """Yield other norms with the x̂ of a plan for every tensor: `gn:groups=1` for `ln:axes=CHW`.
 
-    Candidates are all norms of the table, with the plan's eps and ddof: a norm of channel groups once with one
-    group and once with a group for each channel; a norm whose gamma lies along the reduced axes with its
-    default axes and, if the plan reduces trailing axes, with these too. Norms with another default eps are left
-    out, and norms of weights unless the plan's norm is one.
+    All norms of the table are tried, with the plan's eps and ddof. A norm of channel groups is tried with one
+    group and with a group for each channel. A norm whose gamma lies along the reduced axes is tried with its
+    default axes and, if the plan reduces the last axes, with these. Norms with another default eps are left
+    out, as are norms of weights unless the plan's norm is one.
 
     Parameters
     ----------
@@ -162,7 +164,11 @@ def _try_plan(request: Request, plan: Plan) -> Plan | None:
 
 
 def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
-    """Return a request with axes in letters or numbers, and without its layout if that changes no plan."""
+    """Return a request in its shortest form: axes as letters or numbers, and no layout if possible.
+
+    The layout is dropped if the request has the same plan with `layout`, the user's for all norms (None: the
+    default of the tensor's rank).
+    """
     letters = plan.grid.layout.letters
     numbers = None if request.axes is None else plan.grid.axes
     lettered = "".join(letters[axis] for axis in numbers) if numbers and letters else numbers
@@ -175,9 +181,10 @@ def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
 
 
 def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
-    """Yield requests of a norm of the table that may have the x̂ of a plan, with the plan's options.
+    """Yield requests for a norm of the table whose x̂ may be equal to a plan's, with its options.
 
-    Nothing is yielded if centre, divisor or eps rule the norm out.
+    Nothing is yielded if the norm has another centre or divisor or cannot have the plan's eps, or if the plan
+    has sliding windows.
     """
     if (row.centre, row.divisor) != (plan.norm.centre, plan.norm.divisor) or plan.groups_overlap:
         return

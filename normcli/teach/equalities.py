@@ -38,7 +38,7 @@ PARAMETERS = ("gamma", "beta")
 
 
 class Likeness(enum.StrEnum):
-    """The likeness of two norms."""
+    """The likeness of two norms: x̂ is equal for every tensor or on one, or only their groups are."""
 
     IDENTICAL = "identical"
     COINCIDENT = "coincident"
@@ -46,16 +46,17 @@ class Likeness(enum.StrEnum):
 
 
 class Equality(NamedTuple):
-    """Two norms that have equal x̂, or would with one more option equal.
+    """Two norms that have equal x̂, or the same groups and formula with another eps or ddof.
 
     Parameters
     ----------
     names : tuple of str
         The two norms, as a command line names them.
     kind : Likeness
-        `identical`: the same groups and the same formula, so for every tensor of this shape; `coincident`: the
-        numbers of this tensor are the same; `similar`: the same groups, but another eps or ddof.
+        `identical`: x̂ is equal for every tensor of this shape, as groups and formula are the same;
+        `coincident`: x̂ is equal on this tensor; `similar`: the same groups, but another eps or ddof.
     reason : str
+        Why they are equal, or what else is the same, in words.
     differences : tuple of str
         Differences other than x̂, in words, such as gamma's shape or the rstd of a constant group.
     max_abs : float
@@ -97,9 +98,10 @@ def find_equalities(members: Sequence[Member], layout: str | None = None) -> tup
 
 
 def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> Iterator[Equality]:
-    """Yield the equalities of norms with norms that were not named.
+    """Yield the equalities of the compared norms with other norms of the table, which the user did not name.
 
-    If several of the named norms are equal, the first of them stands for all.
+    If several of the compared norms are equal, only the first of them is looked at. Norms with running
+    statistics are passed over.
     """
     for number, member in enumerate(members):
         if member.evaluates or any(member.is_same(earlier) for earlier in members[:number]):
@@ -122,7 +124,10 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
 
 
 def _compare(a: Member, b: Member) -> Equality | None:
-    """Return the equality of two norms on their tensor, or their similarity; None if they have neither."""
+    """Return the equality of two norms, measured on their tensor; None if they are not even similar.
+
+    They are similar if they have the same groups, centre and divisor, but another eps or ddof.
+    """
     apart, windowed = _measure(a.result.standardized, b.result.standardized), a.plan.grid.reach is not None
     if a.is_same(b) and apart.rounding:
         kind, reason = Likeness.IDENTICAL, explain_sameness(a, b)
@@ -149,7 +154,7 @@ class _Distance(NamedTuple):
         Whether every difference is at most `_ROUNDINGS` machine epsilons (1 for float32 and half precision)
         of the larger value.
     equal : bool
-        Whether all values are equal; in float64, equal up to rounding.
+        Whether all values are equal, NaN to NaN; in float64, whether they are equal up to rounding.
     """
 
     max_abs: float
@@ -158,7 +163,7 @@ class _Distance(NamedTuple):
 
 
 def _measure(a: NDArray[Any], b: NDArray[Any]) -> _Distance:
-    """Return the distance of two tensors of one shape and dtype."""
+    """Return the distance of two tensors of one shape and dtype; two NaN at one index count as equal."""
     short = is_short_float(a.dtype)
     most = get_eps(a.dtype) * (1 if short else _ROUNDINGS)
     largest, rounding = 0.0, True
@@ -290,7 +295,10 @@ def list_differences(a: Member, b: Member) -> Iterator[str]:
 
 
 def _describe_parameters(plan: Plan) -> tuple[tuple[str, str], ...]:
-    """Return pairs of a property of gamma and beta and its value, the most telling property first."""
+    """Return pairs (property, value) on gamma and beta: shape in letters, in numbers, axes, names.
+
+    A difference of two norms is told by the first pair in which they differ.
+    """
     names, shape = plan.norm.parameter_names, plan.parameters.shape
     wide = [str(axis) for axis in plan.parameters.axes if names and plan.grid.shape[axis] > 1]
     return (

@@ -48,7 +48,7 @@ class Mapped(np.memmap[Any, Any]):
     whole : Mapped or None
         The map that this is a view of; None for that map itself, and for copies.
     temporary : bool
-        Whether the file is removed when the process ends, so that it need never reach the disk.
+        Whether the file is a temporary one, removed when the process ends.
     opened : Opened, StoreVersion or None
         The state of the file or store when opened, to detect changes; None for copies, and for files that no
         other process can write to.
@@ -75,7 +75,7 @@ class Mapped(np.memmap[Any, Any]):
         return self.descriptor is not None or self.whole is not None
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a view; for integers or integer arrays along all axes a copy, read from the file."""
+        """Return a view; if integers or integer arrays index all axes, a copy that is read from the file."""
         picks = index if isinstance(index, tuple) else (index,)
         if len(picks) != self.ndim or not self.lies_in_file or not all(map(_is_index, picks)):
             return super().__getitem__(index)
@@ -266,7 +266,7 @@ class Region(NamedTuple):
             raise DataError(f"{name} has the shape {self.shape}, which NumPy cannot hold") from error
 
     def require_exact(self, name: str, available: int) -> None:
-        """Raise `DataError` unless `available`, in bytes, is the values' size; also for a dtype of objects."""
+        """Raise `DataError` unless the array has exactly `available` bytes; also if its dtype is object."""
         if self.dtype.kind == "O":
             require_real(self.dtype, name)
         if available < self.byte_count:

@@ -73,7 +73,8 @@ def iterate_blocks(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[
 def _cut(shape: tuple[int, ...], size: int) -> Iterator[tuple[int | slice, ...]]:
     """Yield indices that cut an array into consecutive blocks of at most `size` values, in C order.
 
-    An index covers leading axes only: `()` is the whole array. Nothing is yielded for an array without values.
+    An index covers leading axes only: `()` is the whole array, `(2, slice(0, 5))` the first five of row 2.
+    Nothing is yielded for an array without values.
     """
     count, row = math.prod(shape), math.prod(shape[1:])
     if count <= size:

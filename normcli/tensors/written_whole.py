@@ -287,7 +287,7 @@ def _remove(draft: Path) -> None:
 
 
 def _fill_place(draft: Path, target: Path) -> None:
-    """Move a draft folder to a target: a free path, or an empty folder, which is kept and gets the files.
+    """Move a draft folder to a target: a free path, or an empty folder, into which its files are moved.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from normcli.dtypes import find_type
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
 from normcli.results.backward import BackwardProblem
-from tests.marks import costly
+from tests.marks import costly, sampled
 
 FAULTS = {fault.id: fault for fault in list_faults()}
 OFFSETS = (0.0, 1.0, 10.0, 100.0)
@@ -325,6 +325,7 @@ def list_gate_faults(order, norm, x, z, dy, gamma):
     yield "dgate-gate-activation", ask(order=order, slope=activate(z, "sigmoid", is_slope=True))["dgate"]
 
 
+@sampled
 @pytest.mark.parametrize("norm", ["ln", "rms"])
 @pytest.mark.parametrize("order", ["after", "before"])
 def test_a_fault_of_a_gate_is_named_and_no_other(order, norm):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from tests.marks import sampled
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 3, 2)
@@ -421,6 +422,7 @@ def test_a_norm_of_all_values_is_no_norm_of_a_slice(normcli, folder):
 REWARDS = "prompt,reward,advantage\na,1,-0.70703\na,3,0.70703\nb,2,-0.7070818\nb,6,0.7070818\n"
 
 
+@sampled
 @pytest.mark.parametrize("by", ["prompt", "0"])
 @pytest.mark.parametrize("actual", ["both.csv:advantage", "both.csv:2", "plain.csv", "y.npy"])
 def test_advantages_need_not_have_the_name_of_the_rewards(normcli, tmp_path, monkeypatch, actual, by):

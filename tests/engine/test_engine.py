@@ -122,7 +122,7 @@ def test_what_is_far_from_1_does_not_change_the_bits_of_others():
 @pytest.mark.slow
 @costly
 @sampled
-@pytest.mark.parametrize("shape", [(7,), (3, 5, 6, 4), (3, 100, 5), (2, 1, 9)], ids=str)
+@pytest.mark.parametrize("shape", [(7,), (3, 5, 4, 2), (2, 20, 3), (2, 1, 9)], ids=str)
 @pytest.mark.parametrize("request_", [Request("lrn"), Request("lp", p=600.0)], ids=lambda r: r.norm)
 def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
     x = np.random.default_rng(1).normal(size=shape) * 10.0 ** np.random.default_rng(2).integers(

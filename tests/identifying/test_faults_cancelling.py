@@ -9,6 +9,7 @@ from normcli.identifying.faults.tables.summing import shows_cancelling
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Question
 from normcli.identifying.words.phrasing import diagnose
+from tests.marks import sampled
 
 EPS = np.float32(1e-5)
 GROUPS = {"ln": ((24, 72), (1,)), "bn": ((8, 6, 5, 5), (0, 2, 3))}
@@ -51,6 +52,7 @@ def calculate(norm, offset, run, add, seed):
     return x, (x - mean) / np.sqrt(np.maximum(var, 0) + EPS)
 
 
+@sampled
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("add", [add_in_turn, add_pairwise])
 @pytest.mark.parametrize("offset", [20, 40, 100])
@@ -63,6 +65,7 @@ def test_one_pass_is_named_at_every_distance_from_0(norm, offset, add, seed):
     )
 
 
+@sampled
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("run", [run_two_passes, run_welford])
 @pytest.mark.parametrize("offset", [20, 100, 300])

@@ -7,7 +7,7 @@ import pytest
 
 from normcli import check, normalize
 from normcli.identifying.faults import case_sampling
-from tests.marks import costly
+from tests.marks import sampled
 
 
 @pytest.fixture(params=["every value", "some places of each group"], autouse=True)
@@ -35,8 +35,7 @@ X = np.random.default_rng(7).standard_normal((256, 64)) * 3.0 + 20.0
 
 
 @pytest.mark.slow
-@costly
-@pytest.mark.all_tried
+@sampled
 @pytest.mark.parametrize(
     ("make", "cause"),
     [

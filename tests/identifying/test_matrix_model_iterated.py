@@ -70,7 +70,7 @@ def test_iterations_that_a_kernel_may_mistake_are_all_named():
 @pytest.mark.parametrize("seed", choose_some(range(6), 3))
 def test_no_wrong_number_is_named(seed):
     w, u = take(seed, (8, 6) if seed % 2 else (5, 4))
-    for count in (1, 5, 10, 13, 16, 20, 30):
+    for count in (1, 10, 16, 30):
         judge(w, u, normalize(w, "sn", u=u, iterations=count).normalized, count)
         judge(w, u, iterate(w, u, count), count)
     judge(w, u, normalize(w, "sn").normalized, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from fractions import Fraction
 
@@ -41,7 +42,9 @@ def list_numbers(grid: NumberGrid) -> list[Fraction]:
 
 def round_exactly(value: Fraction, numbers: list[Fraction]) -> int:
     """Return the place of the number that is nearest to a magnitude; of two, the even place."""
-    return min(range(len(numbers)), key=lambda n: (abs(numbers[n] - abs(value)), n % 2))
+    above = bisect.bisect_left(numbers, abs(value))
+    near = range(max(above - 1, 0), min(above + 1, len(numbers)))
+    return min(near, key=lambda n: (abs(numbers[n] - abs(value)), n % 2))
 
 
 @pytest.mark.slow

@@ -65,11 +65,11 @@ class StatisticsAnswer:
         self.plan, self.fields = rounded
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, two tables with a row for each group and, for images, a line on their deviations.
+        """Yield a header, two tables with a row for each group and, for images, a line on two kinds of std.
 
-        The second table has rstd, counts, extremes and `image_std`, the first all other statistics. The line
-        explains the std of all values of a channel, and `image_std`, the mean of each image's own std. It is
-        there if `image_std` was measured and the layout has the axes h and w.
+        The second table has rstd, counts, extremes and `image_std`, the first all other statistics. If
+        `image_std` was measured and the layout has the axes h and w, a line tells the std over all values of a
+        channel from `image_std`, the mean of the std of each image alone.
         """
         stats, norm = self.stats, self.plan.norm
         source = (*_count_files(stats), format_shape(self.plan.grid.shape), stats.subject.dtype)

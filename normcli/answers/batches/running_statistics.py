@@ -77,7 +77,10 @@ class Tracking:
         yield Line(tuple(self._format_arithmetic(view)))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the updates as a JSON object: plan, `steps` (see `records`), last statistics (`running`)."""
+        """Return the updates as a JSON object: plan, `steps` with an object per batch, and the last statistics.
+
+        The objects in `steps` are those that `records` yields; the last statistics are the member `running`.
+        """
         last = self.entries[-1].step.after
         return {
             **describe_plan(self.entries[-1].plan, {"state": self.path, "rule": self.rule._asdict()}),

@@ -176,7 +176,10 @@ class BatchSizeAnswer(_SimulationAnswer):
             yield (record["norm"], record["size"], *numbers)
 
     def scene(self) -> Scene:
-        """Return a picture of |Δy| by batch size: a curve per norm whose y changes, one for all others."""
+        """Return a picture of |Δy|, the distance of y from the whole population's, by batch size and norm.
+
+        Norms whose y does not change with the batch share one curve.
+        """
         found = self.found
         curves = [
             Curve(norm.name, look, [one.output for one in norm.movements])
@@ -223,7 +226,7 @@ class BatchSizeAnswer(_SimulationAnswer):
 
 
 def _list_movements(norm: MovedNorm) -> Table:
-    """Return a table of a norm's errors of centre and spread, and |Δy|: quartiles for each batch size."""
+    """Return a table of quartiles per batch size: the errors of centre and spread, and the change |Δy| of y."""
     centre, spread = norm.plan.norm.centre.statistic, norm.plan.norm.divisor.spread
     of = f", of the {spread}" if spread else ""
     every: dict[str, list[Quartiles | None]] = {
@@ -295,7 +298,7 @@ class TrainingAnswer(_SimulationAnswer):
             yield (record["step"], *(number for name in _MEASURED for number in record[name].values()))
 
     def scene(self) -> Scene:
-        """Return a picture of |Δy| over the steps: a curve for training and one for evaluation."""
+        """Return a picture of |Δy|, the distance of y from the population's, in training and evaluation."""
         found = self.found
         curves = [
             Curve(name, look, [getattr(step, name) for step in found.steps])

@@ -150,10 +150,11 @@ class Answer:
         return iterate_long(grid.layout.names, grid.shape, self.columns())
 
     def columns(self) -> dict[str, Column]:
-        """Return a mapping of column names to functions from index arrays to values.
+        """Return the columns of the result as a table with a row per value: name → function that reads values.
 
-        The columns are the input and the normalized values, whether a value counts, and each statistic of its
-        group.
+        A function takes a tuple of index arrays, one for each axis of the tensor, and returns the column at
+        these indices. Columns are the input, the normalized values, each statistic of the value's group, with a
+        mask whether the value counts (0 or 1), and for a table the name of its column.
         """
         result, grid, selection = self.result, self.result.plan.grid, self.result.selection
 
@@ -230,9 +231,10 @@ class Answer:
         return {**gated, **({} if clip is None else {"clip_output": list(clip)})}
 
     def _build_check(self) -> Line:
-        """Return a line on the promise of the norm (mean 0, variance 1, length 1) and the statistics of y.
+        """Return a line that says if y has the mean 0, variance 1 or length 1 that its norm should give it.
 
-        Without a promise, or without values to check, it says so.
+        If the norm fixes none of these, or there are no values to check, the line says so. For spectral norm,
+        it compares σ with the largest singular value instead.
         """
         checks = self.result.check
         if self.result.running is not None:
@@ -263,8 +265,8 @@ def count_group_values(result: Result) -> NDArray[np.int64]:
     Returns
     -------
     ndarray
-        The counts, in the shape of the statistics; of a window, the values within the tensor. The array may be
-        a read-only broadcast of a single number.
+        The counts, in the shape of the statistics. A window at an end of the axis counts only the values within
+        the tensor. The array may be read-only, a broadcast of a single number.
     """
     grid, window = result.plan.grid, result.plan.spec.window
     if result.counts is not None:

@@ -148,7 +148,10 @@ def _draw_marks(counts: BinCounts, width: int) -> str:
 
 
 def _draw_scale(counts: BinCounts, width: int) -> str:
-    """Return a line with round numbers below the bars at their values; overlapping numbers are left out."""
+    """Return the axis below the bars as a line of text: round numbers, each below the bar where it lies.
+
+    `width` is the width of a bar in characters. A number that would overlap the one before is left out.
+    """
     length = width * len(counts.counts)
     line = ""
     for tick in choose_ticks(*counts.ends):
@@ -168,7 +171,8 @@ def _find_place(counts: BinCounts, width: int, value: float) -> int:
 def _list_owners(owners: Owners, count: int, view: View) -> Table:
     """Return the legend: a row for each group with its name and statistics.
 
-    Without colours, the number that stands for the group in the matrices comes before its name.
+    `count` is the number of all groups, from which a note says how many are not shown. Without colours, the
+    number that stands for the group in the matrices comes before its name.
     """
     rows = [
         TableRow((entry.name if view.colour else f"{number}: {entry.name}", *entry.cells), number)

@@ -117,10 +117,10 @@ def _build_entry(verdict: LayerVerdict, view: View) -> Entry:
 
 
 def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
-    """Yield the sections on a layer: facts, its problem, if any, and the verdicts on its tensors.
+    """Yield the sections on one layer: its norm, input and class, its problem if it has one, and its tensors.
 
-    If the verdict has a `detail`, the report of `check` is made of it; only running statistics after the batch
-    have lines in addition. Otherwise each tensor has a line.
+    If the verdict has a `detail` (the full comparison), the report of `check` shows the tensors, and lines are
+    added only for running statistics after the batch. Without a `detail`, each tensor has one line.
     """
     shape = "×".join(map(str, verdict.shape))
     kind = verdict.settings.kind
@@ -180,7 +180,7 @@ _FEWEST_ALIKE = 3
 
 
 def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]]:
-    """Yield a hint, ("try", text), for each class of modules whose layers all need one other norm.
+    """Yield a hint, ("try", text), for each class of modules whose layers all have one remedy: another norm.
 
     A class needs at least three layers. The text says how to record the class as that norm.
     """
@@ -200,9 +200,10 @@ def _suggest_classes(layers: Sequence[LayerVerdict]) -> Iterator[tuple[str, str]
 
 
 def _join_alike(layers: Sequence[LayerVerdict]) -> Iterator[list[LayerVerdict]]:
-    """Yield lists of layers for the table's rows: bad layers of one norm with one finding are together.
+    """Yield lists of layers, one list for each row of the table.
 
-    Each other layer is a list of one.
+    Layers that differ from the exact result are in one list if their norm and the finding on them are equal.
+    Every other layer has a list of its own.
     """
     alike: dict[tuple[str | None, str], list[LayerVerdict]] = {}
     for one in layers:
@@ -236,7 +237,11 @@ def _write_option(value: Any) -> str:
 
 
 def tell(verdict: LayerVerdict) -> str:
-    """Return the finding on a layer as a clause: a problem, a cause, or a note; "" if there is nothing."""
+    """Return the finding on a layer as a clause; "" if there is none.
+
+    It is the reason why the layer could not be judged, the cause of its first difference, or a note on its
+    settings.
+    """
     if verdict.problem is not None:
         return verdict.problem
     telling = verdict.telling

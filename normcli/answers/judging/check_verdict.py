@@ -279,11 +279,12 @@ class RunningVerdict(RecordDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupedVerdict(Verdict):
-    """The document of `check --by`, for a table of grouped rows: each column of a row group counts as a group.
+    """The document of `check --by` on a table; a column's values in the rows of one key are a group.
 
     Parameters
     ----------
     found : GroupedCheck
+        The comparison, and the labels of the groups.
     """
 
     found: GroupedCheck
@@ -308,7 +309,11 @@ class GroupedVerdict(Verdict):
         return header._replace(lines=tuple(lines))
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as a JSON object, with the members `by`, `group_count` and `not_judged`."""
+        """Return the verdicts as a JSON object, with `by`, `group_count` and `not_judged` added.
+
+        `by` has the names of the key columns; `not_judged` the numbers of groups, and of values, that are too
+        few for ddof.
+        """
         return {
             **super().data(),
             "by": list(self._kept_names[:-1]),

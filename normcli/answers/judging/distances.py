@@ -90,7 +90,8 @@ def build_line(name: str, found: Comparison) -> Line:
 def build_smallest(found: Comparison) -> Line | None:
     """Return a line with the smallest rtol, atol and ulp with which the array passes, each rounded up.
 
-    None if each value has a bound of its own, or no value was compared.
+    If an infinite difference makes every tolerance fail, the line says so. None if each value has a bound of
+    its own in place of a tolerance, or if no value was compared.
     """
     smallest, limits, worst = found.smallest, found.tolerance, found.worst
     if smallest is None or worst is None:
@@ -118,9 +119,9 @@ def _format_odd(value: float) -> str:
 
 
 def name_place(plan: Plan, place: int) -> tuple[str, ...]:
-    """Return the index of a tensor's value in words, and the group of the value.
+    """Return the index of a tensor's value in words, and its group's name: ("row=0, column=3", "group row=0").
 
-    `place` is its flat index. For sliding windows, the tuple has only the index.
+    `place` is the flat index of the value. For sliding windows, the tuple has only the index.
     """
     index = np.unravel_index(np.asarray(place), plan.grid.shape)
     at = format_index([*map(int, index)], plan.grid.layout) or "the only value"

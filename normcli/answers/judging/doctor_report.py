@@ -246,7 +246,10 @@ class ExaminationAnswer:
             yield f"{self.required.name} is not safe: {off}, the worst in group {group}."
 
     def _judge_cheapest(self) -> str:
-        """Return a sentence on the cheapest safe algorithm, and the group with most of the others' worst."""
+        """Return a sentence: the cheapest safe algorithm, and the group worst under most of the unsafe ones.
+
+        If none is safe, if all are, or if no group could be examined, the sentence says this.
+        """
         found, dtype = self.found, self.found.tolerance.dtype.name
         if not found.judged:
             return f"No group is finite in {dtype}: there is nothing to judge."

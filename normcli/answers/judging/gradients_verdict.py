@@ -96,7 +96,7 @@ class GradientsVerdict(RecordDocument):
                 yield smallest
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as a JSON object: plan, `ok`, and `gradients` by name (see `describe`)."""
+        """Return the verdicts as a JSON object: plan, `ok`, `warnings`, and `gradients`, a verdict on each."""
         subject = {"input": describe_tensor(self.tensor), "dy": describe_tensor(self.dy)}
         return {
             **describe_plan(self.checked.gradients.plan, subject),
@@ -132,7 +132,10 @@ class GradientsVerdict(RecordDocument):
         }
 
     def _describe_fault(self, name: str) -> Mapping[str, Any]:
-        """Return the cause of a gradient's difference as JSON members, each None without one."""
+        """Return the cause of a gradient's difference as JSON members; all are None if no cause is known.
+
+        The members are `sentence`, `fault` (its id), `cause`, `evidence`, `alternatives` and `remedy`.
+        """
         finding = self.checked.causes.get(name)
         if finding is None:
             return dict.fromkeys(("sentence", "fault", "cause", "evidence", "alternatives", "remedy"))

@@ -141,10 +141,10 @@ class IdentificationAnswer:
         return Table(None, columns, tuple(name in _NUMERIC for name in columns), rows, note, wraps=True)
 
     def _list_lines(self, plain: PlainMap, view: View) -> Table:
-        """Return a table of a and b in y = a · x + b for each index along the map's axes.
+        """Return a table of a and b in y = a · x + b, with a row for each index along the map's axes.
 
-        If running statistics that would give a and b are known (`found.evaluation`), it has columns for these
-        too.
+        If the map may be a norm in evaluation, and running statistics are derived from a and b
+        (`found.evaluation`), the table has columns for these too.
         """
         columns = {"a": plain.scale, "b": plain.shift}
         evaluation = self.found.evaluation
@@ -162,7 +162,11 @@ class IdentificationAnswer:
         return Table(None, (*names, *columns), (True,) * (len(names) + len(columns)), rows, note)
 
     def _describe_map(self, plain: PlainMap) -> Mapping[str, Any]:
-        """Return y = a · x + b as a JSON object; a and b are numbers, or lists over the axes of the map."""
+        """Return the map y = a · x + b as a JSON object.
+
+        `a` and `b` are numbers, or nested lists with a level for each of `axes`. `evaluation` has the running
+        statistics derived from them, or None.
+        """
         evaluation = self.found.evaluation
         stored = None
         if evaluation is not None:

@@ -37,9 +37,10 @@ class QuantizedVerdict(RecordDocument):
     parts : sequence of QuantizedPart
         The comparisons of codes and of scales.
     also : sequence of Quantized or None
-        For `identify`, the results of other norms that agree with as many codes and scales; None for `check`.
+        For `identify`, the exact results of other norms that reproduce as many codes and scales as `found`;
+        None for `check`.
     is_near : bool
-        Whether at least half of the codes or of the scales are the norm's.
+        True if at least half of the given codes, or half of the scales, are exact.
     """
 
     found: Quantized
@@ -84,7 +85,10 @@ class QuantizedVerdict(RecordDocument):
 
     @property
     def _others(self) -> list[str]:
-        """The names of the other norms, each with its eps, or the least and the largest if several fit."""
+        """The other norms that fit, each in words with its eps: `rms, eps 1e-06`.
+
+        If a norm fits with several eps, the least and the largest are named: `rms, eps 1e-06 … 1e-05`.
+        """
         plans = [one.exact.plan for one in self.also or ()]
         told = []
         for name in dict.fromkeys(plan.norm.name for plan in plans):
@@ -94,9 +98,10 @@ class QuantizedVerdict(RecordDocument):
         return told
 
     def data(self) -> Mapping[str, Any]:
-        """Return the verdicts as a JSON object: plan, format, `ok`, and in `checked` the objects of `records`.
+        """Return the verdicts as a JSON object: plan, format, `ok`, and `checked`, a list of one object a part.
 
-        For `identify` there are also `is_near`, and `also`, the other norms in words.
+        The parts are codes and scales. For `identify` there are also `is_near`, and `also`, the other norms in
+        words.
         """
         asked = self.found.asked
         return {

@@ -50,7 +50,8 @@ class RunReport:
     def sections(self, view: View) -> Iterator[Section]:
         """Yield a header, a table of layers, the report of `check` on the first layer that differs, a summary.
 
-        The report is on the run further from the exact norm, and only there if that run differs from it.
+        The report is about one run: the one whose layer is further from the exact norm. It is left out if that
+        layer agrees with the norm too.
         """
         lines = zip(_RUNS, ((make_printable(name),) for name in self.sources), strict=True)
         yield Facts("audit · two runs", tuple(lines))
@@ -117,7 +118,7 @@ class RunReport:
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Yield the rows of a CSV table, one for each layer that both runs have; the names come first."""
+        """Yield the rows of a CSV table: first the columns' names, then a row for each layer of both runs."""
         tensors = ("input", "output")
         ulps, causes = (f"{name}_ulp" for name in tensors), (f"{run}_cause" for run in _RUNS)
         yield ("name", "norm", *ulps, "differences", "nearer", *causes)
@@ -131,10 +132,10 @@ class RunReport:
         return ("first", pair.first) if pair.nearer == "second" else ("second", pair.second)
 
     def _tell_causes(self, pair: LayerPair) -> Iterator[tuple[str, str]]:
-        """Yield pairs (run, text) on a layer: for each run that differs from the exact norm, its fault.
+        """Yield pairs (run, text) on a layer: for each run that differs from the exact norm, the finding on it.
 
-        If the bits of the runs come from different algorithms, a further pair names the algorithm of each run,
-        where it is known.
+        If both runs have the same finding, one pair names both. If two different algorithms reproduce the bits
+        of the runs, further pairs name each known algorithm.
         """
         both = zip(_RUNS, (pair.first, pair.second), strict=True)
         wrong = {run: tell(one) for run, one in both if one.ok is False}
@@ -153,9 +154,10 @@ class RunReport:
         return TableRow(tuple(map(make_printable, cells)))
 
     def _build_summary(self) -> Line:
-        """Return a line on both runs: that they agree, or the first layer that differs though its input agrees.
+        """Return a line on both runs: that they agree, or the first layer with equal inputs and other outputs.
 
-        If there is no such layer, it names the two layers between which the runs begin to differ, if known.
+        If there is no such layer, the line says that both runs differ; it names the two layers between which
+        they begin to, if these are known.
         """
         found, parting = self.found, self.found.parting
         details = [("only in", f"the {run}: {_join(names)}") for run, names in found.alone.items() if names]

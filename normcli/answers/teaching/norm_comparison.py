@@ -95,7 +95,7 @@ class ComparisonAnswer:
                 yield _map_groups(column, view)
 
     def _list_given(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the header's lines on masked values, and on norms that use running statistics."""
+        """Yield pairs (label, facts) for the header: the mask, and the norms that use running statistics."""
         results = [column.result for column in self.comparison.columns]
         lines = (list_selection(result.plan, result.input, result.selection, None) for result in results)
         yield from dict.fromkeys(itertools.chain.from_iterable(lines))
@@ -266,7 +266,7 @@ def _describe_column(column: NormColumn) -> dict[str, Any]:
 
 
 def _describe_flat(column: NormColumn) -> Mapping[str, Any]:
-    """Return a column as one flat mapping, for CSV."""
+    """Return the facts on one norm of the comparison as a mapping of names to single values, a row of a CSV."""
     plan, own = column.result.plan, _describe_column(column)
     alone = own.pop("batch_of_one")
     return {

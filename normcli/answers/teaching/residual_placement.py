@@ -72,7 +72,10 @@ class PlacementAnswer:
         return (POST, self.post, self.total), (PRE, self.pre, self.residual)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Yield a header, and the table of differences and the values side by side, if the view shows them."""
+        """Yield a header, and as far as the view shows them, a table of differences and the matrices of values.
+
+        The matrices are x + r, r, and the y of each placement side by side; in a full view, each whole y.
+        """
         yield self._build_header(view)
         if view.shows("facts"):
             yield self._tabulate(view)

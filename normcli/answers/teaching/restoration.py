@@ -111,7 +111,7 @@ class RestorationAnswer:
         yield build_slices("tensors", coloured, result.plan.grid, view)
 
     def _build_verdict(self) -> Line:
-        """Return a line on how many values are recovered, marked right if all are, and how far one is off."""
+        """Return a line with the number of recovered values and the largest error; marked right if all are."""
         attempt = self.restoration
         closeness = attempt.closeness
         of = f" = {ATOL:g} × the largest |x|" if attempt.scaled else ""

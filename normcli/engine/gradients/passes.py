@@ -65,10 +65,11 @@ class GroupBackwardPasses(GradientTiles):
             self.work_on_all(self._work_on)
 
     def work_on_all(self, work_on: Callable[[Slices, Workspace], None]) -> None:
-        """Call `work_on` with the index of each tile and a workspace: tile by tile of one band after the other.
+        """Call `work_on` with the index of each tile and a workspace, in threads.
 
-        A band is a number of groups larger than tiles. If each group has one gamma, Σ dy · x̂ of each band's
-        groups is also added to the derivative with respect to their gammas.
+        Tiles are walked over once or, if groups are larger than tiles, band by band: a band is a number of such
+        groups. If each group has one gamma, Σ dy · x̂ of each band's groups is also added to the derivative
+        with respect to their gammas.
         """
         for band in self._open_bands():
             if band is not None and self.by_groups and self.count:
@@ -119,7 +120,7 @@ class GroupBackwardPasses(GradientTiles):
             yield self.band
 
     def _solve_band(self, band: Band) -> None:
-        """Make a band the current one, and find the coefficients of its groups."""
+        """Make a band (groups larger than tiles) the current one, `self.band`, and find its coefficients."""
         self.band = band
         if self.inputs.given is not None:
             mean, var = (

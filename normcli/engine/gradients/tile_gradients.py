@@ -59,7 +59,7 @@ MOST_WHOLE = 1 << 16
 
 
 class GradientTiles(Passes):
-    """The gradients of one tile at a time.
+    """A base class that calculates the gradients of one tile at a time.
 
     Groups lie within tiles; larger ones belong to the current band (`self.band`), whose coefficients are known
     before its tiles are differentiated.
@@ -286,7 +286,10 @@ def stand(coefficients: Coefficients) -> Coefficients:
 
 
 def share_by_groups(coefficients: Coefficients) -> KnownGradients:
-    """Return Σ dy · x̂ of each group, from coefficients whose gradient g is dy, without gamma."""
+    """Return Σ dy · x̂ of each group, the derivative with respect to a gamma that the whole group shares.
+
+    The coefficients must be those of g = dy, without gamma.
+    """
     plain = coefficients.share.hi * coefficients.inverse.hi
     value = pair_multiply(coefficients.share, coefficients.inverse)
     finite = np.isfinite(coefficients.inverse.hi)

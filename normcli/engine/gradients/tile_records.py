@@ -55,7 +55,7 @@ class ReadTile(NamedTuple):
     Parameters
     ----------
     place : slices
-        The tile as slices: what it covers of each run of the view.
+        The tile's index in the tensor: a slice along each run (axes of the view that are walked over as one).
     numbers : ndarray of int, shape (groups,)
         The indices of its groups in the tensor.
     values : TileValues

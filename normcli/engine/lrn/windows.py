@@ -68,16 +68,16 @@ Whole exponents β up to the second are raised as fractions; larger ones make th
 
 
 class WindowSums(NamedTuple):
-    """The sum of squares of each window along the first axis, and the windows' members.
+    """The sum of squares of each window along the first axis, and the values in the windows.
 
     Parameters
     ----------
     squares : Pair
         The sums, of the shape of the values; infinite or NaN where a value is.
     known : ndarray of bool
-        True where the relative error of a sum is at most `error`.
+        True where the relative error of a sum is at most `self.error`.
     exact : bool
-        Whether all known sums are exact.
+        True if all known sums are exact.
     padded : ndarray
         The values with zeros at both ends, so that the window of value i is padded[i : i + length].
     length : int
@@ -196,10 +196,11 @@ class WindowFactors(NamedTuple):
     Parameters
     ----------
     value : Scaled
-        Its relative error is at most `KNOWN` where `known` is True; elsewhere, nothing is known of it.
+        1/divisor as a pair and a power of two; its relative error is at most `KNOWN` where `known` is True.
     known : ndarray of bool
+        False where nothing is known of `value`.
     plain : ndarray
-        One over the divisor in doubles, which is the result where `ordinary` is False: 0, infinite or NaN.
+        1/divisor in doubles, which is the result where `ordinary` is False: 0, infinite or NaN.
     ordinary : ndarray of bool
         True where the result is neither 0 nor infinite nor NaN, as far as x alone tells.
     """

@@ -51,7 +51,10 @@ def _cut_doubles(values: Floats, width: int) -> Iterator[Plane]:
 
 
 def cut_whole(whole: ScaledIntegers, width: int) -> list[Plane]:
-    """Return numbers in fixed point as a sum of planes, exactly."""
+    """Return a matrix of exact numbers as a sum of planes: matrices of whole numbers of at most `width` bits.
+
+    Each plane is multiplied by a power of two of its own; the sum is exact.
+    """
     planes, rest = [], whole.values
     while top := int(np.abs(rest).max(initial=0)).bit_length():
         shift = max(0, top - width + 1)
@@ -67,7 +70,7 @@ def transpose(planes: list[Plane]) -> list[Plane]:
 
 
 def multiply(left: list[Plane], right: list[Plane], shape: tuple[int, int]) -> ScaledIntegers:
-    """Return a product of matrices exactly, from their planes.
+    """Return a product of matrices exactly, from their planes (matrices of few bits that add up to each).
 
     Parameters
     ----------
@@ -91,7 +94,11 @@ def multiply(left: list[Plane], right: list[Plane], shape: tuple[int, int]) -> S
 
 
 def multiply_whole(left: ScaledIntegers, right: ScaledIntegers) -> ScaledIntegers:
-    """Return a product of matrices exactly; where numbers are few and long, without planes."""
+    """Return a product of matrices exactly.
+
+    Matrices are cut into planes of few bits, whose products BLAS calculates; few and long numbers are
+    multiplied as Python's integers.
+    """
     width = choose_width(left.values.shape[1])
     shape = left.values.shape[0], right.values.shape[1]
     planes = [each.find_size().bit_length() // width + 1 for each in (left, right)]

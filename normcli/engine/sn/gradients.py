@@ -52,7 +52,7 @@ _LEAST_NORMAL = 2.0**-1022
 
 
 class SigmaGradient(NamedTuple):
-    """The numbers that σ and ∂σ/∂W follow from.
+    """The numbers that σ and its derivative ∂σ/∂W follow from, for a matrix W with singular vectors u and v.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ class SigmaGradient(NamedTuple):
     product : ScaledIntegers
         uᵀWv of these multiples, an array of one number.
     inside : ndarray of bool, of the matrix's shape
-        False where u or v is 0 for certain.
+        False where the row's number in u, or the column's in v, is exactly 0.
     is_exact : bool
-        Whether all of these are exact.
+        True if all of these are exact.
     """
 
     square: Fraction
@@ -81,7 +81,7 @@ class SigmaGradient(NamedTuple):
         return find_root(self.square)
 
     def list_vectors(self, iteration: Iteration | None) -> tuple[list[Fraction], list[Fraction]]:
-        """Return u and v as lists of their numbers: of length 1, or as given if there are no iterations."""
+        """Return u and v as lists of their numbers: of length 1 or, if there are no iterations, as given."""
         u, v = self.column.list_fractions(), self.row.list_fractions()
         if iteration is not None and not iteration.steps:
             return u, v
@@ -198,9 +198,9 @@ def _evaluate(
 def _round_integers(values: list[int], exponent: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return integers times 2^exponent in a dtype, rounded once.
 
-    Each is cut to bits that an int64 or a double holds, the last of which is 1 if anything was cut off: that
-    leaves every later rounding what it was (Boldo & Melquiond 2008). Results that are subnormal or infinite as
-    doubles are rounded from fractions.
+    Each is first cut to the bits that an int64 or a double holds; the last bit is set to 1 if anything was cut
+    off, so that the rounding to the dtype gives the same (Boldo & Melquiond 2008). Results that are subnormal
+    or infinite as doubles are rounded from fractions.
     """
     kept = MANTISSA if is_short_float(dtype) else _MOST_KEPT
     cuts = [max(0, value.bit_length() - kept) for value in values]

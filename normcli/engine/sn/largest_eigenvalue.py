@@ -92,7 +92,10 @@ def read_only_number(operator: SymmetricOperator) -> Enclosure:
 
 
 def _enclose_near_identity(matrix: ScaledIntegers, tolerance: int) -> Enclosure:
-    """Enclose the largest eigenvalue of a matrix to within 2^tolerance, from its difference to c · identity."""
+    """Enclose the largest eigenvalue of a matrix near c · identity to within 2^tolerance.
+
+    It is c plus the largest eigenvalue of the difference, which is calculated.
+    """
     size = len(matrix.values)
     rest, centre = subtract_identity(matrix)
     exponent = tolerance - 3 - size.bit_length()
@@ -156,11 +159,12 @@ def _divide_first(ritz: ScaledIntegers, gram: ScaledIntegers) -> Fraction:
 
 
 class Basis:
-    """The leading eigenvectors of a symmetric matrix A, in doubles at first.
+    """A basis of the leading eigenvectors of a symmetric matrix A, in doubles at first.
 
     Parameters
     ----------
     operator : SymmetricOperator
+        The matrix A.
     """
 
     def __init__(self, operator: SymmetricOperator) -> None:
@@ -201,7 +205,10 @@ class Basis:
         return self.count == 1
 
     def refine(self, tolerance: int) -> _Refined | None:
-        """Return a basis that encloses the largest eigenvalue to within 2^tolerance; None if none is found."""
+        """Return the basis with as many bits as enclose the largest eigenvalue to within 2^tolerance.
+
+        None if too few steps remain, or the eigenvalues outside the basis may be as large.
+        """
         tolerance -= self.exponent
         gap = float(self._values[self.count - 1] - self._values[self.count])
         size = len(self._vectors).bit_length() + math.frexp(self._largest)[1]

@@ -146,7 +146,10 @@ def make_column(numbers: tuple[float, ...]) -> ScaledIntegers:
 
 
 def _bound_stretch(matrix: NDArray[Any], *, closely: bool) -> Fraction:
-    """Return an upper bound of the largest singular value: √Σw², or if `closely`, ‖(WᵀW)⁴‖^⅛, which is less."""
+    """Return an upper bound of the largest singular value of a matrix W.
+
+    It is √Σw², or if `closely`, the smaller bound ‖(WᵀW)⁴‖^⅛, which takes longer.
+    """
     values = matrix.astype(np.float64)
     exponent = math.frexp(float(np.max(np.abs(values))))[1]
     values = np.ldexp(values, -exponent)

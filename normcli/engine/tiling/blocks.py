@@ -35,7 +35,11 @@ _SMALL = 1 << 16
 
 
 class Source(Protocol):
-    """A source of tiles; `copies` is True if `read` returns a buffer, not a part of the source itself."""
+    """The protocol of sources, which a tensor's tiles are read from.
+
+    `copies` is True if `read` returns a buffer, False if it returns a view of the source's own memory. `dtype`
+    is the tensor's.
+    """
 
     dtype: np.dtype[Any]
     copies: bool
@@ -51,7 +55,7 @@ class Source(Protocol):
 
 
 class Sink(Protocol):
-    """A sink of tiles."""
+    """The protocol of sinks, which results are written to tile by tile; `dtype` is the dtype of the results."""
 
     dtype: np.dtype[Any]
 

@@ -113,18 +113,18 @@ class Geometry:
         return math.prod(self.dims[i] for i in self.reduced_runs)
 
     def tiles(self, whole: bool, block: int, within: Slices | None = None) -> Iterator[Slices]:
-        """Cut the view, or what lies within a part of it that holds whole groups, into tiles.
+        """Yield the tiles that cover the view, or a part of it: for each, a slice along every run.
 
-        A tile grows from the innermost run outwards, so that it is as contiguous as it can be.
+        A tile grows from the innermost (last) run outwards, so that it is as contiguous as it can be.
 
         Parameters
         ----------
         whole : bool
-            Whether tiles hold whole groups, however large; otherwise a group may be cut into parts.
+            True if tiles hold whole groups, however large; if False, a group may be cut into parts.
         block : int
             The most values in a tile, about.
         within : slices or None
-            The part; None for all of the view.
+            The part of the view, which holds whole groups; None for all of it.
         """
         within = self.everything if within is None else within
         dims = find_lengths(within)

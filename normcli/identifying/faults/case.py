@@ -150,9 +150,9 @@ class Case:
 
     @cached_property
     def shows_norm(self) -> Selected:
-        """Groups in which y can tell one norm from another: False where every norm makes 0.
+        """Values that tell one norm from another, True in a bool array of the shape of x; all with `stored`.
 
-        These are groups of equal values, or of zeros for a norm without mean. True everywhere with `stored`.
+        False for a group of equal values (zeros, for a norm without mean), of which every norm makes 0.
         """
         shown = (
             np.ptp(self.x, self.axes, keepdims=True)
@@ -306,14 +306,14 @@ class Case:
         return Prediction(values, allowed, unit)
 
     def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
-        """Return the bound on each value's rounding error, of the result, its terms and the mean.
+        """Return the bound on the rounding error of each value: of its last rounding, its terms and the mean.
 
-        Without the result's last rounding, it is at most 1/16 of |value| + `usual`.
+        All but the last rounding count as at most (|value| + `usual`) / 16.
 
         Parameters
         ----------
         values, terms : ndarray
-            The result, and the sum of the sizes of its terms.
+            The result, and the sum of the absolute values of its terms.
         shared : ndarray
             The change of the result for a relative error of 1 in the mean.
         usual : ndarray

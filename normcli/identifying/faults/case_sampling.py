@@ -63,10 +63,10 @@ class AskedNorm(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether faults of the norm can be looked for.
+        """True if faults of the norm can be looked for.
 
-        True if its groups have at most 2¹⁸ values, and all values are used, or mean and variance (or mean
-        square) are of a slice of an axis.
+        They can if the norm has groups of at most 2¹⁸ values, and if either all values are used, or the mean
+        and variance (or mean square) are those of a slice of an axis. They cannot with a mask.
         """
         is_known = self.inputs.selection is None or self.takes_slice
         return is_known and self.plan.has_groups and self.plan.grid.group_size <= _LARGEST_GROUP

@@ -111,11 +111,12 @@ class Claim(NamedTuple):
     rank : float
         The lower, the likelier; equal for claims between which the data cannot decide.
     is_exact : bool
-        Whether each value of y is the prediction rounded to nearest.
+        True if each value of y is the prediction rounded to nearest.
     numbers : int
         The count of fitted numbers.
     bits_shown : float
-        The evidence, in bits, of the statistics that y shows; NaN if the claim has more than statistics.
+        The part of the evidence, in bits, that the group's means and divisors recovered from y are; NaN if the
+        claim changes more than these.
     """
 
     faults: tuple[Fault, ...]
@@ -145,9 +146,9 @@ class Claim(NamedTuple):
         return self.misfit <= _ALIKE * best + _CLOSE
 
     def fits_as_well_as(self, other: Claim) -> bool:
-        """Whether this claim explains all of y with fewer fitted numbers than another, and about as closely.
+        """Return True if this claim is about all of y, has fewer fitted numbers than `other`, and fits as well.
 
-        An approximate root, whose errors would fit any divisors, need not be matched as closely.
+        If `other` is an approximate root, whose fitted errors suit any divisors, the fit does not matter.
         """
         is_any = other.fault.id == _APPROXIMATE
         return self.region is None and self.numbers < other.numbers and (is_any or self.is_near(other.misfit))
@@ -178,11 +179,11 @@ class Claim(NamedTuple):
 
 
 def may_be_rounding(case: Case, found: Found) -> bool:
-    """Whether a finding's fitted numbers change values so little that rounding in half precision may have.
+    """Return True if a finding's fitted numbers move y by so little that half-precision sums may have done it.
 
     False for findings of a region or without fitted numbers, unless y is of half precision, and with running
-    statistics, which are no sums of the kernel. False also if the statistics that y shows are the finding's to
-    within what y shows of them: errors of sums in half precision would scatter about these.
+    statistics, which a kernel does not sum. False also if the statistics recovered from y are nearly the
+    finding's: errors of sums in half precision would scatter about them.
     """
     has_sums = is_half(case.dtype) and "stored" not in case.parts
     is_fitted = any(one.numbers for one in found.variants) or any(row.fault in found.faults for row in EPS)
@@ -230,13 +231,14 @@ def make_claim(case: Case, found: Found) -> Claim:
 
 
 def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Claim, ...]:
-    """Return the claims worth showing, the lowest rank (likeliest) first; of claims with one cause, the first.
+    """Return the claims worth showing, by rank, the likeliest (lowest) first; one for each cause.
 
-    A claim needs 20 bits of evidence, or fewer fitted numbers and about as small a misfit as a claim with 20
-    bits, if both explain all of y. If a norm was requested (`is_asked`), claims of NaN and infinity need none.
-    Claims of equal rank are in the order of `FAULTS`. Empty if no claim has enough evidence.
-    A rank is raised by 1 if the claim fits much worse than the best of the lowest rank, or has 20 `bits_shown`
-    less; also for faults in `_ANY_NUMBER` alone, if one of that rank with another fault fits about as well.
+    A claim is shown if it has 20 bits of evidence; also if it explains all of y about as closely as a shown
+    claim about all of y, with fewer fitted numbers. If a norm was requested (`is_asked`), claims of NaN and
+    infinity are shown anyway. Empty if no claim has enough evidence.
+    1 is added to the rank (less likely) if the claim fits much worse than the best of the lowest rank, has 20
+    `bits_shown` less, or is a mere factor or term while another claim of that rank fits about as well. Claims
+    of equal rank are in the order of `FAULTS`.
     """
     every = [*claims]
     seen = [row.fault.id for row in NOT_FINITE if is_asked]

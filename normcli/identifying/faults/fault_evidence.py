@@ -60,10 +60,10 @@ def fit_used(case: Case) -> Used:
 
 
 def _weigh_standardized(case: Case) -> tuple[Floats, Floats]:
-    """Return the weight of each value, 1 on average in each group, and y before the gate, beta and gamma.
+    """Return a weight for each value, and y before the gate, beta and gamma: (y − beta) / gamma.
 
-    A weight is the inverse square of the value's rounding bound: that of y, as the right result may be of
-    another size. It is 0 where y is not finite or gamma is 0.
+    A weight is the inverse square of the rounding bound of y, 1 on average in each group. Both arrays are 0
+    where y is not finite or gamma is 0.
     """
     units = (measure_unit(np.nan_to_num(values), case.dtype) for values in (case.y, case.right.values))
     allowed = case.right.allowed + np.subtract(*units)
@@ -86,11 +86,11 @@ def fit_apart(case: Case) -> Used:
 @functools.lru_cache(maxsize=8)  # of one case, each variant asks
 @np.errstate(all="ignore")
 def measure_doubt(case: Case) -> Used:
-    """Return the standard errors of the means and divisors that y shows, as parts of the group's divisor.
+    """Return the standard errors of the means and divisors recovered from y, divided by the group's divisor.
 
-    They follow from the distances of the values from the line y = a · x + b of their group, which count as at
-    least the error of one rounding of y; one rounding of the kernel's arithmetic is added. Equal values of x
-    count once, as y rounds them alike.
+    y is a line a · x + b in each group, whose a and b give divisor and mean; the errors follow from the
+    distances of y from the line. A distance counts as at least one rounding of y, and one rounding of the
+    kernel's arithmetic is added. Equal values of x count once, as y rounds them alike.
     """
     used = case.used
     weight, y = _weigh_standardized(case)
@@ -117,12 +117,13 @@ def _count_distinct(case: Case) -> Floats:
 
 @np.errstate(all="ignore")
 def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
-    """Return the distances of a variant's divisors, and means, from those that y shows, in standard errors.
+    """Return how far a variant's divisors (and means) are from those recovered from y, in standard errors.
 
-    Each is an array with a number for each group that shows a norm; means are left out for norms without them.
-    A difference of the divisors of up to one unit in the last place that all groups share does not count: a
-    kernel's root may have it. Where both divisors are infinite, the distances are 0. None for a variant with
-    more than its statistics, or whose statistics are not one for each group.
+    The tuple has an array of the divisors' distances, and for norms with a mean one of the means'. Each has a
+    number for each group that shows a norm: groups of equal values do not. A relative difference of the
+    divisors that all groups share does not count up to one unit in the last place, as a kernel's root may have
+    it. Where both divisors are infinite, the distance is 0. None for a variant that changes more than
+    statistics, or has several for one group.
     """
     if (
         not case.has_moments
@@ -146,19 +147,19 @@ def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
 
 
 def lies_near(case: Case, variant: Variant, most: float) -> bool:
-    """Whether a variant's statistics are at most `most` standard errors from those that y shows, on average.
+    """Return True if a variant's statistics are within `most` standard errors of those recovered from y.
 
-    False where `measure_distance` returns None.
+    The root mean square over groups counts. False where `measure_distance` returns None, as for another gamma.
     """
     off = measure_distance(case, variant)
     return off is not None and all(not one.size or np.mean(np.square(one)) <= most**2 for one in off)
 
 
 def weigh_statistics(case: Case, variant: Variant) -> float | None:
-    """Return the evidence, in bits, that the statistics that y shows are a variant's and not the norm's.
+    """Return the evidence, in bits, that the statistics recovered from y are a variant's and not the norm's.
 
-    It is the sum over all groups, so that errors of less than a rounding show in many groups together. None
-    where `measure_distance` returns None.
+    It is summed over all groups, so that errors below one rounding show in many groups together. None where
+    `measure_distance` returns None, as for another gamma.
     """
     far, near = measure_distance(case, Variant()), measure_distance(case, variant)
     if far is None or near is None:
@@ -210,11 +211,11 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
 
 
 def _weigh_region(case: Case, found: Found) -> float:
-    """Return the evidence, in bits, that only a region of y is wrong: other groups, or other slices, are right.
+    """Return the evidence, in bits, that only a region of y is wrong, from what is right outside it.
 
-    Each group or slice outside counts log2 of the median error in the region, in rounding bounds, at most 24;
-    scattered wrong values count 4 for each right value. The bits that describe the region are subtracted.
-    Groups of equal values, which any norm makes 0, do not count.
+    Each right group or slice outside counts log2 of the region's median error, in rounding bounds, at most 24.
+    For scattered wrong values, each right value counts 4. The bits that it takes to describe the region are
+    subtracted. Groups of equal values do not count, since any norm makes 0 of them.
     """
     region = found.region
     assert region is not None
@@ -228,9 +229,9 @@ def _weigh_region(case: Case, found: Found) -> float:
 
 
 def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
-    """Return the improbability, in bits, that a finding's faults predict the wrong values of y by chance.
+    """Return how improbable it is, in bits, that a finding's faults predict the wrong values of y by chance.
 
-    `wrong` is True for the values that count. Values that share a mean and a divisor count together.
+    `wrong` is True for the values that count. Values with one mean and divisor count together.
     """
     prediction, right = found.prediction, case.right
     moved = np.abs(prediction.values - right.values) / (prediction.allowed + right.allowed)
@@ -250,10 +251,10 @@ def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
 
 
 def _weigh_exactness(case: Case, found: Found) -> float:
-    """Return the evidence, in bits, of a prediction that rounds to each value of y; 0 if a value is another.
+    """Return the evidence, in bits, of a prediction that rounds to y at every value; 0 if it does not.
 
-    It is the number of values to which the right result does not round, but at most 12 in each group: a number
-    that is fitted to the group costs as much.
+    It is the number of values to which the right result does not round, but at most 12 in each group: the price
+    of a number fitted to the group.
     """
     unit = 0.5 * measure_unit(np.nan_to_num(case.y), case.dtype)
     if not np.all(np.abs(case.y - found.prediction.values) <= unit):

@@ -65,9 +65,9 @@ def claims_of_order(
 ) -> tuple[Claim, ...]:
     """Return the claims that y is the result of one of several norms, with its rows in another order.
 
-    Empty without such a norm, and for an x of more than 2²² values. Another order changes no mean of y, y², y³
-    and y⁴: orders are looked for only in norms whose exact result has these means. Without gamma and beta, a
-    norm with a mean makes the mean 0.
+    Empty without such a norm, and for an x of more than 2²² values. A norm is left out without a search if the
+    means of y, y², y³ and y⁴, which no order changes, are not those of its exact result; and, without gamma and
+    beta, if it subtracts a mean and the mean of y is not 0.
     """
     if x.size > MOST_IN_MEMORY:
         return ()
@@ -129,10 +129,10 @@ def open_cases(
 
 
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
-    """Return the claims for the only norm whose result y is, with other statistics, gamma or beta.
+    """Return the claims that y is a norm's result with other statistics or parameters, if only one norm fits.
 
-    If every such norm needs another mean and another divisor in each group, only norms with a mean and with
-    the fewest groups count. Empty if no norm or several norms are left.
+    Norms that fit with another mean and another divisor in each group count only if no norm fits otherwise; of
+    these, only norms with a mean and with the fewest groups. Empty if no norm is left, or several.
 
     Parameters
     ----------

@@ -162,10 +162,10 @@ def _find_all(case: Case, stage: Callable[[Case], Iterable[Found]]) -> tuple[Fou
 
 
 def _find_most_likely(case: Case, stage: Callable[[Case], Iterable[Found]]) -> tuple[Found, ...]:
-    """Return the findings of a stage.
+    """Return the findings of a stage of the search for a case.
 
-    If a case has arithmetic in float64, float32, which allows larger errors, is tried first: none if that has
-    none.
+    A case with arithmetic in float64 is first tried with float32, which allows larger errors: if that finds
+    nothing, the tuple is empty.
     """
     if case.arithmetic < _SHORTER and not _find_all(_calculate_shorter(case), stage):
         return ()
@@ -173,10 +173,11 @@ def _find_most_likely(case: Case, stage: Callable[[Case], Iterable[Found]]) -> t
 
 
 def recover(case: Case) -> tuple[Claim, ...]:
-    """Return claims that y is right with another eps, else with statistics or gamma and beta recovered from it.
+    """Return claims of another eps; if there are none, claims with statistics or parameters recovered from y.
 
-    For a y that is the result of no fault in a table. Another eps may move each value by less than rounding,
-    and still show in all values together: it is tried again. Empty if y is not within rounding of any of these.
+    Call it for a y that no fault of a table explains. Another eps is tried again: it may change each value by
+    less than rounding, and still show in all values together. Empty if y is not within rounding of any such
+    result.
     """
     with np.errstate(all="ignore"):
         found = (one for one in try_all(case, EPS) if one.share == 1.0 and not may_be_rounding(case, one))
@@ -211,9 +212,9 @@ def _find_parts_of_right(case: Case) -> Iterator[Found]:
 
 
 def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]:
-    """Yield findings with a region of y: outside, y is the norm's result, right or with a fault.
+    """Yield findings that only a region of y is wrong; outside, y is the norm's result, right or with a fault.
 
-    Each also says what fills the region, or that it is wrong. The region may be a few scattered values.
+    Each also says what fills the region, or only that it is wrong. The region may be a few scattered values.
     `rows` are the rows of fault tables that are tried outside, in addition to those of `try_rest`.
     """
     tried = [*(one for one in try_all(case, rows) if one.share >= LIKELY), *try_rest(case)]
@@ -229,12 +230,12 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
 
 
 def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
-    """Yield the findings for a region of y: what fills it, or else that it is wrong.
+    """Yield the findings for a wrong region of y: what fills it, or else that it is wrong.
 
-    If `one` has no faults, 0, x, NaN, infinity and the faults of `rows` are tried inside the region. If none of
-    these is y there, and the median error there is at least 16 rounding bounds, the findings are either other
-    numbers (gamma among them) with which all of y is right, or that the region is wrong. Nothing if the error
-    is smaller.
+    If `one` has no faults, 0, x, NaN, infinity and the faults of `rows` are tried inside the region. If none
+    fits, the median error there must be at least 16 rounding bounds, otherwise nothing is yielded. Then the
+    findings are other numbers, gamma among them, with which all of y is right; without such numbers, that the
+    region is wrong.
 
     Parameters
     ----------
@@ -243,7 +244,7 @@ def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row
         The explanation of y outside the region: the norm's right result, or its result with a fault.
     region : IndexRegion
     rows : sequence of Row
-        Rows of fault tables to try inside the region. If it is empty, no numbers are recovered either.
+        Rows of fault tables to try inside the region. If it is empty, other numbers are not looked for either.
     """
     rest = one._replace(explained=one.explained | region.mask, region=region)
     inside = [] if one.faults else [*_find_inside(case, region, rows)]
@@ -337,9 +338,9 @@ def _lies_far(case: Case, one: Found) -> bool:
 
 
 def _find_few(case: Case, one: Found) -> IndexRegion | None:
-    """Return the region of the values of y that are off a finding's prediction by more than rounding.
+    """Return a region of the scattered values of y that differ from a prediction by more than rounding.
 
-    None if there are none, or more than 5 % of y; a single value is never too much.
+    None if no value differs, or more than 5 % do (a single value is never too many).
     """
     wrong = ~one.explained
     count = int(np.count_nonzero(wrong))

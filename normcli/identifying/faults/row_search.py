@@ -47,10 +47,11 @@ def try_statistics(case: Case) -> Iterator[Found]:
 
 
 def keep_likeliest(case: Case, every: Iterable[Found]) -> list[Found]:
-    """Return the findings; of findings with equal faults, those within 8 bits of the best evidence alone.
+    """Return findings, without those that have the faults of another one and over 8 bits less evidence.
 
-    The evidence is that of the statistics that y shows, minus 12 bits for each fitted number. Without
-    statistics to compare, the fewest numbers are best. Another eps and another place of eps count as equal.
+    The evidence is that of the statistics recovered from y, minus 12 bits for each fitted number. If statistics
+    are not comparable, only the fitted numbers count. Another eps and another place of eps are taken for one
+    fault.
     """
     places = dict.fromkeys((row.fault for row in EPS), OTHER_EPS.fault)
     found: list[tuple[tuple[Fault, ...], float, Found]] = []
@@ -80,8 +81,8 @@ def try_all(
 ) -> Iterator[Found]:
     """Yield a finding for each variant (a kernel's numbers) that rows of fault tables make of a case.
 
-    A variant that explains less than 15 % of a sample is left out. Without `may_explain`, one with another
-    variance is tried with another usual eps too, if the divisors that fit y show one.
+    A variant that explains less than 15 % of a sample is left out. Without `may_explain`, a variant with
+    another variance is also tried with another usual eps, if the divisors recovered from y are near one.
 
     Parameters
     ----------
@@ -118,9 +119,9 @@ def _varies_in_groups(case: Case, variant: Variant) -> bool:
 
 
 def _is_near_line(case: Case, variant: Variant) -> bool:
-    """Whether a variant's divisors are within 2 % of those that fit y, in at least half of the groups.
+    """Return True if a variant's divisors are within 2 % of those recovered from y, in half of the groups.
 
-    True also if the divisors are not one for each group.
+    True also if the variant has more than one divisor for a group.
     """
     divisor = case.find_divisor(variant)
     return divisor.shape != case.divisor.shape or is_near(case.used.divisor, divisor)
@@ -138,9 +139,10 @@ _BESIDE_EPS = 0.1
 
 
 def _find_eps(case: Case, square: Floats) -> float | None:
-    """Return a usual eps other than the plan's that is within 10 % of what y shows; None without one.
+    """Return a usual eps, not the plan's, that is within 10 % of the eps that y shows; None without one.
 
-    y shows the median of the eps that lead from `square`, a variance of each group, to the divisors that fit y.
+    y shows the median over groups of the eps with which `square`, the variance of each group, becomes the
+    divisor recovered from y. None also for norms without eps.
     """
     if case.plan.spec.eps is None:
         return None
@@ -194,9 +196,10 @@ def _try_gates(case: Case) -> Iterator[Found]:
 
 
 def _shows(case: Case, row: Row) -> bool:
-    """Whether a sample of y may have a fault of the gate's values, beside that of a case.
+    """Return True if a sample of y may have the gate's fault of a row, in addition to the fault of the case.
 
-    Before the norm, a rounded gate moves statistics too: there the sample has to be near the right result.
+    For a gate behind the norm, most of the sample has to be explained. Before the norm, a rounded gate changes
+    the statistics too: then the sample only has to be near the right result, and other faults count always.
     """
     few = thin_out(case).case
     if case.gate is not None:
@@ -213,9 +216,9 @@ _OF_GATE = [row for row in AROUND if {"gate", "gated-input"} & {*row.needs.split
 
 
 def list_others(case: Case, rows: Sequence[Row]) -> Iterator[tuple[Fault, Variant, Case]]:
-    """Yield the faults of `rows` that are another input or gate: fault, variant, and the case with it.
+    """Yield the faults of `rows` that mean another input or gate: fault, variant, and the case with it.
 
-    Left out are cases in which y is not a line a · x + b in every group, within rounding.
+    Only cases are yielded in which y is, within rounding, a line a · x + b in every group.
     """
     for row in _choose(case, rows):
         for variant in row.vary(case):

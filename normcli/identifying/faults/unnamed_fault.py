@@ -35,10 +35,11 @@ _MOST = 0.5
 
 
 def find_unknown(case: Case) -> Iterator[Found]:
-    """Yield the findings of other numbers, recovered from y, with which all of y is right within rounding.
+    """Yield the findings of numbers, recovered from y, with which all of y is right within rounding.
 
-    The numbers are statistics of groups, or gamma and beta, which come first if less than half of y is wrong.
-    Only findings with the fewest numbers are yielded; nothing if all of y is right with none.
+    The numbers are another mean or divisor of each group, or another gamma or beta; gamma and beta come first
+    if less than half of y is wrong. Findings with more numbers than another one are left out. Nothing if no
+    such numbers make all of y right.
     """
     found = [*_find_statistics(case)]
     parameters = _find_parameters(case)
@@ -151,8 +152,8 @@ def _list_first(case: Case, variant: Variant) -> Iterator[tuple[str, str, str]]:
 def show_used(case: Case, found: Found) -> tuple[str, ...]:
     """Return clauses that compare the first wrong gamma, beta, divisor or mean with the right number.
 
-    Of variances that cancel, all together are compared.
-    Empty if the fault's words say it already, or if no divisor and no mean is off by more than 2 %.
+    For variances that cancel, one clause has the largest error of all. Empty if the fault's words have the
+    numbers already, or if no divisor and no mean is off by more than 2 %.
     """
     variant = found.variants[0]
     if found.faults[0].id == UNKNOWN["gamma"].fault.id:
@@ -181,10 +182,10 @@ _MOST_LISTED = 3
 
 
 def find_region(case: Case, wrong: Selected) -> IndexRegion | None:
-    """Return the region that holds all wrong values, and of whose values at least 90 % are wrong.
+    """Return the region that holds all wrong values of y, if at least 90 % of its values are wrong; else None.
 
-    A region is one index or some indices of axes; or it runs to the end of an axis, from an index that differs
-    along a second axis. None if no value or every value is wrong, or if no such region fits.
+    A region is one or several indices of each of some axes; or it runs to the end of an axis, from an index
+    that differs along a second axis. None too if no value is wrong, or every one.
     """
     merged = wrong.reshape(case.plan.grid.merge_shape(wrong.shape))
     if not merged.any() or merged.all():
@@ -207,9 +208,10 @@ def find_region(case: Case, wrong: Selected) -> IndexRegion | None:
 
 
 def _count_bits(chosen: Selected) -> float:
-    """Return the bits of information in some indices of an axis: the ends of a run, or a choice among all.
+    """Return the bits that it takes to say which indices of an axis are chosen.
 
-    `chosen` is True for the indices.
+    For a run of indices these name its two ends, otherwise the choice among all sets of this size. `chosen` is
+    True for the indices.
     """
     length, count = len(chosen), int(np.count_nonzero(chosen))
     is_run = np.flatnonzero(chosen)[-1] - np.flatnonzero(chosen)[0] + 1 == count

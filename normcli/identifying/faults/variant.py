@@ -44,9 +44,10 @@ def list_shifts(length: int) -> list[int]:
 
 
 def is_near(theirs: Floats, ours: Floats) -> bool:
-    """Whether the norm's statistic is within 2 % of the kernel's (`theirs`) in at least half of the groups.
+    """Return True if, in at least half of the groups, a number differs from the kernel's by at most 2 %.
 
-    Equal infinities count as near, and NaN does not.
+    The 2 % are of the kernel's number (`theirs`). Equal infinities count as near, NaN does not. True without
+    groups.
     """
     with np.errstate(all="ignore"):
         near = (np.abs(theirs - ours) <= NEAR * np.abs(theirs)) & np.isfinite(theirs)
@@ -77,11 +78,11 @@ class Variant(NamedTuple):
     noise : ndarray or None
         The bound on the error of the result before its last rounding; None for the bound of the case.
     is_fitted : bool
-        Whether each group has a number of its own that was fitted to y.
+        True if each group has a number of its own that was fitted to y.
     other : Case or None
         The case with another input or gate whose exact result the variant has; None for other variants.
     bits : float
-        The evidence, in bits, that the statistics are near the norm's own, as no other map's would be.
+        For fitted statistics, the evidence in bits that they are so near the norm's own; else 0.
     """
 
     mean: Floats | None = None
@@ -115,7 +116,7 @@ def label(variants: Iterable[Variant], numbers: int = 0, **values: Any) -> Itera
 
 
 class Prediction(NamedTuple):
-    """The result of a variant, with bounds of its rounding.
+    """The result of a variant, with bounds of its rounding errors.
 
     Parameters
     ----------
@@ -124,7 +125,7 @@ class Prediction(NamedTuple):
     allowed : ndarray
         The bound on each value's rounding error.
     unit : ndarray
-        The bound without roundings between the norm and a gate or another step behind it.
+        The bound if nothing is rounded between the norm and a gate, or another step, behind it.
     """
 
     values: Floats

@@ -58,7 +58,7 @@ class Model(NamedTuple):
         The evidence in bits that statistics were not rounded to half precision; infinite if y is of a longer
         dtype.
     is_odd : bool
-        Whether the eps is not a common one and not small in comparison with the variances.
+        True if the eps is not a common one and not small in comparison with the variances.
     """
 
     divisor: Divisor
@@ -90,9 +90,9 @@ class Model(NamedTuple):
 def fit_models(standard: Standard, least: Floats, largest: Floats, roundings: float = 0.0) -> Iterator[Model]:
     """Yield the models (divisor, ddof, p, range of eps) that agree with the factors of all groups.
 
-    Nothing if no model agrees, or if every group is constant or has no largest factor. Where a likelier eps
-    fits if the kernel's variance is E[x²] − E[x]², off by `roundings` · E[x]², the range of eps is widened by
-    that.
+    Nothing if no model agrees, or if every group is constant or has no largest factor. A kernel's variance may
+    be E[x²] − E[x]², off by `roundings` · E[x]²: if a likelier eps fits with such an error, the range of eps is
+    widened by it.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _fit_eps(
     high: Floats,
     cancelled: Floats | float = 0.0,
 ) -> Iterator[Model]:
-    """Yield the model for each eps mode, with the range of eps that all groups allow; none if empty.
+    """Yield the model once for each eps mode in which some eps fits all groups, with the range of these eps.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def _fit_eps(
     low, high : ndarray, shape (groups,)
         The bounds of each group's divisor with eps, as y shows them.
     cancelled : ndarray, shape (groups,), or float
-        The relative error of the kernel's variances, by which the range is widened if a likelier eps fits then.
+        The relative error of the kernel's variances; the range is widened by it if a likelier eps fits then.
     """
     for mode in modes:
         power = 2.0 if mode is EpsMode.INSIDE else 1.0
@@ -174,7 +174,7 @@ def _fit_eps(
 
 
 def _weigh(model: Model, seen: Seen, numbers: int = 0) -> Model:
-    """Return a model with its evidence; `numbers` is the count of numbers fitted besides eps."""
+    """Return a model with its evidence in bits; `numbers` is how many numbers besides eps were fitted to y."""
     eps = 0.0 if model.low == 0.0 else choose_eps(model.low, model.high)
     is_fitted = eps not in COMMON_EPS
     is_odd = is_fitted and is_odd_eps(eps, seen.size if model.eps_mode is EpsMode.OUTSIDE else seen.size**2)
@@ -252,7 +252,7 @@ _STEPS = 48
 def _fit_lengths(
     standard: Standard, chosen: Selected, low: Floats, high: Floats, *, solves: bool
 ) -> Iterator[tuple[Model, Floats]]:
-    """Yield pairs of a model with an ℓp length that fits, and the lengths of the chosen groups.
+    """Yield pairs: a model with an ℓp length that fits, and the length of each chosen group.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def _fit_lengths(
     low, high : ndarray
         The bounds of the divisor of each chosen group.
     solves : bool
-        Whether p is solved for if no usual p fits, and groups have at most 32,768 values.
+        True to solve for p if no usual p fits and groups have at most 32,768 values.
     """
     found = False
     for p in USUAL_P:
@@ -284,7 +284,10 @@ def _fit_lengths(
 
 
 def _fit_floor(model: Model, length: Floats, low: Floats, high: Floats) -> list[Model]:
-    """Return a list with the model for eps as a floor of the divisor; empty if a length is out of bounds."""
+    """Return a list with the model, eps being a floor of the divisor, if all lengths are within their bounds.
+
+    The list is empty if one is not. `low` and `high` are the bounds of each length.
+    """
     doubt = _OWN_ROUNDINGS * length
     if not (np.all(low - doubt <= length) and np.all(length <= high + doubt)):
         return []

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class Noise(NamedTuple):
-    """Bounds on the errors of standardized values, before the group's factor multiplies them.
+    """Bounds on the errors of standardized values x̂, before the group's factor multiplies them.
 
     Parameters
     ----------
     whole : ndarray, shape (groups, group_size)
-        The bound on the whole error of each value.
+        The bound on the error of each value.
     own : ndarray, shape (groups, group_size)
-        The bound on the part of the error that is not the same in all values of the group.
+        The bound on the value's own error, without the error of the mean, which all values of the group share.
     of_factor : ndarray, shape (groups, 1)
-        The bound on the factor's relative error that the mean's error causes.
+        The bound on the relative error of the group's factor that the mean's error causes.
     most : ndarray, shape (groups, 1)
         The largest factor by which errors are multiplied.
     """
@@ -78,7 +78,10 @@ def measure_lost(standard: Standard, level: Level) -> Floats:
 
 @functools.lru_cache(maxsize=2)  # of a sample, many affine steps are tried in turn
 def measure_noise(standard: Standard, level: Level) -> Noise:
-    """Return the bounds on the errors of standardized values at a level of precision, before gamma and beta."""
+    """Return the bounds on a kernel's errors in standardized values x̂, at a level of precision.
+
+    Gamma and beta are not yet applied.
+    """
     centred, size = float(standard.centred), np.abs(standard.values)
     offset, lost = standard.offset[:, None], measure_lost(standard, level)[:, None]
     place = min(level.roundings, 1.0) * get_eps(np.dtype(find_type(level.precision)))
@@ -91,16 +94,16 @@ def measure_noise(standard: Standard, level: Level) -> Noise:
 def bound_factors(
     standard: Standard, targets: Floats, slack: Floats, noise: Noise
 ) -> tuple[Floats, Floats] | None:
-    """Return the least and the largest positive factor from each group to its targets, each of shape (groups,).
+    """Return the bounds of each group's positive factor r with target = r · x̂, two arrays of shape (groups,).
 
     None if some group has no such factor.
 
     Parameters
     ----------
     standard : Standard
-        The standardized groups.
+        The standardized groups x̂.
     targets : ndarray, shape (groups, group_size)
-        The values to reach.
+        The values to reach: y before gamma and beta.
     slack : ndarray, shape (groups, group_size)
         The bound on each value's error after the multiplication.
     noise : Noise
@@ -153,8 +156,8 @@ def bound_each(
 ) -> tuple[Floats, Floats]:
     """Return the least and the largest r of each row with |target − r · value| ≤ slack + r · noise throughout.
 
-    Both have the shape (rows,), or (…, rows). If there is no r, the least is larger than the largest; both are
-    NaN in rows with a NaN target.
+    Both arrays have the shape (rows,), or (…, rows). Where there is no such r, the least is larger than the
+    largest; both are NaN in rows with a NaN target.
 
     Parameters
     ----------
@@ -178,9 +181,10 @@ def bound_each(
 def _bound_shapes(
     values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the least and the largest factor of each group, from values minus their group's weighted average.
+    """Return the least and the largest factor of each group, for groups whose mean may have a large error.
 
-    These do not change if an error of the mean shifts the whole group.
+    Such an error shifts all values of a group, so each group's weighted average is first subtracted from values
+    and targets.
 
     Parameters
     ----------
@@ -207,16 +211,17 @@ def _bound_shapes(
 def _bound_closely(
     values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the least and the largest factor of each group, with errors of 1/16 of 1 + |target| in addition.
+    """Return the least and the largest factor of each group, with (1 + |target|) / 16 added to each slack.
 
-    This is the largest error that counts as rounding. The bounds `own` and `of_factor` are ignored.
+    That is the largest error that counts as rounding. `own` and `of_factor` are ignored: they are there as
+    arguments so that `_bound_shapes` can be exchanged for this function.
     """
     del own, of_factor
     return bound_each(values, targets, slack + MOST * (1.0 + np.abs(targets)))
 
 
 class Level(NamedTuple):
-    """A size of rounding errors that a right kernel may have: the dtype it calculates in, and error bounds.
+    """A level of precision: the dtype that a right kernel may calculate in, and how large its errors may be.
 
     y is compared with a norm at one level after the other, from small errors to large ones (`list_levels`).
 
@@ -227,7 +232,7 @@ class Level(NamedTuple):
     ulp : float
         The error of each value, in units in the last place of the result's dtype.
     roundings : float
-        A further error, in machine epsilons of `precision`, relative to the sum of the sizes of the terms.
+        A further error, in machine epsilons of `precision`, relative to Σ |term|.
     """
 
     precision: str
@@ -268,9 +273,9 @@ def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
 
 
 def choose_careless(dtype: np.dtype[Any]) -> Level:
-    """Return the level with the largest errors that has the precision of the first level of a dtype.
+    """Return the level with the largest errors that still has the precision of a dtype's first level.
 
-    This is the dtype itself, or float32 for half precision.
+    The precision is the dtype itself, or float32 for half precision.
     """
     first, *others = list_levels(dtype)
     return [level for level in others if level.precision == first.precision][-1]

@@ -154,12 +154,13 @@ MOST_VALUES = 1 << 20
 
 
 def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) -> Iterator[str]:
-    """Yield the words for image constants and untrained layers whose map leads to y within rounding.
+    """Yield the words for well-known image constants and untrained layers whose map is y within rounding.
 
     Parameters
     ----------
     found : PlainMap
-        The map that was fitted to y, and holds within rounding.
+        The map y = a · x + b that was fitted, and holds within rounding; constants for channels are tried along
+        its axes.
     x, y : ndarray
         Input and output, or a sample of them, of one shape.
     dtype : numpy.dtype
@@ -172,18 +173,18 @@ def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) 
 
 
 def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_whole: bool) -> Iterator[str]:
-    """Yield the words for the well-known maps that lead to y within rounding; nothing if none does.
+    """Yield the words for well-known maps that are y within rounding; nothing if none is.
 
     Parameters
     ----------
     found : PlainMap
-        The map that was fitted to y, and holds within rounding.
+        The map y = a · x + b that was fitted, and holds within rounding.
     x, y : ndarray
         Input and output, or a sample of them, of one shape.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     is_whole : bool
-        Whether x and y are whole tensors: scalers and spectral norms are not tried with a sample.
+        False if x and y are only a sample: then scalers and spectral norms are not tried.
     """
     yield from name_constants(found, x, y, dtype)
     careless, iterated = (Level(dtype.name, 1.0, roundings) for roundings in (_ROUNDINGS, _ITERATED))
@@ -207,9 +208,9 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
 
 
 def _has_slope(a: Floats, x: Floats, y: Floats, others: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-    """Whether y − a · x is one number along the axes `others`, within the roundings of a y of a dtype.
+    """Return True if y − a · x is constant along the axes `others`, within the roundings of y.
 
-    The bound is of y alone: rounding of a large a · x and b would hide a wrong a.
+    The bound is of the size of y only: that of a · x and b, if they are large, would hide a wrong a.
     """
     rest, size = y - a * x, np.abs(y)
     allowed = _ROUNDINGS * get_eps(dtype) * (size + size.mean(others, keepdims=True))
@@ -217,7 +218,10 @@ def _has_slope(a: Floats, x: Floats, y: Floats, others: tuple[int, ...], dtype: 
 
 
 def _place(constants: Constants, shape: tuple[int, ...], axes: Sequence[int]) -> Iterator[PlainMap]:
-    """Yield maps y = a · x + b of constants: one for a single pair, else one along each axis of their length.
+    """Yield the maps y = a · x + b that constants may mean for a tensor.
+
+    A single mean and std make one map. Otherwise there is one map for each of `axes` that is as long as they
+    are.
 
     Parameters
     ----------
@@ -257,20 +261,20 @@ class Evaluation(NamedTuple):
 
 
 def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluation | None:
-    """Return the running statistics with which evaluation is a map y = a · x + b, for the first step possible.
+    """Return the running statistics with which a norm's evaluation is a map y = a · x + b.
 
     Parameters
     ----------
     found : PlainMap
     affines : iterable of AffineStep
-        The ways in which gamma and beta may enter, the likelier ones first; steps without gamma or beta are
-        tried last.
+        The ways in which gamma and beta may enter, the likelier ones first; the first possible way is taken,
+        and ways without gamma or beta are tried last.
 
     Returns
     -------
     Evaluation or None
-        None if every step would need a variance that is not positive and finite, or does not fit the shape of
-        a and b.
+        None if every way would need a variance that is not positive and finite, or has a gamma or beta that
+        does not fit the shape of a and b.
     """
     shape = found.scale.shape
     for step in sorted(affines, key=lambda step: (step.scale is None) + (step.shift is None)):

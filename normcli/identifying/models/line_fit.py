@@ -135,9 +135,9 @@ def fit_lines(
     axes : tuple of int
         The axes with a line for each index.
     unit : ndarray or float
-        The error of y's last rounding, in units of the relative rounding error of the terms.
+        The error of y's last rounding, divided by the relative error of the kernel's other roundings.
     through_zero : bool
-        Whether b is 0.
+        True to fit lines with b = 0.
     refinements : int
         The number of times that lines are fitted again, with weights; without any, all errors have one weight.
     """
@@ -198,9 +198,10 @@ def fit_medians(x: Floats, y: Floats, axes: Axes, *, through_zero: bool) -> Plai
 
 
 def fit_closely(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
-    """Return lines that are within the rounding bound of every finite value; `fitted` if there are none.
+    """Return lines that are within the rounding bound of every finite value, starting from fitted ones.
 
-    It is `fitted` too if a value is off its line by more than 8 bounds.
+    `fitted` itself is returned if there are no such lines, or if a value is off its fitted line by more than 8
+    bounds.
     """
     finite, slack = np.isfinite(x) & np.isfinite(y), fitted.allow(x, y, dtype, level)
     if np.any(finite & (np.abs(y - fitted.apply(x)) > _HOPELESS * slack)):
@@ -295,9 +296,10 @@ def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | 
 
 
 class _Piece(NamedTuple):
-    """Lines height + slope · a, one for each column of points, with the slope a of a fitted line as abscissa.
+    """One linear piece of L(a) − U(a) in `_fit_both`, for each column of points: height + slope · a.
 
-    They are lower bounds of L(a) − U(a) in `_fit_both`, which has to be at most 0.
+    a is the slope of a fitted line. A piece is a lower bound of L − U, which has to be at most 0 for a line to
+    fit.
     """
 
     height: Floats

@@ -77,7 +77,7 @@ def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> P
 def _find(
     x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], every: Iterable[Axes], levels: Sequence[Level]
 ) -> PlainMap | None:
-    """Return the map of the first axes and level that holds in a sample, if it holds in all of y; else None."""
+    """Return the first map, over axes (`every`) and levels, that holds in a sample; None if not in all of y."""
     few, more = SampledBlock(x, y, FEW_SAMPLED), SampledBlock(x, y, MOST_SAMPLED)
     for axes, level in itertools.product(every, levels):
         fitted = None if few.fit(axes, dtype, level) is None else more.fit(axes, dtype, level)
@@ -229,9 +229,10 @@ class SampledBlock:
         self._taken: dict[Axes, tuple[Floats, Floats]] = {}
 
     def fit(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
-        """Return the map y = a · x, or else y = a · x + b, that holds in the sample within rounding; else None.
+        """Return the map y = a · x, or else y = a · x + b, that holds in the sample within rounding.
 
-        It has a pair of a and b for each index of `axes`. None also with less than 20 bits of evidence.
+        It has a pair of a and b for each index of `axes`. None without one, or with less than 20 bits of
+        evidence.
         """
         x, y = self.take(axes)
         for through_zero in (True, False):
@@ -244,9 +245,10 @@ class SampledBlock:
         return None
 
     def fit_mostly(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
-        """Return the map y = a · x, or else y = a · x + b, that holds for 95 % of the sample; else None.
+        """Return the map y = a · x, or else y = a · x + b, that holds for 95 % of the sample.
 
-        It has a pair of a and b for each index of `axes`. None also with less than 20 bits of evidence.
+        It has a pair of a and b for each index of `axes`. None without one, or with less than 20 bits of
+        evidence.
         """
         x, y = self.take(axes)
         for through_zero in (True, False):
@@ -286,7 +288,7 @@ def _fit(
 
 
 def _choose_lengths(shape: tuple[int, ...], most: int, whole: Axes) -> tuple[int, ...]:
-    """Return the number of indices to take along each axis, in all at most `most` values.
+    """Return how many indices to sample along each axis, so that there are at most `most` values in all.
 
     Long axes are cut first; axes in `whole` only once the others have at most 4 indices.
     """
@@ -306,9 +308,9 @@ def _take(values: NDArray[Any], lengths: tuple[int, ...]) -> Floats:
 
 
 def _pick(values: NDArray[Any], lengths: tuple[int, ...]) -> NDArray[Any]:
-    """Return values at evenly spaced indices, along the last axis at a run in its middle, in their own dtype.
+    """Return a sample with `lengths[axis]` indices of each axis, evenly spaced, along the last in its middle.
 
-    Of large tensors, one index of the first axis is read at a time.
+    A large tensor is read at one index of the first axis at a time.
     """
     if len(lengths) > 1 and values.size > MOST_SAMPLED:
         chosen = np.linspace(0, len(values) - 1, lengths[0]).astype(np.intp)

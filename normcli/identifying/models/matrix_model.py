@@ -131,10 +131,10 @@ class _Iterated(NamedTuple):
     def find(self, slack: Floats, dtype: np.dtype[Any]) -> FittedMatrix | None:
         """Return the matrix with the numbers of power iterations that may have led to y; None if none does.
 
-        Two sets of numbers are found: A, with which the exact x / σ is y within `slack`; and B, which allows a
-        kernel's σ to be off by 16 machine epsilons. A is returned if y shows σ closely enough to choose in B
-        (by at least 10 bits more than the choice costs), or if no number of the kernel's dtype is near enough
-        to σ; otherwise B is.
+        Two sets of numbers are compared. With the numbers in A, the exact x / σ is y within `slack`; for B, a
+        kernel's σ may be off by 16 machine epsilons, so that B has more. A is returned if y shows σ so closely
+        that its choice in B is no luck (10 bits more than the choice costs), or if no number of the kernel's
+        dtype is near enough to σ. Otherwise B is returned.
         """
         wide = slack + _ROUNDINGS * get_eps(dtype) * np.abs(self.y)
         loose, near = (_bound_factor(self.x, self.y, each) for each in (wide, slack))

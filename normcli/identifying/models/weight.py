@@ -37,7 +37,7 @@ _SMALL_EPS = 0.2
 
 
 class Seen(NamedTuple):
-    """The factors r of groups with y = r · x̂, as y shows them, and the groups' statistics.
+    """The bounds that y sets to the factor r of each group, with y = r · x̂, and the groups' statistics.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Seen(NamedTuple):
     group_size : int
         The number of values in a group.
     centred : bool
-        Whether the norm subtracts a centre.
+        True if the norm subtracts a centre.
     """
 
     least: Floats
@@ -66,9 +66,11 @@ class Seen(NamedTuple):
         return _add(bits, self.offset * self.size, self._width) if self.centred else 0.0
 
     def count_scale(self, fitted: int) -> float:
-        """Return the bits of the groups' divisors that y shows, without the `fitted` groups with the most bits.
+        """Return the evidence, in bits, of the groups' divisors as y shows them.
 
-        0 if numbers were fitted and all divisors are equal. Without fitted numbers, equal divisors count once.
+        `fitted` is the number of fitted numbers: as many groups, those with the most bits, are left out. If it
+        is 0, groups with equal divisors count once; if it is above 0, and all divisors are equal, the evidence
+        is 0.
         """
         bits = self._count_each()
         if not fitted:
@@ -83,9 +85,9 @@ class Seen(NamedTuple):
         return float(((self.largest - self.least) / self.largest).max(initial=0.0))
 
     def _count_each(self) -> Floats:
-        """Return the bits to which y shows each group's factor: −log2 of the relative width of its bounds.
+        """Return the bits to which y determines each group's factor: −log2 of the relative width of its bounds.
 
-        At most ½ for centred groups of two values, if one factor fits all groups.
+        At most ½ for centred groups of two values (x̂ is −1 and 1), if one factor fits all groups.
         """
         width = np.clip((self.largest - self.least) / self.largest, 2.0**-_MOST, 1.0)
         bits: Floats = -np.log2(width)
@@ -102,7 +104,9 @@ def is_odd_eps(eps: float, unit: Floats) -> bool:
 
 
 def weigh(seen: Seen, *, eps: float, is_fitted: bool, is_odd: bool, numbers: int = 0) -> float:
-    """Return the bits of evidence for a norm's divisor and mean; 0 if the divisors alone have fewer than 10.
+    """Return the bits of evidence for a norm: of its divisors and, if it has one, its means.
+
+    It is 0 if the divisors alone have fewer than 10 bits.
 
     Parameters
     ----------
@@ -110,9 +114,9 @@ def weigh(seen: Seen, *, eps: float, is_fitted: bool, is_odd: bool, numbers: int
     eps : float
         The simplest eps that fits; 0 if it is too small to show.
     is_fitted : bool
-        Whether the eps is not a usual one, and so was fitted.
+        True if the eps is not a usual one, and so counts as a fitted number.
     is_odd : bool
-        Whether the eps is too large to be one: then only the means are evidence.
+        True if the eps is implausibly large: then only the means are evidence.
     numbers : int
         The count of other fitted numbers, such as p.
 

@@ -90,8 +90,9 @@ class Side(NamedTuple):
 def find_sides(x: Floats, y: Floats, slack: Floats) -> list[Side]:
     """Return the windows along the second or the last axis that may have led to y, as sampled values show.
 
-    A window may have if x / y, within its bounds, grows with the sum of squares over the window. Empty for
-    fewer than two axes, or if x or y is not finite.
+    For the right window, the divisor x / y grows with the sum of squares over the window: windows for which it
+    does, within the bounds of y's errors, are returned. Empty for fewer than two axes, or if x or y is not
+    finite.
 
     Parameters
     ----------
@@ -113,16 +114,17 @@ def find_sides(x: Floats, y: Floats, slack: Floats) -> list[Side]:
 
 
 def find_windows(x: Floats, y: Floats, slack: Floats, sides: Iterable[Side]) -> Iterator[FittedWindow]:
-    """Yield each window with fitted constants, of the given sides, whose result is y within 4 times the slack.
+    """Yield each window with fitted constants whose result is y within 4 times the slack.
 
-    (x / y)^(1/exponent) is k + a · Σx², with a = α / size, and each value bounds a. Of several k with one
-    exponent, those whose α has the fewest digits are yielded.
+    The fit is a line: (x / y)^(1/exponent) = k + a · Σx², with a = α / size. Each value bounds a; for one
+    exponent, the k are yielded whose α has the fewest digits.
 
     Parameters
     ----------
     x, y, slack : ndarray
         Input, output, and the bound on the error of each y, of one shape.
     sides : iterable of Side
+        The windows to try: axis, and numbers of channels before and after.
     """
     for axis, before, after in sides:
         moved = np.moveaxis(x, axis, 0)
@@ -232,9 +234,10 @@ class _Seen(NamedTuple):
 
 
 def _look(x: Floats, y: Floats, slack: Floats, squares: Floats) -> _Seen | None:
-    """Return the divisors x / y, with the windows' sums of squares; None if no exponent is possible.
+    """Return the divisors x / y, with the windows' sums of squares; None if y can be no such quotient of x.
 
     None is returned if signs of x and y differ, or if |y| is above |x| + 2 · slack where x or the sum is 0.
+    Values with |y| ≤ 2 · slack are left out.
 
     Parameters
     ----------
@@ -251,9 +254,10 @@ def _look(x: Floats, y: Floats, slack: Floats, squares: Floats) -> _Seen | None:
 
 
 def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, float]]:
-    """Yield each k for which some a fits, the least and the largest a, and the bits of evidence.
+    """Yield each k with which (x / y)^(1/exponent) = k + a · Σx² fits for some a > 0, as a tuple.
 
-    The line is (x / y)^(1/exponent) = k + a · sum of squares, with a above 0; k is 1, 2, 0 or fitted.
+    The tuple has k, the least and the largest a, and the bits of evidence. k is 1, 2, 0, or the fitted one in 1
+    to 3 digits. Σx² is the sum of squares over the window.
     """
     ratio, size, margin = seen
     low, high = ((ratio / (1.0 + sign * margin)) ** (1.0 / exponent) for sign in (1.0, -1.0))

@@ -110,7 +110,8 @@ def list_cases(
     """Yield each hypothesis without gamma and beta, and the sets of axes along which these may vary.
 
     Each grid is combined with each divisor that is a root of variance or mean square. Nothing if x has infinity
-    or NaN; grids for which y does not show more numbers than gamma and beta have are left out.
+    or NaN. A grid is left out if y has no evidence for it: fitted gamma and beta would have as many numbers as
+    its groups have statistics.
 
     Parameters
     ----------
@@ -131,9 +132,10 @@ def list_cases(
 
 
 def list_betas(grid: Grid, axes: tuple[int, ...], divisor: Divisor) -> Iterator[bool]:
-    """Yield False if gamma alone can be fitted, and True if gamma and beta can.
+    """Yield False if gamma can be fitted without a beta, and True if gamma and beta can be fitted together.
 
-    They can be if y shows more numbers than are fitted along `axes`. A norm with a centre has only True.
+    They can be if more statistics of groups show in y than numbers are fitted along `axes`. For a norm with a
+    centre, only True is yielded.
     """
     for shifts in (True,) if is_centred(divisor) else (False, True):
         if count_numbers(grid, axes, divisor, shifts=shifts) > 0:
@@ -168,10 +170,11 @@ def _estimate_along(
 
 
 def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
-    """Yield a hypothesis with eps inside the root, and with eps outside, each if a usual eps fits.
+    """Yield hypotheses with fitted gamma and beta: with eps inside the root, and with eps outside.
 
-    `plain` is the hypothesis without gamma, beta and eps. A few values are tried first. The yielded model has
-    the range of the usual eps that fit, and gamma and beta are fitted with the first of these.
+    Each is yielded only if some usual eps fits; its model has the range of the usual eps that fit, and its
+    gamma and beta are fitted with the first of them. `plain` is the hypothesis without gamma, beta and eps. A
+    few values are tried first.
     """
     most = _HOPEFUL * float(np.std(target.y, where=np.isfinite(target.y)))
     few, least = take_few(plain, target)
@@ -201,7 +204,7 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
 
 
 def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
-    """Whether gamma and beta fit with some likely eps: no finite y is off by more than `most`.
+    """Return True if, with some likely eps, a fitted gamma and beta leave no finite y off by more than `most`.
 
     `plain` is the hypothesis without gamma and beta.
     """
@@ -233,7 +236,7 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
 
 
 def list_possible(plain: Hypothesis, target: Target, mode: EpsMode) -> list[float]:
-    """Return the usual eps with which gamma and beta can be fitted to y within `target.margin` bounds.
+    """Return the usual eps with which gamma and beta can be fitted to y within `target.margin` rounding bounds.
 
     `mode` says whether eps is added inside or outside the root. Empty if no usual eps fits.
     """

@@ -60,11 +60,12 @@ class Target(NamedTuple):
     dtype : numpy.dtype
         The dtype to which y was rounded.
     shifts : bool
-        Whether a beta is fitted.
+        True to fit a beta too.
     margin : float
         The factor on the bounds of errors; above 1 if only a sample of each line is fitted.
     refinements : int
-        The number of times that gamma and beta are fitted again, with errors in rounding bounds.
+        The number of times that gamma and beta are fitted again, with each error weighted by the inverse of its
+        rounding bound.
     """
 
     x: Floats
@@ -130,11 +131,11 @@ def regress(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> F
 
 
 def count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts: bool) -> int:
-    """Return the count of the groups' statistics that y shows, minus the count of fitted numbers.
+    """Return how many more statistics of groups show in y than numbers are fitted: the evidence for a grouping.
 
-    Every group shows its divisor and, if the norm has a centre, its mean. Each number of gamma and beta, and
-    eps, counts as fitted. The result may be negative; it is 0 for centred groups of two values, which show only
-    which is larger.
+    Every group has a divisor and, if the norm has a centre, a mean. Fitted are the numbers of gamma and beta,
+    and eps. The result may be negative. It is 0 for centred groups of two values, which show only which is
+    larger.
 
     Parameters
     ----------
@@ -143,7 +144,7 @@ def count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts
         The axes along which gamma and beta vary.
     divisor : Divisor
     shifts : bool
-        Whether a beta is fitted.
+        True if a beta is fitted.
     """
     if is_centred(divisor) and grid.group_size == 2:  # −1 and 1 are the order of two values, no more
         return 0
@@ -157,11 +158,12 @@ def count_numbers(grid: Grid, axes: tuple[int, ...], divisor: Divisor, *, shifts
 
 
 def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
-    """Return the evidence of a fit in bits: by how much lines without a divisor of each group fit worse.
+    """Return the evidence of a fit in bits: how much worse lines fit that have no divisor for each group.
 
-    Lines y = scale · v + shift along the target's axes are fitted for v = x and v = x − mean of its group; the
-    better counts. log2 of their largest error in a group, in rounding bounds, averaged over groups, is
-    multiplied by the count of numbers that y shows beyond those fitted.
+    Such lines y = scale · v + shift, along the target's axes, are fitted to v = x and to v = x − mean of its
+    group; the better of the two counts. The evidence is log2 of their largest error in a group, in rounding
+    bounds, averaged over groups, times the result of `count_numbers`: how many statistics show beyond the
+    fitted numbers.
     """
     grid, rows = sample.grid, sample.standard.rows
     maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))
@@ -170,10 +172,10 @@ def weigh_fit(sample: Sample, target: Target, fit: Fit) -> float:
 
 
 def _count_bits(grid: Grid, values: Floats, target: Target, fit: Fit) -> float:
-    """Return log2 of the largest error of a group, averaged over groups.
+    """Return log2 of the largest error of y in a group, averaged over the groups of `grid`.
 
-    Lines along the target's axes are fitted from `values` to y; the errors are in units of `fit.allowed`, and
-    count 0 below 1. `grid` has the groups.
+    The errors are those of least-squares lines from `values` to y along the target's axes, in units of
+    `fit.allowed`; below 1 they count as 1.
     """
     lines = target.fit(values)
     off = np.fmax.reduce(take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed), axis=1)
@@ -184,10 +186,10 @@ _HALF_UNIT = 0.5
 
 
 def fit_carefully(hypothesis: Hypothesis, eps: float, target: Target) -> AffineStep | None:
-    """Return the step of a gamma and a beta with which last roundings of half precision explain every y.
+    """Return the affine step whose gamma and beta explain every y by its last roundings in half precision.
 
-    Only the result is rounded, or x̂ and its product with gamma too: then the step's `rounds_to` is y's dtype.
-    None if neither explains y, or y is not finite.
+    Either only the result is rounded, or x̂ and its product with gamma too: then the step's `rounds_to` is y's
+    dtype. None if neither explains y, or y is not finite.
 
     Parameters
     ----------

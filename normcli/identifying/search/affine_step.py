@@ -73,7 +73,7 @@ class AffineStep(NamedTuple):
         return scaled if self.shift is None else scaled + self.shift
 
     def allow(self, values: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
-        """Return the bound on the error of each value of y that its last rounding and the added shift make.
+        """Return the bound on the error that the last rounding and the added beta cause in each value of y.
 
         Parameters
         ----------
@@ -82,14 +82,16 @@ class AffineStep(NamedTuple):
         dtype : numpy.dtype
             The dtype to which y was rounded.
         level : Level
+            The precision of the kernel.
         """
         return level.allow(values, dtype, 0.0 if self.shift is None else np.abs(self.shift))
 
     def undo(self, values: Floats, slack: Floats, before: Floats) -> tuple[Floats, Floats]:
         """Return x̂ = (y − shift) / scale, and the bound on its error at each value.
 
-        Where the scale is 0, x̂ is 0 and its bound infinite, as y shows nothing of x̂. x̂ is NaN where no x̂
-        leads to y: the scale is 0 and y not the shift, or no number of the dtype `rounds_to` is near enough.
+        Where the scale is 0, y does not depend on x̂: x̂ is returned as 0, with an infinite bound. Where no x̂
+        leads to y, x̂ is NaN: the scale is 0 and y is not the shift, or no number of the dtype `rounds_to` is
+        near enough.
 
         Parameters
         ----------
@@ -124,10 +126,11 @@ def round_array(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _undo_rounding(values: Floats, slack: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
-    """Return the middle and half the width of the interval of numbers that may have been rounded to values.
+    """Return the numbers that may have been rounded to values: the middle and half the width of an interval.
 
-    The rounded numbers are those of a dtype within the slack of each value. The middle is NaN where there are
-    none; where the slack is infinite, it is the value, and half the width is infinite.
+    `values` are known to within `slack`, and were rounded to numbers of `dtype`. The middle is NaN where no
+    such number is within the slack; where the slack is infinite, the middle is the value, and half the width
+    infinite.
     """
     with np.errstate(all="ignore"):
         low, high = -_round_down(slack - values, dtype), _round_down(values + slack, dtype)
@@ -181,10 +184,10 @@ def choose_usual(steps: Sequence[AffineStep]) -> list[AffineStep]:
 
 
 def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) -> list[Floats]:
-    """Return a parameter at the tensor's rank, once for each set of axes that have its lengths; empty for None.
+    """Return a parameter at the tensor's rank, once for each set of axes that has its lengths; empty for None.
 
-    If no axes have them, a flat parameter may have the size of the last axes together; or each of its numbers
-    is repeated for a group of channels, along the second or the last axis.
+    If no axes have these lengths, a flat parameter may have the size of several last axes together; or each of
+    its numbers is repeated for a group of channels, along the second or the last axis.
 
     Raises
     ------

@@ -123,7 +123,10 @@ _SMALL = 64
 
 
 def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -> NDArray[Any]:
-    """Return the rows of `take_groups`; of a mapped tensor, only the chosen groups are read."""
+    """Return the values of the groups `chosen` (None for all) as rows, shape (groups, group_size).
+
+    If the tensor is mapped from a file, only the chosen groups are read.
+    """
     view = values.reshape(grid.split_shape(values.shape))
     if view.shape != grid.view_shape:
         view = np.broadcast_to(fetch(view), grid.view_shape)
@@ -260,9 +263,10 @@ class Hypothesis(NamedTuple):
         return self.sample.standard.values * self.measure_factors(eps)
 
     def rounds_length(self, eps: float, dtype: np.dtype[Any]) -> bool:
-        """Whether division by an ℓp length rounded to half precision reproduces every bit of sampled y.
+        """Return True if an ℓp length rounded to half precision, as the divisor, gives every bit of y.
 
-        `dtype` is y's. False for other divisors and longer dtypes.
+        The sampled y is compared; `dtype` is y's. False for other divisors and for dtypes longer than half
+        precision.
         """
         sample, model = self.sample, self.model
         if model.p is None or not is_half(dtype):
@@ -274,9 +278,10 @@ class Hypothesis(NamedTuple):
         return measure_equality(sample.actual, expected, dtype) == 1.0
 
     def recover(self, eps: float) -> tuple[Floats, Floats]:
-        """Return the divisors of the groups that fit y by least squares, and those with an eps.
+        """Return two divisors of each group: the one that fits y by least squares, and the exact one.
 
-        Both have the shape (groups,); the first is NaN for groups of equal values.
+        The second is that with the given eps. Both have the shape (groups,); the first is NaN for groups of
+        equal values.
         """
         placed, x = self.sample.place(self.affine), self.standardize(eps)
         scale = np.ones_like(x) if placed.scale is None else placed.scale
@@ -290,10 +295,10 @@ class Hypothesis(NamedTuple):
             return shown * right, right
 
     def measure_factors(self, eps: float) -> Floats:
-        """Return the factor of each group by which `Standard.values` become x̂, shape (groups, 1).
+        """Return the factor of each group that turns `Standard.values` (standardized without eps) into x̂.
 
-        x̂ is the quotient by the model's divisor, with this eps: the standard's own divisor with the model's
-        ddof, or an ℓp length if the model has a p. The factor is 0 where it would be infinite or NaN.
+        Its shape is (groups, 1). x̂ is divided by the model's divisor with this eps and the model's ddof; if
+        the model has a p, by an ℓp length. The factor is 0 where it would be infinite or NaN.
         """
         standard, model = self.sample.standard, self.model
         if model.p is None:

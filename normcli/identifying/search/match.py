@@ -241,9 +241,10 @@ class Match(NamedTuple):
 
     @property
     def is_rough(self) -> bool:
-        """Whether only a kernel with sums in half precision, or with large errors in means or lengths, makes y.
+        """Return True if only rough arithmetic makes y: half-precision sums, or large errors of statistics.
 
-        The errors count if less than 10 % of the values are exact. False with `rounds_length`.
+        Large errors in means or lengths count only if less than 10 % of the values are exact. False with
+        `rounds_length`.
         """
         if self.rounds_length:
             return False
@@ -308,7 +309,7 @@ _FEW = 4.0
 
 
 def _round_distance(distance: float) -> float:
-    """Return the exponent of a distance to base 4, by which similar distances rank alike.
+    """Return log₄ of a distance as a whole number, so that similar distances rank alike.
 
     −∞ for 0, and ∞ for infinity and NaN.
     """

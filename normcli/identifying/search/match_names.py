@@ -160,10 +160,10 @@ def _find_one_pass(hypothesis: Hypothesis, dtype: np.dtype[Any], error: float) -
 def _name_hypothesis(
     hypothesis: Hypothesis, scope: Scope, trace: _Trace
 ) -> list[tuple[Norm, tuple[str, ...], int, bool]]:
-    """Return the norms that group and divide as a hypothesis does, as tuples; at least one.
+    """Return the norms that group and divide as a hypothesis does, at least one, each as a tuple.
 
-    A tuple has the norm, the names of the frameworks that compute it so, how many of these do by default, and
-    whether the axes are the norm's or a framework's default. `trace` has the signs of a kernel's arithmetic.
+    The tuple is (norm, names of the frameworks that compute it so, how many of these do by default, True if the
+    axes are the norm's or a framework's default). `trace` has the signs of a kernel's arithmetic.
     """
     grid, model = hypothesis.sample.grid, hypothesis.model
     rows = [norm for norm in NORMS.values() if _divides_so(norm, model)]
@@ -204,9 +204,9 @@ def _divides_so(norm: Norm, model: Model) -> bool:
 
 
 def _has_own_eps(norm: Norm, model: Model) -> bool:
-    """Whether a norm adds eps inside the root or where the model adds it.
+    """Return True if a norm adds eps inside the root or as the model does, and for an ℓp length.
 
-    For a norm without eps, whether an eps of 0 fits y; True for an ℓp length.
+    For a norm without eps, return True if an eps of 0 fits y.
     """
     if model.p is not None:
         return True
@@ -216,7 +216,7 @@ def _has_own_eps(norm: Norm, model: Model) -> bool:
 
 
 def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
-    """Whether a norm has a hypothesis' groups by default, and takes its gamma and beta.
+    """Return True if a norm has a hypothesis' groups by default, and can have its gamma and beta.
 
     `channel` is the channel axis. Any number of channel groups, and of trailing axes, counts as a default.
     """
@@ -233,7 +233,7 @@ def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
 
 
 def _is_of_weights(norm: Norm, hypothesis: Hypothesis) -> bool:
-    """Whether a norm with gamma of the kept axes can reduce a hypothesis' axes and takes its gamma and beta."""
+    """Return True if a norm for weights (gamma has the kept axes) can have a hypothesis' axes and gamma."""
     if norm.parameters is not ParameterRule.KEPT:
         return False
     grid = hypothesis.sample.grid
@@ -255,7 +255,7 @@ def _may_choose(convention: Convention, grid: Grid) -> bool:
 
 
 def _takes(owner: Norm | Convention, plan: Plan, affine: AffineStep) -> bool:
-    """Whether a norm or framework takes an affine step's gamma and beta in their shapes; True without both."""
+    """Return True if a norm or framework can have a step's gamma and beta in their shapes, or both are None."""
     if affine.scale is None and affine.shift is None:
         return True
     has_none = ParameterRule.NONE in (owner.parameters, plan.parameters.rule)

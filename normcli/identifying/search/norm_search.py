@@ -73,12 +73,11 @@ class Search:
         self.samples = samples
 
     def find_matches(self) -> Fitting:
-        """Return the matches of the strictest level with a certain match; else of the strictest level with any.
+        """Return the matches of the strictest level with a certain match; without any, with a doubtful one.
 
-        A level up to 2 looser is taken instead, if it has a certain match of a usual eps and the stricter one
-        has none. If no certain match has a default eps, certain matches that have one are added, from the first
-        looser level of the same precision where such matches have nearly as many exact values. `matches` is
-        empty if nothing fits.
+        A level up to 2 looser is taken instead, if it has a certain match with a usual eps and the stricter one
+        has none. If no certain match has a default eps, such matches are added: from the first looser level of
+        the same precision that has some with nearly as many exact values. `matches` is empty if nothing fits.
         """
         best = self._find_first()
         if not best.is_certain or any(match.is_certain and match.has_default_eps for match in best.matches):
@@ -103,9 +102,9 @@ class Search:
         return []
 
     def _find_first(self) -> Fitting:
-        """Return the matches of the first level with a certain match, or else of the first level with any.
+        """Return the matches of the strictest level with a certain match; without any, with a doubtful one.
 
-        A level with a certain match of a usual eps is preferred, if it is at most 2 levels later.
+        A level with a certain match of a usual eps is preferred, if it is at most 2 levels looser.
         """
         best, doubted = Fitting(len(self.samples.levels), []), False
         for number, level in enumerate(self.samples.levels):
@@ -130,7 +129,7 @@ class Search:
     def _match_all(self, level: Level, *, doubtful_too: bool) -> Iterator[Match]:
         """Yield matches of the hypotheses that fit at a level and have enough evidence.
 
-        If `doubtful_too`, the 256 best of the others have matches too.
+        If `doubtful_too`, the matches of the 256 best hypotheses with less evidence are yielded too.
         """
         fitted: list[Hypothesis] = []
         left = []
@@ -179,7 +178,7 @@ class Search:
         return self.samples.describe(hypothesis._replace(model=hypothesis.model._replace(fine=fine)), level)
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
-        """Yield each sample and affine step that may lead to y, as a few groups show at the loosest level."""
+        """Yield each sample and affine step that tests of a few groups at the loosest level do not refute."""
         steps, loosest = self.samples.steps, self.samples.levels[-1]
         for grid in self.samples.grids:
             shown = grid.group_size > ON_ANY_LINE

@@ -192,9 +192,9 @@ class Samples:
 
     @cached_property
     def steps(self) -> list[AffineStep]:
-        """The affine steps; for y of half precision, those with a scale also with x̂ rounded before it.
+        """The affine steps to try, without those whose shift alone is y: there, y tells nothing of a divisor.
 
-        Steps whose shift alone is y are left out, as y is then no evidence for any divisor.
+        For y of half precision, each step with a scale is there twice: the second rounds x̂ before the scale.
         """
         every: list[AffineStep] = []
         for step in itertools.filterfalse(self._is_shift_alone, self.affines):
@@ -219,20 +219,20 @@ class Samples:
         return (match for match in matches if self.scope.norm in (None, match.norm))
 
     def count_fine(self, standard: Standard, bounds: tuple[Floats, Floats] | None) -> float:
-        """Return the evidence, in bits, that statistics were not rounded to half precision.
+        """Return the evidence, in bits, that the kernel's statistics were not rounded to half precision.
 
-        `bounds` are the least and the largest factor of each group; if None, it is 0. For y of a longer dtype,
-        it is infinite.
+        `bounds` are the least and the largest factor of each group; if None, the evidence is 0. For y of a
+        longer dtype than half precision it is infinite.
         """
         if not is_half(self.scope.dtype):
             return math.inf
         return 0.0 if bounds is None else count_fine(*bounds, standard.size, get_eps(self.scope.dtype))
 
     def find_wrong(self, undefined: Sample, affine: AffineStep) -> Selected:
-        """Return True for values of groups with infinity or NaN that contradict an affine step.
+        """Return True for values of y that contradict an affine step, in groups with infinity or NaN in x.
 
-        Whatever the divisor, a value of y contradicts it if it is finite where the norm's result is not, or
-        differs from a finite result by more than rounding.
+        The norm's result there is x̂ = 0 or not finite, whatever the divisor. A value of y contradicts it if it
+        is finite where the result is not, or differs from a finite result by more than rounding.
         """
         actual, level = undefined.actual, self.levels[-1]
         expected = undefined.place(affine).apply(undefined.standard.values)
@@ -251,7 +251,7 @@ class Samples:
         return placed.allow(actual, self.scope.dtype, level)
 
     def tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
-        """Return the bound on the error of each sampled y, with the precision of a level and the lowest eps."""
+        """Return the bound on the error of each sampled y, for a hypothesis with its lowest eps, at a level."""
         sample, eps = hypothesis.sample, hypothesis.model.low
         placed, noise = sample.place(hypothesis.affine), measure_noise(sample.standard, level)
         with np.errstate(all="ignore"):
@@ -262,7 +262,7 @@ class Samples:
     def keep_possible(
         self, samples: Iterable[Sample], steps: Sequence[AffineStep], level: Level
     ) -> dict[Divisor, list[AffineStep]]:
-        """Return for each divisor the affine steps with which every finite group has a factor of its own.
+        """Return for each divisor the affine steps with which every finite group has a factor that leads to y.
 
         `samples` have the same groups, one for each divisor.
         """
@@ -311,7 +311,10 @@ class Samples:
     def fit(
         self, sample: Sample, affine: AffineStep, level: Level, bounds: tuple[Floats, Floats] | None
     ) -> Iterator[Hypothesis]:
-        """Yield the hypotheses whose eps, ddof or p agree with all groups, given the result of `bound`."""
+        """Yield the hypotheses whose eps, ddof or p agree with all groups; nothing if `bounds` is None.
+
+        `bounds` are the least and the largest factor of each group, as `bound` returns them.
+        """
         if bounds is not None:
             fine = self.count_fine(sample.standard, bounds)
             roundings = 0.0 if level == self.levels[0] else float(level.measure(1.0))

@@ -113,10 +113,11 @@ class Screen:
         self._refuted: dict[int, frozenset[int]] = {}
 
     def find_possible(self, grid: Grid, steps: Sequence[AffineStep]) -> list[AffineStep]:
-        """Return the affine steps that sampled values leave possible for a grid, whatever divides its groups.
+        """Return the affine steps with which a grid's groups may lead to y, whatever divides the groups.
 
-        Sampled are lines along each reduced axis, the middle group, and of groups above 2¹⁷ values the first.
-        Empty if no step is left.
+        A step is left out if, with it undone, sampled values of a group do not lie on a line. Tested are values
+        along each reduced axis, the middle group and, of groups above 2¹⁷ values, the first. Empty if no step
+        is left.
         """
         split = None if grid.split is None else grid.split.axis
         for axis in grid.axes:
@@ -130,7 +131,7 @@ class Screen:
         return list(steps)
 
     def _refute_along(self, axis: int) -> frozenset[int]:
-        """Return the `id()` of each step that sampled values along an axis rule out, for groups along it."""
+        """Return the `id()` of each step that values sampled along an axis refute, for groups along it."""
         if axis not in self._refuted:
             length, left = self._x.shape[axis], self._steps
             if length > ON_ANY_LINE:
@@ -154,7 +155,7 @@ class Screen:
         margin: float = 1.0,
         offset: float = 0.0,
     ) -> list[AffineStep]:
-        """Return the steps that, undone, leave some values of one group on a line a · x + b, within bounds.
+        """Return the steps with which some values of one group are a line: y with the step undone is a · x + b.
 
         Parameters
         ----------
@@ -163,9 +164,9 @@ class Screen:
         index : tuple of ndarray of int
             The index of the values in the tensor, an array for each axis.
         margin : float
-            The factor on all bounds.
+            The factor on all bounds of errors.
         offset : float
-            The least |mean| / deviation of the group that bounds of errors allow for.
+            The least |mean| / deviation of the group that is assumed for these bounds.
         """
         if not steps:
             return []

@@ -104,7 +104,7 @@ def _has_parameters_alone(given: Inputs) -> bool:
 
 
 def _list_orders(step: AffineStep, dtype: np.dtype[Any]) -> Iterator[tuple[str, tuple[AffineStep, ...]]]:
-    """Yield each order of roundings, in words and as affine steps to apply one after the other.
+    """Yield the orders in which a kernel may round: words, and affine steps to apply one after the other.
 
     The orders are: only the result is rounded; x̂ too; with gamma and beta, also the product of x̂ and gamma.
     """
@@ -200,9 +200,9 @@ def diagnose_closer_convention(
 
 
 def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep) -> list[Match]:
-    """Return certain matches of another eps or ddof that fit y with fewer roundings than the plan's.
+    """Return certain matches of another eps or ddof that fit y with smaller rounding errors than the plan's.
 
-    Empty if the plan's eps and ddof fit with as few, or up to 2 levels later, and if no others fit.
+    Empty if the plan's eps and ddof fit as well, or with errors up to 2 levels larger, and if no others fit.
 
     Parameters
     ----------

@@ -144,14 +144,14 @@ _ROUNDINGS = 64.0
 
 
 def tell_sigma(plan: Plan, found: Identification) -> Diagnosis | None:
-    """Return the diagnosis of y = factor · x that should be x / σ, by spectral normalization.
+    """Return the diagnosis of y = factor · x, where x / σ was requested: what its σ is.
 
-    None for other norms, for several matrices, and if y is no positive factor of x.
+    None for norms that are not spectral, for several matrices, and if y is no positive factor of x.
 
     Parameters
     ----------
     plan : Plan
-        The plan of any norm.
+        The plan of the requested norm.
     found : Identification
     """
     plain, spec, name = found.plain, plan.spec, plan.norm.name
@@ -185,9 +185,9 @@ def tell_sigma(plan: Plan, found: Identification) -> Diagnosis | None:
 
 
 def compare_sigma(sigma: float, largest: float, tolerance: float) -> tuple[str, tuple[str, ...]]:
-    """Return σ in words relative to the largest singular value, and a clause on power iterations in a tuple.
+    """Return σ in words relative to the largest singular value, and a tuple with a clause on power iterations.
 
-    The tuple is empty if both are equal within `tolerance`, relative to the largest singular value.
+    The tuple is empty if σ is the largest singular value up to `tolerance`, a relative error.
 
     Examples
     --------

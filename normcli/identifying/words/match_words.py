@@ -93,7 +93,7 @@ def format_fitted(match: Match) -> str:
 
 
 def find_factor(match: Match) -> float | None:
-    """Return a match's gamma if it is one number and beta is 0, both to 0.1 % of gamma; else None."""
+    """Return a match's gamma as one number, if constant and without beta to 0.1 % of gamma; else None."""
     step = None if match.hypothesis is None else match.hypothesis.affine
     if step is None or step.scale is None:
         return None
@@ -198,9 +198,9 @@ def list_exactness(match: Match, told: Sequence[Reproduction] = ()) -> Iterator[
 
 
 def list_fitted(best: Match, matches: Iterable[Match]) -> Iterator[str]:
-    """Yield clauses on options that y cannot tell because gamma was fitted to it; nothing if it was not fitted.
+    """Yield clauses that name options which y cannot tell, as gamma was fitted to it; nothing if it was not.
 
-    Such are ddof, and another place of eps that fits as well. `matches` are all matches of the tensor.
+    Such options are ddof, and another place of eps that fits as well. `matches` are all matches of the tensor.
     """
     if best.affine != ESTIMATED:
         return
@@ -212,7 +212,7 @@ def list_fitted(best: Match, matches: Iterable[Match]) -> Iterator[str]:
 
 
 def choose_others(best: Match, others: Iterable[Match]) -> list[Match]:
-    """Return the other matches whose words differ from the best match's and each other's, in order.
+    """Return, in order, the matches that would be worded otherwise than the best one and than each other.
 
     Matches with a less usual eps or axes than the best are left out.
     """
@@ -235,9 +235,10 @@ def format_place(index: Iterable[int | np.intp]) -> str:
 
 
 def list_of_factor(matches: Iterable[Match], size: int) -> Iterator[str]:
-    """Yield a clause that an ℓ2 length with an unusual eps is a root mean square with a usual eps, times √n.
+    """Yield at most one clause: a match by an ℓ2 length is also a root mean square, times a constant factor.
 
-    x / √(Σx² + eps) is x / √(ms + eps/n), divided by √n. Nothing if there is no such match.
+    x / √(Σx² + eps) is x / √(ms + eps/n), divided by √n. Only a match with an unusual eps counts, if eps/n is
+    usual.
 
     Parameters
     ----------

@@ -70,16 +70,16 @@ def diagnose(found: Identification) -> Diagnosis:
 
 
 def find_arithmetic(found: Identification, match: Match) -> Fault | None:
-    """Return the fault of a kernel's sums: added in half precision, or E[x²] − E[x]² that cancels.
+    """Return the fault of a kernel's sums: half precision, or E[x²] − E[x]² that cancels; None without either.
 
-    The algorithm shows it, or if none is known, the divisors of the groups. None without either fault.
+    The algorithm that reproduces y's bits decides; if none is known, the groups' divisors recovered from y do.
 
     Parameters
     ----------
     found : Identification
         An identification, with reproductions if an algorithm reproduces y's bits.
     match : Match
-        One of its matches, whose largest distance decides about cancellation.
+        One of its matches; cancellation counts only if its largest distance is large.
     """
     told = found.reproductions[0].computation.accumulation if found.reproductions else None
     if told is not None and is_half(np.dtype(find_type(told.dtype))):
@@ -94,7 +94,7 @@ def find_arithmetic(found: Identification, match: Match) -> Fault | None:
 
 
 def _cancels(match: Match, dtype: np.dtype[Any]) -> bool:
-    """Whether the divisors that y shows have errors of E[x²] − E[x]², and of no other arithmetic.
+    """Return True if the divisors recovered from y show E[x²] − E[x]² by its errors, and no other arithmetic.
 
     False for a `dtype` of y of half precision, which shows too little, and for a fitted gamma.
     """

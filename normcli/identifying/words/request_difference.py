@@ -306,10 +306,10 @@ _TOLD = 8
 def choose_request(
     requests: Sequence[tuple[Match, list[OtherChoice]]], told: Sequence[Reproduction]
 ) -> tuple[Match, list[OtherChoice]]:
-    """Return the match with the fewest differences; if it has 8 inexact values, an exact one is preferred.
+    """Return the match with the fewest differences from the request; an exact match may be preferred.
 
-    Of matches that are not exact, one that a certain reproduction in `told` computes is preferred, as the eps
-    and ddof of the others do not give every bit.
+    It is if the first has 8 or more inexact values. If no match is exact, a match that a certain reproduction
+    in `told` computes is preferred in its place, as the eps and ddof of the others do not give every bit.
     """
     first = min(requests, key=lambda pair: len(pair[1]))
     missed = (1.0 - first[0].equal) * first[0].compared

@@ -101,9 +101,9 @@ _ROUNDED_HALVES = 4.0
 
 
 def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any]) -> bool:
-    """Whether y is the norm's result up to roundings to half precision; False without running statistics.
+    """Return True if y is the norm's result up to a few roundings to half precision.
 
-    `values` and `actual` are the input and y; `half` is the half precision.
+    False without running statistics. `values` and `actual` are the input and y; `half` is the half precision.
     """
     if subject.inputs.given is None:
         return False

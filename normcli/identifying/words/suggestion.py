@@ -64,8 +64,11 @@ class Suggestion(NamedTuple):
     Parameters
     ----------
     recipe : Recipe
-    told, pairs : int
-        The number of pairs of candidates with different results, and of all pairs.
+        The shape, distribution and seed of the input.
+    told : int
+        The number of pairs of candidates whose results differ.
+    pairs : int
+        The number of all pairs of candidates.
     share : float
         The largest share of values that differ between two candidates.
     names : tuple of str
@@ -124,12 +127,12 @@ class _Candidate(NamedTuple):
 
 
 def suggest(found: Identification) -> Suggestion | None:
-    """Return the input whose results, without gamma and beta, differ between most pairs of candidates.
+    """Return the input for which the most pairs of candidates have different results, without gamma and beta.
 
     Parameters
     ----------
     found : Identification
-        The reproductions, or else the matches, to tell apart.
+        Its reproductions are the candidates or, if there are none, its matches.
 
     Returns
     -------
@@ -205,8 +208,8 @@ MOST_EXCHANGED = 1 << 20
 def hint_exchange(question: Question, told: Diagnosis) -> Diagnosis:
     """Return a diagnosis whose next step asks whether x and y were exchanged, if x is a norm of y.
 
-    `told` is returned as it is if it has found a norm or a fault, if x is no norm of y with default options,
-    and for tensors above 2²⁰ values.
+    `told` is the diagnosis so far. It is returned as it is if it has found a norm or a fault, or could not
+    decide; if x is no norm of y with default options; if x is not of floats; and for tensors above 2²⁰ values.
     """
     x, y = question.x, question.y
     if told.verdict not in (Kind.AFFINE, Kind.NONE) or x.shape != y.shape or x.size > MOST_EXCHANGED:

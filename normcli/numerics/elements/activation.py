@@ -152,7 +152,11 @@ class Activation(enum.StrEnum):
         return slope._replace(error=np.where(z == 0.0, 0.0, slope.error))
 
     def _bend(self, z: Floats) -> tuple[Pair, Pair]:
-        """Return t(z), whose logistic function is in the activation, and t′(z); gelu-tanh cuts z to ±10⁴."""
+        """Return t(z) and t′(z), where the activation is made of the logistic function σ(t).
+
+        t is z for silu and sigmoid, 2z for tanh, and √(8/π) · (z + 0.044715 z³) for gelu-tanh (z clipped to
+        ±10⁴).
+        """
         one = _widen(np.ones_like(z))
         if self is not Activation.GELU_TANH:
             scale = 2.0 if self is Activation.TANH else 1.0
@@ -206,17 +210,19 @@ class Activation(enum.StrEnum):
 
 
 class _Ends(NamedTuple):
-    """The limits of an activation far from 0, and its value at 0; an infinite limit stands for z itself.
+    """The limits of an activation far from 0, and its values at 0; an infinite limit stands for z itself.
 
     Parameters
     ----------
     low, high : float
+        The limits of the activation for z to −∞ and to +∞.
     slopes : tuple of float
-        The limits of its derivative.
+        The two limits of its derivative.
     at_zero, slope_at_zero : float
+        The activation and its derivative at 0.
     near : int
-        For |z| above it, activation and derivative are off from the limits by at most `_NOTHING` times |z|; 0
-        if they are the limits exactly, at any z.
+        For |z| above it, activation and derivative differ from the limits by at most `_NOTHING` times |z|; 0 if
+        they equal the limits exactly at any z.
     """
 
     low: float
@@ -285,7 +291,11 @@ def _find_tanh(z: Floats) -> Factor:
 
 
 def _find_normal(z: Floats, bits: int) -> Factor:
-    """Return Φ(z) of doubles in pairs; by the C library's erfc where it is small or few bits are needed."""
+    """Return the normal distribution function Φ(z) of doubles, in pairs with a bound of the relative error.
+
+    If results need few `bits`, and for z far from 0, it is calculated by the C library's erfc, with a larger
+    bound.
+    """
     share = find_complement(z * -math.sqrt(0.5)) / 2.0
     error = np.where(share < 1e-290, np.inf, _ERFC_ERROR * (4.0 + z * z))
     error = np.where(z < _FAR_LEFT, 0.0, error)

@@ -37,7 +37,7 @@ def estimate(activation: Activation, z: Floats, *, slope: bool) -> tuple[Floats,
 
 
 def _find_value(activation: Activation, z: Floats) -> tuple[Floats, Floats]:
-    """Return act(z), and the size that `ACTIVATION.error` is multiplied by for an upper bound of its error."""
+    """Return act(z) in doubles, and a size for each: the error is at most `ACTIVATION.error` · size."""
     match activation:
         case Activation.TANH:
             value = np.tanh(z)
@@ -56,7 +56,7 @@ def _find_value(activation: Activation, z: Floats) -> tuple[Floats, Floats]:
 
 
 def _find_slope(activation: Activation, z: Floats) -> tuple[Floats, Floats]:
-    """Return act′(z), and the size that `ACTIVATION.error` is multiplied by for an upper bound of its error."""
+    """Return act′(z) in doubles, and a size for each: the error is at most `ACTIVATION.error` · size."""
     match activation:
         case Activation.SIGMOID | Activation.TANH:
             is_tanh = activation is Activation.TANH  # tanh z is 2σ(2z) − 1

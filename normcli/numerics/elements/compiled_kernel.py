@@ -47,9 +47,11 @@ class RowParameter(NamedTuple):
     Parameters
     ----------
     values : ndarray, shape (values,)
+        The parameter's numbers, flat.
     starts : ndarray of int, shape (groups,)
+        The index, in `values`, of the number of each row's first value.
     span : int
-        How many neighbours in a row share one number.
+        The number of neighbours in a row that share one number.
     """
 
     values: Floats
@@ -304,9 +306,9 @@ def measure_rows(
     rows : ndarray, shape (leaves, n)
     work : Workspace
     selected : ndarray of bool or None
-        Which values count, of the shape of rows; the others have to be 0. None if all count.
+        True for values that count, of the shape of rows; the others have to be 0. None if all count.
     need_sum : bool
-        Whether the sum of values is needed; False for norms that do not subtract a mean.
+        True if the sum of values is needed; False for norms that do not subtract a mean.
     """
     kernel = find_kernel()
     if kernel is None or not is_served(rows.dtype):

@@ -126,17 +126,18 @@ class Gated(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """The factors of a gate.
+    """The factors by which a gate multiplies results, in pairs with bounds.
 
     Parameters
     ----------
     factor : Factor
+        act(z) or act′(z), times the gate's `times`; not valid where `special` is True.
     special : ndarray of bool
         True where z or `times` is not finite: `plain` is the factor there.
     plain : ndarray
         The factors in doubles.
     times : ndarray or float
-        The `times` of the gate, which are in the factors already.
+        The gate's `times`, which `factor` and `plain` include.
     """
 
     factor: Factor

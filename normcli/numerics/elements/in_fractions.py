@@ -36,15 +36,17 @@ if TYPE_CHECKING:
 def normalize(
     raw: NDArray[Any], dtype: np.dtype[Any], solution: Solution, parameters: Parameters
 ) -> NDArray[Any]:
-    """Return gamma · (x − mean) / divisor + beta in a dtype, of values that lie in memory.
+    """Return gamma · (x − mean) / divisor + beta in a dtype, exact and rounded once, for values in memory.
 
     Parameters
     ----------
     raw : ndarray
+        The values x.
     dtype : dtype
     solution : Solution
-        Its arrays have as many axes as raw, and broadcast against it.
+        Mean and divisor, in arrays of as many axes as raw that broadcast against it.
     parameters : Parameters
+        Gamma and beta.
     """
     out = np.empty(raw.shape, dtype)
     undecided = apply(np.ascontiguousarray(raw), out, solution, parameters)
@@ -102,8 +104,8 @@ def find_exactly(
     Parameters
     ----------
     find_line : callable
-        Takes mean (0 where nothing is subtracted) and divisor of a value's group, gamma and beta; returns the
-        line of its result.
+        Takes four fractions: mean (0 where nothing is subtracted) and divisor of a value's group, gamma and
+        beta; returns the linear function of x that the result is.
     elements : Elements
         The values, gamma, beta and the gate; mean and divisor in it are not used.
     places : ndarray of int

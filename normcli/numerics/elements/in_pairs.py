@@ -39,7 +39,7 @@ KNOWN = 2.0**-77
 
 
 class Elements(NamedTuple):
-    """Values, and what each is normalized with: arrays that broadcast against each other, or None.
+    """Values x, with the numbers that normalize each: arrays that broadcast against each other, or None.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Elements(NamedTuple):
     error : float or ndarray
         An upper bound of the relative error of the divisor.
     gate : Gated or None
-        The gate that multiplies the result.
+        The gate that multiplies the result; None without one.
     """
 
     x: Any
@@ -237,7 +237,10 @@ def _find_lost(mean: Triple, exponent: Integers) -> Any:
 
 
 def round_pair(total: Pair, exponent: Integers, precision: Precision) -> Floats:
-    """Return total · 2^exponent: rounded once to float64, or so that a shorter dtype rounds it as if exact."""
+    """Return total · 2^exponent as doubles: rounded once for float64; for shorter dtypes, rounded to odd.
+
+    Rounding a double that was rounded to odd to a shorter dtype gives the same as rounding the pair once.
+    """
     hi, lo = total
     if precision.bits < PRECISIONS["float64"].bits:
         hi = round_to_odd(hi, lo)
@@ -274,10 +277,10 @@ _FINITE = np.finfo(np.float64).max
 
 
 def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
-    """Return γ · (x − mean) / divisor + β in doubles, and an array that is True where that is the result.
+    """Return γ · (x − mean) / divisor + β in doubles, and an array that is True where this is the final result.
 
-    It is True where x, mean, divisor, gamma or beta is not finite, where the divisor is 0, and where x − mean
-    is exactly 0; the gate is left out.
+    It is where x, mean, divisor, gamma or beta is not finite, where the divisor is 0, and where x − mean is
+    exactly 0. The gate is left out.
     """
     x, mean, divisor, gamma, beta, low, *_ = elements
     y, chosen = x, ~np.isfinite(x)

@@ -96,7 +96,11 @@ def apply_affine(values: NDArray[Any], out: NDArray[Any], parameters: Parameters
 
 
 def _apply(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp] | None:
-    """Write results, and return the flat indices of those that are not decided; None if there are none."""
+    """Write the results of elements to `out`, and return the flat indices of the undecided ones, or None.
+
+    A result is undecided if the errors of mean and divisor allow two roundings. None if there are no such
+    results.
+    """
     raw = elements.x
     if not raw.size:
         return None
@@ -114,7 +118,7 @@ def _apply(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp] | None:
 
 
 def _calculate_all(elements: Elements, out: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.intp] | None:
-    """Calculate values at some flat indices, and return those that are not decided; None if there are none."""
+    """Calculate results at some flat indices in pairs, and return the indices that stay undecided, or None."""
     undecided = [
         calculate_again(elements, out, places[start : start + _TOGETHER])
         for start in range(0, len(places), _TOGETHER)
@@ -161,7 +165,7 @@ _TOGETHER = 1 << 12
 
 
 def _apply_by_chunks(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp]:
-    """Write results of usual values chunk by chunk; return the flat indices of those that are not decided."""
+    """Write results by fast arithmetic, chunk by chunk; return the flat indices of those it does not decide."""
     found: list[NDArray[np.intp]] = []
     most = CHUNK
 
@@ -200,7 +204,10 @@ _WIDE = 1024
 
 
 def _widen(elements: Elements, out: NDArray[Any]) -> tuple[Elements, NDArray[Any]]:
-    """Return elements and output with short lines joined into longer ones, if only x varies between lines."""
+    """Return elements and output with short lines joined into longer ones, if only x varies between lines.
+
+    A line lies along the last axis. They are returned as they are if lines are long already.
+    """
     raw = elements.x
     if raw.ndim < 2 or raw.shape[-1] >= _WIDE // 2:
         return elements, out

@@ -49,7 +49,10 @@ def add_normal(z: Floats) -> Pair:
 
 @functools.cache
 def _tabulate() -> Floats:
-    """Return the coefficients as pairs, shape (terms, 2, numbers c), the larger double first."""
+    """Return the Taylor coefficients of Φ about each c = step/32, as pairs, shape (terms, 2, numbers c).
+
+    The second axis has the larger double of each pair first.
+    """
     with use_digits(count_digits(FIXED, 1.0)):
         density = int(find_density_exactly(to_decimal(Fraction(0))) * (1 << FIXED))
     found = {}
@@ -73,7 +76,10 @@ def _expand(share: int, density: int, step: int) -> list[int]:
 
 
 def find_normal_share(z: Fraction, bits: int) -> Fraction:
-    """Return Φ(z) with a relative error of 2^−bits; left of 0, where its sum cancels, by more digits."""
+    """Return Φ(z) with a relative error of 2^−bits.
+
+    For negative z, where the terms of the sum cancel, it is calculated with more digits.
+    """
     lost = max(0.0, -float(z)) ** 2
     with use_digits(count_digits(bits + math.ceil(lost), max(abs(z), Fraction(1)))):
         power = total = to_decimal(z)

@@ -173,7 +173,10 @@ def solve_coefficients(plan: Plan, sums: GradientSums) -> Coefficients:
 
 
 def solve_given(plan: Plan, var: Floats, centre: Floats) -> Coefficients:
-    """Return the coefficients of groups whose variance and mean (the values' shift + `centre`) are given."""
+    """Return the coefficients of groups whose statistics are given, such as running statistics.
+
+    `var` are their variances, `centre` is mean − shift: the shift was subtracted from the values.
+    """
     zero = np.zeros_like(var)
     square = Pair(var, zero)
     divisor = add_eps(square, pair_root(square), plan.spec.eps, plan.spec.eps_mode)
@@ -187,14 +190,15 @@ def solve_given(plan: Plan, var: Floats, centre: Floats) -> Coefficients:
 
 
 def _mark(coefficients: Coefficients, divisor: Pair, unclear: Selected, unknown: Selected) -> Coefficients:
-    """Mark groups with unclear or very large or small numbers as extreme; return the coefficients.
+    """Mark groups that pairs do not decide as `extreme`; return the coefficients, which are changed in place.
 
-    They are changed in place: 1/D of unknown groups becomes NaN.
+    Groups whose numbers are very large or very small are marked too. 1/D of unknown groups becomes NaN.
 
     Parameters
     ----------
     coefficients : Coefficients
     divisor : Pair
+        The divisor D of each group.
     unclear, unknown : ndarray of bool
         True for groups whose numbers pairs do not decide, and for groups whose gradients are NaN.
     """
@@ -302,7 +306,7 @@ def _put_where(chosen: Selected, value: float, values: Pair) -> Pair:
 
 
 def _replace_nothing(plan: Plan, divisor: Pair, steepness: Pair, unclear: Selected) -> _DivisorAndSteepness:
-    """Return D and B (steepness), replaced by what the plan's zero rule says where D is 0."""
+    """Return D (`divisor`) and B (`steepness`), by the plan's zero rule for groups with D = 0."""
     nothing = divisor.hi == 0.0
     return _DivisorAndSteepness(
         _put_where(nothing, _find_divisor_of_nothing(plan), divisor),

@@ -144,9 +144,9 @@ def solve_in_doubles(plan: Plan, x: Floats, g: Floats, off: Any = 0.0) -> Double
 
 
 def shorten(known: Coefficients, x: Floats, shift: Floats | None, g: Floats, off: Any = 0.0) -> DoubleGroups:
-    """Return groups in doubles, from coefficients that are known in pairs.
+    """Return groups for the fast gradients in doubles, from coefficients that are known in pairs.
 
-    `total` and `share` of the result hold no sums.
+    Their `total` and `share` hold no sums.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def differentiate_in_doubles(
 
 
 def find_shares_in_doubles(groups: DoubleGroups, dy: Floats, steps: int, off: Any = 0.0) -> KnownDoubles:
-    """Return dy · x̂ of each value, and bounds of errors that leave room for adding the values of a row.
+    """Return dy · x̂ of each value, with bounds of its error that include the roundings of a later sum.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class ExactCoefficients(NamedTuple):
     product_error: Fraction = Fraction(0)
 
     def weigh(self, deviation: Fraction) -> Fraction:
-        """Return w of a value, the factor of B in its dx; `deviation` is x minus the shift of the group."""
+        """Return w of a value in dx = (g − A − w · B) / D; `deviation` is x minus the shift of the group."""
         if self.p == 2.0:
             return deviation - self.centre
         sign = Fraction((deviation > 0) - (deviation < 0))
@@ -127,10 +127,10 @@ class ExactCoefficients(NamedTuple):
     def _bound(
         self, value: Fraction, size: Fraction | None = None, off: Fraction = Fraction(0)
     ) -> tuple[Fraction, Fraction]:
-        """Return a value and a bound of its error.
+        """Return a value with a bound of its error.
 
-        `size` is the sum of the magnitudes of its terms, by default |value|; `off` is the error that comes from
-        gates, to which the error of roots and powers is added.
+        The error comes from roots and powers to `self.bits` bits, relative to `size`, the sum of |terms| (None:
+        |value|), and from gates: `off` is that part.
         """
         if self.bits is None:
             return value, abs(off)
@@ -225,7 +225,10 @@ def solve_given_exactly(
 def _divide(
     plan: Plan, known: ExactCoefficients, divisor: Fraction, finer: Fraction, bits: int
 ) -> ExactCoefficients:
-    """Return coefficients with the inverse of a divisor, which is exact if `finer`, of more bits, equals it."""
+    """Return coefficients with 1 / divisor as their inverse, or by the zero rule if the divisor is 0.
+
+    They are marked as exact (`bits` None) if `finer`, the divisor calculated with more bits, is equal to it.
+    """
     if not divisor:
         return _solve_nothing(plan, known)
     return known._replace(inverse=1 / divisor, bits=None if divisor == finer else bits)

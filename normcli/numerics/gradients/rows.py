@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class Upstream(NamedTuple):
-    """The gate behind a norm, by which dy was multiplied, and what the rounding of dy · act(z) left.
+    """The gate behind a norm, with the rounding errors of the product dy · act(z).
 
     Parameters
     ----------
     low : ndarray
-        The number added to the rounded product.
+        The second double of each product: the product is the rounded one + low.
     error : ndarray
-        An upper bound of the error of their sum.
+        An upper bound of the error of this sum.
     beyond : ndarray of bool
-        True where the product of finite factors is beyond the range of doubles: only `gate` knows it there, and
-        dy stands as 0.
+        True where the product of finite factors is beyond the range of doubles. There, dy is 0 in the rows, and
+        the product has to be calculated from `gate`.
     gate : Gated
         The gate z, with dy as its `times`.
     """
@@ -39,9 +39,9 @@ class Upstream(NamedTuple):
 
 
 def multiply_gradient(gate: Gated) -> tuple[Floats, Upstream]:
-    """Return dy · act(z), or dy · act′(z) if the gate `is_slope`, rounded to doubles, and the rounding error.
+    """Return dy · act(z), or dy · act′(z) if the gate `is_slope`, rounded to doubles, with its rounding errors.
 
-    dy is the gate's `times`. The second number is an `Upstream`, which `GradientRows` keep with the first.
+    dy is the gate's `times`. The second result, an `Upstream`, has the errors; `GradientRows` take both.
     """
     known = gate.evaluate(PRECISIONS["float64"].bits)
     value, error = known.bound()
@@ -151,7 +151,7 @@ class ExactGradient(NamedTuple):
 
 
 def find_deviations(x: Floats, low: Floats | None, shift: Floats | None) -> Pair:
-    """Return x + low − shift, exactly; None for 0.
+    """Return x + low − shift, exactly, as pairs; `low` or `shift` is None for 0.
 
     If `low` is given (x are integers of more than 53 bits), the shift has to be a whole number.
     """

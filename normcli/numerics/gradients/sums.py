@@ -39,13 +39,14 @@ def needs_decimals(p: float) -> bool:
 
 
 class GradientSums:
-    """The sums of groups, to which rows of values are added in any order.
+    """The exact sums of groups that gradients are made of, to which rows of values are added in any order.
 
     d is a value minus the shift of its group, and g the derivative of the loss with respect to x̂.
 
     Parameters
     ----------
     groups : int
+        The number of groups.
     p : float
         The exponent of the powers: 2 for variances and mean squares.
 
@@ -62,12 +63,13 @@ class GradientSums:
     lengths : Pair
         For any other p, Σ|d|ᵖ, with a relative error of `GRADIENT_POWER`.
     rough : ndarray of bool
-        Whether `lengths` is out of the range in which it is known, or a value is 0 whose power is infinite.
+        True for groups whose `lengths` is too large or too small for that bound, or has an infinite term (a
+        power of 0).
     unknown, endless : ndarray of bool
-        Whether a group has an infinity or NaN in x or gamma; and in dy. A row with such a dy is added as if
-        all of its dy were 0.
+        True for groups with an infinity or NaN in x or gamma (`unknown`), or in dy (`endless`). A row with such
+        a dy is added as if all of its dy were 0.
     beyond : ndarray of bool
-        Whether a dy, times a gate, is beyond the range of doubles: sums leave it out.
+        True for groups with a dy that, times a gate, is beyond the range of doubles: sums leave it out.
     errors, product_errors : ndarray
         Upper bounds of the errors of gradients and products that come from a gate's factors.
     """

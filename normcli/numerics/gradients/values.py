@@ -111,7 +111,7 @@ def multiply_known(found: KnownGradients, gate: Gated) -> KnownGradients:
 
 
 def find_shares(rows: GradientRows, known: Coefficients) -> KnownGradients:
-    """Return dy · x̂ of the values of groups: what each adds to the derivative with respect to gamma."""
+    """Return dy · x̂ of the values of groups, whose sum is the derivative with respect to gamma."""
     w, w_error = _find_weights(rows, known, 2.0)
     inner = pair_multiply(w, rows.gated)
     value = pair_multiply(inner, known.inverse)
@@ -157,9 +157,10 @@ def _judge(
     plain: Floats,
     endless: Selected | bool = False,
 ) -> KnownGradients:
-    """Return gradients, but those in doubles (`plain`) where a number is not finite or 1/D is 0.
+    """Return gradients with the special ones replaced by `plain`, those calculated in doubles.
 
-    `unclear` is True, too, in groups whose coefficients have to be calculated exactly.
+    Special are gradients with a factor that is not finite, with 1/D = 0 or not finite, or in groups that are
+    `endless`. `unclear` of the result is True also for groups whose coefficients have to be calculated exactly.
 
     Parameters
     ----------

@@ -162,7 +162,7 @@ def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None =
         Values of any real dtype.
     work : Workspace
     selected : ndarray of bool or None
-        Which values count, of the shape of `x`; the others have to be 0. None if all count.
+        True for values that count, of the shape of `x`; the others have to be 0. None if all count.
     p : float
         Any but 2, infinities among them.
     """

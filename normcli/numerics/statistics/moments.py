@@ -112,7 +112,7 @@ def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool) -
     recall : callable
         Takes the index of a group; returns its exact sums. It is called where the leaves do not decide.
     centred : bool
-        Whether the mean is subtracted before values are squared.
+        True if the mean is subtracted before values are squared.
     """
     zero = np.zeros_like(leaves.sum_0)
     if not centred:

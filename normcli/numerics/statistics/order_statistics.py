@@ -113,7 +113,7 @@ def measure_extremes(x: NDArray[Any], work: Workspace, selected: Selected | None
     work : Workspace
         Not used; every function that measures leaves is given one.
     selected : ndarray of bool or None
-        Which values count, of the shape of x.
+        True for values that count, of the shape of x; None if all count.
     """
     count = count_values(x, selected)
     least, largest = find_limits(x.dtype)
@@ -193,9 +193,9 @@ class Quantiles(NamedTuple):
 
 
 def _make_total(times: Integers, values: Pair, of: int) -> Total:
-    """Return the total Σ times · value / of, where values are pairs of doubles.
+    """Return the total Σ times · value / of of each group, where values are pairs of doubles.
 
-    `times` has the shape (terms, groups), and the arrays of values as many numbers.
+    `times` has the shape (terms, groups); the arrays in `values` have as many numbers, in that order.
     """
     hi, lo = (part.reshape(times.shape) for part in values)
     if not lo.any():
@@ -204,15 +204,16 @@ def _make_total(times: Integers, values: Pair, of: int) -> Total:
 
 
 class RoundedStatistics(NamedTuple):
-    """Statistics as three doubles, each the nearest to what those before leave.
+    """Statistics as sums of three doubles, each the double nearest to the remainder after those before it.
 
     Parameters
     ----------
     value : Triple
     error : ndarray
-        An upper bound of the relative error of the first two.
+        An upper bound of the relative error of the sum of the first two doubles.
     undecided : ndarray of bool
-        True where the three may not be all of a statistic, or the first not the double nearest to it.
+        True where three doubles may not hold all of a statistic, or the first may not be the double nearest to
+        it.
     finite : ndarray of bool
         True where all values of a statistic are finite.
     """

@@ -80,13 +80,14 @@ def measure_quantiles(rows: NDArray[Any], shares: Shares, selected: Selected | N
     ----------
     rows : ndarray of floats or of integers, shape (groups, n), n ≥ 1
     shares : Shares
+        The quantiles to find.
     selected : ndarray of bool or None
-        Which values count, of the shape of rows.
+        True for values that count, of the shape of rows; None if all count.
 
     Returns
     -------
     Quantiles
-        Their values are NaN where a value that counts is NaN, or none counts.
+        Their values are NaN for a group where a value that counts is NaN, or none counts.
     """
     nan = np.isnan(rows)
     has_nan = np.asarray((nan if selected is None else nan & selected).any(axis=-1))
@@ -140,16 +141,19 @@ def read_keys(keys: Keys, dtype: np.dtype[Any]) -> Pair:
 
 
 class RankSearch:
-    """The values of the quantiles' ranks in some groups, found digit by digit.
+    """A search for the quantiles of groups whose values come in pieces, digit by digit of the values.
 
     Call `add` for all values of all groups, in any pieces and order; then `advance`; and again, until `done`.
+    `find` then returns the quantiles.
 
     Parameters
     ----------
     groups : int
+        The number of groups.
     dtype : dtype
         The dtype of all values: float32, float64, int64 or uint64.
     shares : Shares
+        The quantiles to find.
 
     Examples
     --------
@@ -198,7 +202,7 @@ class RankSearch:
             The indices of the groups, each once.
         rows : ndarray, shape (groups, values)
         selected : ndarray of bool or None
-            Which values count, of the shape of rows.
+            True for values that count, of the shape of rows; None if all count.
         """
         nan = np.isnan(rows)
         usable = ~nan
@@ -268,9 +272,9 @@ class RankSearch:
         self._start_histograms()
 
     def find(self) -> Quantiles:
-        """Return the values of the quantiles' ranks for each group; NaN for one with NaN or without values.
+        """Return the quantiles of each group; NaN for a group with NaN or without values.
 
-        If NaN does not count, each call of `add` has to leave it out by `selected`.
+        If NaN is not to count, each call of `add` has to leave it out by `selected`.
         """
         values = read_keys(np.ascontiguousarray(self._prefix.T), self.dtype)
         unknown = (self.nan_count > 0) | (self.count == 0)
@@ -284,7 +288,10 @@ class RankSearch:
         return min(self._digit, self._size - self._known)
 
     def _start_histograms(self) -> None:
-        """Make empty histograms: one for all neighbouring ranks whose keys have been equal so far."""
+        """Make empty histograms of the next digit, one for each rank.
+
+        Neighbouring ranks whose keys (values as integers in their order) have been equal so far share one.
+        """
         shape = (len(self.count), 0 if self.done else 1 << self._width)
         self._histograms = {
             slot: np.zeros(shape, np.int64)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Measured(Protocol):
-    """Measurements of groups, from which `solve` makes the centre, the divisor and the statistics."""
+    """The protocol of measurements of groups, which `solve` turns into mean, divisor and statistics."""
 
     @property
     def count(self) -> Any:
@@ -207,13 +207,14 @@ def _find_statistics(
 
 
 def leave_out(plan: Plan, solution: Solution) -> Solution:
-    """Return a solution without the centring or division that the plan's norm lacks: mean 0, divisor 1.
+    """Return a solution without the step that the plan's norm leaves out: mean 0 or divisor 1.
 
-    Statistics that the plan's norm does not have are left out.
+    Statistics that the plan's norm does not have are removed too.
 
     Parameters
     ----------
     plan : Plan
+        The plan of a norm without centring, without division, or without both.
     solution : Solution
         The solution of the norm with both steps, in arrays of one axis (one number for each group).
     """

@@ -49,7 +49,7 @@ _MOST = 1 << 19
 
 
 class FewDoubles(NamedTuple):
-    """Numbers, each as a sum of few doubles.
+    """Numbers, each as a sum of a few doubles.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class FewDoubles(NamedTuple):
     left : ndarray
         Upper bounds of the rounding errors of these sums; 0 where they are exact.
     beyond : ndarray of bool
-        True for numbers with nonzero digits that were left out, as their exponents were not asked for.
+        True for numbers with nonzero digits outside the range of exponents; these are not in the sum.
     """
 
     terms: tuple[Floats, ...]
@@ -67,11 +67,12 @@ class FewDoubles(NamedTuple):
 
 
 class Fixed:
-    """A number for each of many groups: the sum of digits[i] · 2^(32 · (low + i)); the last digit is signed.
+    """Exact numbers, one for each group: the sum of digits[i] · 2^(32 · (low + i)); the last digit is signed.
 
     Parameters
     ----------
     digits : ndarray of int64, shape (places, groups)
+        The digits to the base 2³², the lowest first.
     low : int
         The power of 2³² that the first digit counts: 0 for units, −1 for multiples of 2⁻³².
     """
@@ -225,14 +226,15 @@ class Fixed:
         return np.where(negative, -about, about)
 
     def distill(self, size: int, exponents: range) -> FewDoubles:
-        """Return the number of each group as a sum of few doubles.
+        """Return the number of each group as a sum of a few doubles.
 
         Parameters
         ----------
         size : int
-            The number of doubles that each number becomes.
+            The number of doubles in each sum.
         exponents : range
-            Digits whose power of two is in this range are added up; others are left out, and noted in `beyond`.
+            A digit is added if the power of two that it counts is in this range; others are left out, and noted
+            in `beyond`.
         """
         negative, sizes = self._split_sign()
         sign = np.where(negative, -1.0, 1.0)

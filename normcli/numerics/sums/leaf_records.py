@@ -135,12 +135,15 @@ def are_extreme(sizes: Floats) -> Selected:
 
 
 def set_not_finite(leaves: Leaves, x: NDArray[Any], size: Floats) -> Leaves:
-    """Return leaves whose sums are NaN or infinite where values are, and 0 where leaves are extreme otherwise.
+    """Return leaves with NaN or infinite sums if they hold such values, and sums of 0 if they are extreme.
+
+    A leaf with an infinity or NaN is not `extreme` in the result.
 
     Parameters
     ----------
     leaves : Leaves
     x : ndarray, shape (leaves, n)
+        The values.
     size : ndarray
         The largest magnitude of each leaf.
     """
@@ -155,7 +158,7 @@ def set_not_finite(leaves: Leaves, x: NDArray[Any], size: Floats) -> Leaves:
 
 
 def _replace(leaves: Leaves, chosen: Selected, *, extreme: bool) -> Leaves:
-    """Return leaves with zeros for some, except for their count, and with their `extreme` set as given."""
+    """Return leaves that, where `chosen` is True, have 0 for all numbers but the count, and this `extreme`."""
     if not chosen.any():
         return leaves
     result = leaves.map(lambda a: np.where(chosen, a.dtype.type(0), a))
@@ -182,17 +185,17 @@ def fold_leaves(leaves: Leaves) -> Leaves:
 
 
 def _add_up(numbers: Sequence[Floats]) -> Distilled:
-    """Add exact sums along the last axis to one exact sum, where it fits in as many doubles.
+    """Add exact numbers along the last axis; each number is a sum of doubles, and so is the result.
 
     Parameters
     ----------
     numbers : sequence of ndarray
-        The doubles whose sum a number is: its first in the first array, its second in the second, and so on.
+        The first doubles of all numbers, then their second doubles, and so on.
 
     Returns
     -------
     Distilled
-        The doubles of the sums, and True where they could not hold a sum.
+        As many doubles for each sum, and an array that is True where they do not hold all of it.
     """
     size, left = len(numbers), np.zeros(numbers[0].shape[:-1], np.bool_)
     while (n := numbers[0].shape[-1]) > 1:

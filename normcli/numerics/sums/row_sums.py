@@ -36,7 +36,7 @@ _PART = 256
 
 
 class Dots:
-    """Dot products of rows of one length, in parts of 256; every product and sum that counts has to be exact.
+    """A store of dot products of rows; they are added in parts of 256 values, which must be exact.
 
     A row that was never added has a product of 0.
 
@@ -107,21 +107,22 @@ def measure_leaves(
     *,
     need_sum: bool,
 ) -> Leaves:
-    """Measure leaves of values of any real dtype.
+    """Return the exact sums of leaves (rows of at most `MAX_LEAF` values), for values of any real dtype.
 
     Parameters
     ----------
     x : ndarray, shape (leaves, n), n <= MAX_LEAF
     work : Workspace
     selected : ndarray of bool or None
-        Which values count, of the shape of x; the others have to be 0. None if all count.
+        True for values that count, of the shape of x; the others have to be 0. None if all count.
     need_sum : bool
-        False for norms that do not centre.
+        True if the sum of values is needed; False for norms that do not centre.
 
     Notes
     -----
-    Nearly all values fit into four parts. Leaves that have more are cut again, and sums that doubles cannot
-    hold are rounded.
+    Values are cut into parts of few bits, whose products add up without rounding: nearly always, four are
+    enough. Leaves that need more are measured again with more. Sums that the record's doubles cannot hold are
+    rounded.
     """
     leaves = _measure_in_parts(x, work, selected, _PARTS, need_sum=need_sum)
     again = leaves.are_rounded & ~leaves.extreme
@@ -179,9 +180,10 @@ def _measure_in_parts(
 
 
 def _join_terms(terms: dict[tuple[int, int], Floats], n: int) -> list[Floats]:
-    """Return the terms of Σx², from the sums of products of parts i and j, and the number n of values.
+    """Return the terms of Σx², given the sum of the products of parts i and j of all values, by (i, j).
 
-    Terms of one unit are added to each other if the sum is exact.
+    Terms with an equal i + j have one unit. They are added to each other if rows are so short that the sum is
+    exact; n is the number of values.
     """
     whole = [total * (1.0 if i == j else 2.0) for (i, j), total in terms.items()]
     if n > _EXACT_TOGETHER:
@@ -202,11 +204,19 @@ _FEW = 16
 def _cut(
     x: tuple[Floats, Floats | None], sigmas: Sequence[Floats], parts: Sequence[Floats], rest: Floats
 ) -> int:
-    """Cut x into parts, from the highest bits on, until nothing is left; return how many parts were made.
+    """Cut x into parts, from the highest bits on, until nothing is left; return the number of parts.
 
-    `parts` are the buffers that parts are written to, one for each of `sigmas`; `rest` gets what the parts
-    leave of x. What float64 leaves of integers is less than a quarter of the first part's last bit: the rest
-    after that part has room for it, and the second part for both.
+    Parameters
+    ----------
+    x : tuple of (ndarray, ndarray or None)
+        The values as doubles, and what these leave of long integers (None for 0): less than a quarter of the
+        first part's last bit, so that the remainder after that part has room for it.
+    sigmas : sequence of ndarray
+        For each part, the numbers 1.5 · 2^e whose addition rounds values to the part.
+    parts : sequence of ndarray
+        The arrays that parts are written to.
+    rest : ndarray
+        The array that the remainder is written to.
     """
     source, low = x
     with small_buffers(source.shape[-1]):

@@ -27,10 +27,10 @@ _QUOTIENT_BITS, _MOST_BITS, _FURTHEST = 160, 900, 700
 
 
 class RoundedNumbers(NamedTuple):
-    """Numbers as pairs.
+    """Exact numbers rounded to pairs of doubles.
 
-    `inexact` is True where a pair is not exactly the number, `lost` where it is 0 as the number is out of
-    range.
+    `inexact` is True where the pair is not exactly the number, and `lost` where it is 0 because the number is
+    out of range.
     """
 
     value: Pair
@@ -105,7 +105,10 @@ class ScaledIntegers(NamedTuple):
         return np.ldexp(short.values.astype(np.float64), short.exponent - exponent)
 
     def round(self) -> RoundedNumbers:
-        """Return numbers along one axis as pairs; as 0, with `lost`, if above 2⁷⁰⁰ or below 2⁻⁷⁰⁰."""
+        """Return these numbers, along one axis, as pairs of doubles.
+
+        A number above 2⁷⁰⁰ or below 2⁻⁷⁰⁰ becomes 0, and is marked in `lost`.
+        """
         exponents = np.array([number.bit_length() for number in self.values.tolist()]) + self.exponent
         lost = (np.abs(exponents) > _FURTHEST) & self.values.astype(np.bool_)
         shift = np.maximum(exponents - self.exponent - _MOST_BITS, 0) * ~lost
@@ -119,10 +122,10 @@ class ScaledIntegers(NamedTuple):
         )
 
     def divide(self, counts: Integers) -> RoundedNumbers:
-        """Return numbers along one axis over counts, as pairs; 0 where a count is 0.
+        """Return the quotients of these numbers, along one axis, and counts, as pairs; 0 where a count is 0.
 
-        A quotient above 2⁷⁰⁰ or below 2⁻⁷⁰⁰ is 0, with `lost`. `inexact` is True where the pair is not the
-        quotient.
+        A quotient above 2⁷⁰⁰ or below 2⁻⁷⁰⁰ becomes 0, and is marked in `lost`. `inexact` is True where the
+        pair is not exactly the quotient.
         """
         divisors = np.maximum(counts, 1).astype(object)
         scaled = self.values << _QUOTIENT_BITS

@@ -90,7 +90,7 @@ def explain(
 
 
 def tell_of_nothing(plan: Plan) -> Story | None:
-    """Return the story of a tensor without values, or with empty groups; None for other tensors."""
+    """Return a story of one sentence for a tensor without values, or with empty groups; otherwise None."""
     if plan.grid.group_count and plan.grid.group_size:
         return None
     sentence = f"The tensor {plan.grid.shape} has no values: there is nothing to normalize."
@@ -103,9 +103,11 @@ def tell_of_nothing(plan: Plan) -> Story | None:
 def choose_group(
     plan: Plan, at: tuple[int, ...] | None, *, every: bool
 ) -> tuple[tuple[int, ...] | None, int, Sequence[int]]:
-    """Return the index to explain, the index of its group, and the indices in the group of the values to show.
+    """Return the value to explain, its group, and the values of the group to show, all as indices.
 
-    The first is None if the first group is explained as a whole.
+    The first is an index of the tensor; None if the first group is explained as a whole (no `at`, no window).
+    The second is the group's index in C order. The third are flat indices in the group: that of the value, or
+    if it is None the first three and the last, or all if `every` is True or there are at most `MOST_TERMS`.
     """
     if at is None and plan.grid.reach is not None:
         at = (0,) * len(plan.grid.shape)

@@ -65,7 +65,7 @@ _DIGITS = PRECISIONS["float64"].bits
 
 
 class BackwardSteps(StepList):
-    """The steps of a group from its values to dx: forward to the divisor, and back by the chain rule."""
+    """A builder of a backward story: steps from a group's values to the divisor, then back to dx."""
 
     chain: Chain
     numbers: Numbers
@@ -105,7 +105,7 @@ class BackwardSteps(StepList):
             self._stop(StoryStep("not finite", f"{name} has a dy that is not finite: there is no derivative."))
 
     def _measure(self) -> None:
-        """Add the steps to the divisor; calculate the exact number of every name in the definitions."""
+        """Add the steps up to the divisor; set `chain` and `numbers`, the formulas and exact numbers."""
         _, divisor = self.find_centre_and_divisor()
         assert divisor is not None  # of every norm that has a derivative
         is_fixed = self.replace_zero(divisor) is not divisor
@@ -125,7 +125,7 @@ class BackwardSteps(StepList):
         self.numbers = self._make_numbers(arrays, known)
 
     def _list_gates(self) -> Mapping[str, NDArray[Any]]:
-        """Return by name a gate's factor and slope for each value, and x before the gate; empty without one."""
+        """Return act(z) and act′(z) of each value by name, and x before a gate; empty without a gate."""
         gate = self.group.gate
         if gate is None:
             return {}
@@ -146,9 +146,9 @@ class BackwardSteps(StepList):
     # -- back from the divisor
 
     def _go_back(self) -> None:
-        """Add the derivatives with respect to the names that the values share, from the divisor to the mean.
+        """Add the derivative of the loss by each name that all values share, from divisor to mean.
 
-        They are kept in `self.links`, and their numbers in `self.numbers`.
+        The derivatives are stored in `self.links`, and their exact numbers in `self.numbers.shared`.
         """
         self.links = self.chain.link_shared(self.numbers.work_out)
         needed = self.chain.find_needed(self.links, self.numbers.work_out)
@@ -170,7 +170,7 @@ class BackwardSteps(StepList):
             self.numbers.shared[name_slope(link.name)] = found
 
     def _lead_to_norm(self, outcome: Outcome) -> None:
-        """Add the derivatives with respect to x̂ and the result before a gate, after the gate's own steps."""
+        """Add, for one value, steps on its gate, and the derivatives by the norm's result and by x̂."""
         if outcome.gate is not None:
             self.steps += list_activation(outcome.gate, outcome)
         for name in reversed(self.chain.between):
@@ -180,7 +180,7 @@ class BackwardSteps(StepList):
             self._add_link(StoryStep(name, sentence, outcome=outcome), link, self.numbers.take(outcome.place))
 
     def _differentiate(self, outcome: Outcome) -> None:
-        """Add dx of one value; no step where one of its numbers is not finite."""
+        """Add the steps to dx of one value; no step if one of its numbers, such as gamma, is not finite."""
         own = self.numbers.take(outcome.place)
         if not all(math.isfinite(number.value) for number in own.values()):
             return
@@ -198,7 +198,7 @@ class BackwardSteps(StepList):
         self._add_link(StoryStep("dx", sentence, _DX, outcome=outcome), link, own | self._by_product)
 
     def _share_out(self, outcome: Outcome) -> None:
-        """Add the terms of the sums dgamma and dbeta that one value contributes."""
+        """Add steps for what one value adds to dgamma, dbeta and dgate, which are sums over several values."""
         own = self.numbers.take(outcome.place)
         if not all(math.isfinite(number.value) for number in own.values()):
             return
@@ -234,14 +234,14 @@ class BackwardSteps(StepList):
     # -- numbers
 
     def _add_link(self, step: StoryStep, link: Link, own: Mapping[str, Constant] | None = None) -> Constant:
-        """Add a step with the derivative of the loss with respect to a name; return its exact value.
+        """Add a step with the derivative of the loss by a name such as `var`, and return its exact value.
 
-        If a number is beyond float64, the step says so instead, and `NoNumberError` is raised.
+        If a number is beyond float64, the step says so, and `NoNumberError` is raised.
 
         Parameters
         ----------
         step : StoryStep
-            The step without formula.
+            The step with name and sentence; formula, symbol and arithmetic are added here.
         link : Link
             The derivative; its formula is not None.
         own : mapping of str to Constant, optional
@@ -264,9 +264,10 @@ class BackwardSteps(StepList):
         return Constant(exact)
 
     def _find_between(self, own: Mapping[str, Constant], name: str = "x") -> dict[str, Constant]:
-        """Return the numbers of a value's names between x and y, and of derivatives with respect to them.
+        """Return one value's results between x and y, such as x̂, and the derivatives by them, by name.
 
-        If `name` is one of these names, only the derivatives with respect to later ones are returned.
+        `own` has the other numbers of the value. If `name` is one of these results, only the derivatives by
+        later results are returned.
         """
         found: dict[str, Constant] = {}
         for each in reversed(self.chain.between):
@@ -294,7 +295,7 @@ class BackwardSteps(StepList):
         return {**slopes, **symbols}
 
     def _show(self, expression: Expression, own: Mapping[str, Constant]) -> Expression:
-        """Return an expression with rounded numbers for its names; `own` has the exact numbers of one value."""
+        """Return an expression with rounded numbers for its names; `own` has one value's exact numbers."""
         names = {name: self._round_off(number) for name, number in {**self.numbers.shared, **own}.items()}
 
         def settle(worked: Expression) -> Constant:
@@ -303,7 +304,7 @@ class BackwardSteps(StepList):
         return substitute(expression, names, self._show_sum, settle)
 
     def _show_sum(self, each: Expression) -> Expression:
-        """Return the sum of a term over the group, in rounded numbers; of a long group, with its total."""
+        """Return the sum of a term over the group in rounded numbers; for a long group with its total."""
         terms = LazyTerms(self.numbers.count, functools.partial(self._show_term, each))
         if len(terms) <= MOST_TERMS:
             return Sum(tuple(terms))
@@ -330,7 +331,7 @@ class BackwardSteps(StepList):
         return Constant(int(rounded) if whole else rounded, is_exact)
 
     def _work(self, expression: Expression) -> Expression:
-        """Return an expression in which each term of a sum or a difference is one number."""
+        """Return an expression in which each operand of a sum or a difference is calculated."""
         match expression:
             case Sum(terms, None) if len(terms) > 1 and not all(isinstance(term, Constant) for term in terms):
                 return Sum(tuple(self._round(evaluate(term).number, term) for term in terms))

@@ -33,10 +33,10 @@ _TURNS = {
 
 
 class MatrixSteps(StepWriter):
-    """The step to the largest singular value of a group that is a matrix."""
+    """A builder of the step to the largest singular value of a group that is a matrix."""
 
     def _find_singular_value(self) -> Constant:
-        """Add the largest singular value of a matrix; its arithmetic is not shown."""
+        """Add a step with the largest singular value of the matrix, without arithmetic; return the number."""
         sigma, rows = self.group.statistics["sigma"], self.spec.rows or ()
         along = enumerate_words([self.plan.grid.layout.name(axis) for axis in rows])
         what = "the root of the largest eigenvalue of XᵀX"
@@ -62,7 +62,7 @@ def _tell_iteration(iteration: Iteration) -> str:
 
 
 def _tell_vectors(group: MeasuredGroup, iteration: Iteration) -> Iterator[str]:
-    """Yield sentences on v and u, and on their σ in comparison with the largest singular value.
+    """Yield sentences on the power iteration's v and u, and on σ = uᵀXv beside the largest singular value.
 
     Nothing is yielded for matrices of more than `_MOST_VALUES` values, or whose largest singular value is
     known without calculation.

@@ -57,7 +57,7 @@ _EPS_SENTENCES = {
 
 
 class StatisticSteps(MatrixSteps):
-    """The steps from a group's values to its centre and its divisor."""
+    """A builder of the steps from a group's values to its centre and its divisor."""
 
     def find_centre_and_divisor(self) -> tuple[Constant | None, Constant | None]:
         """Add the steps to the centre and the divisor; return both, None for one that the norm lacks."""
@@ -86,7 +86,7 @@ class StatisticSteps(MatrixSteps):
         return centre, self._add_root(self._find_mean_square(mean, root), *symbols, root)
 
     def _is_needed(self, statistic: str) -> bool:
-        """Whether the centre or the divisor is a statistic, or is calculated from it."""
+        """Whether the centre or the divisor is a statistic or is made of it, so that it needs a step."""
         norm = self.plan.norm
         divisor = norm.divisor
         if statistic == norm.centre.statistic or not divisor.divides:
@@ -97,7 +97,7 @@ class StatisticSteps(MatrixSteps):
         return statistic == divisor.spread or (made_of is not None and statistic in made_of)
 
     def _find_by_order(self) -> tuple[Constant | None, Constant | None]:
-        """Add steps to the quantiles, and their sums and differences, that centre and divisor need.
+        """Add steps to the quantiles or extremes that centre and divisor are made of, and to their differences.
 
         Return the numbers of centre and divisor, None for one that the norm lacks.
         """
@@ -156,7 +156,7 @@ class StatisticSteps(MatrixSteps):
         return self._add_value(step._replace(sentence=sentence), value, exact=True)
 
     def _find_mean_square(self, centre: Constant | None, root: float) -> Constant | None:
-        """Add the variance or the mean square; return None where it exceeds float64 and its root does not."""
+        """Add the variance, or without a centre the mean square; return None if only its root is a float64."""
         row, ddof = self.plan.norm.divisor, 0 if centre is None else self.spec.ddof
         square, freedom = self.group.statistics[row.square], self.group.count - ddof
         symbol = SYMBOLS[row.square]
@@ -180,9 +180,9 @@ class StatisticSteps(MatrixSteps):
         return self._add(step, Quotient(total, Difference(self.n, Constant(ddof))), value=square)
 
     def _add_squares(self, known: Expression, centre: Constant | None = None) -> Constant | None:
-        """Add the sum of squared deviations from a centre (None: from 0); return None if it exceeds float64.
+        """Add Σ(x − centre)², or Σx² without a centre; return its number, None if it exceeds float64.
 
-        `known` is the sum as it follows from the statistics, for groups too long to add up.
+        `known` is an expression for the sum in terms of the statistics, which is used if the group is too long.
         """
         if centre is None:
             step = StoryStep("squares", "The squares, and their sum.", SYMBOLS["Σx²"])
@@ -250,7 +250,7 @@ class StatisticSteps(MatrixSteps):
     # -- eps and the root
 
     def _add_root(self, square: Constant | None, of_square: Symbol, of_root: Symbol, root: float) -> Constant:
-        """Add eps and the root, in the order of the norm, and return the divisor.
+        """Add steps for eps and for the square root, in the norm's order, and return the number of the divisor.
 
         Parameters
         ----------
@@ -280,7 +280,7 @@ class StatisticSteps(MatrixSteps):
         )
 
     def _add_eps(self, size: Constant, symbol: Symbol) -> Constant:
-        """Add eps to a number or keep the larger of the two; without eps, return the number."""
+        """Add size + eps or max(size, eps), and return it; without eps, return the size and add no step."""
         mode = self.spec.eps_mode
         if not self.spec.eps or mode is None:
             return size
@@ -293,9 +293,10 @@ class StatisticSteps(MatrixSteps):
         return join_eps(self.spec.eps_mode, size, Constant(self.spec.eps or 0.0))
 
     def replace_zero(self, divisor: Constant) -> Constant:
-        """Return the divisor; 1 if it is 0, or a convention takes it for 0, after a step that says so.
+        """Return the divisor unchanged unless it is 0, or so small that the convention counts it as 0.
 
-        If values over it are NaN or infinite, the step says that, and `NoNumberError` is raised.
+        In that case a step is added. If the norm puts 1 in place of 0, 1 is returned; if it divides by 0, so
+        that values become NaN or infinite, `NoNumberError` is raised.
         """
         small = None if self.running else self._find_how_small()
         if divisor.value != 0 and small is None:
@@ -312,7 +313,7 @@ class StatisticSteps(MatrixSteps):
         return Constant(1)
 
     def _find_how_small(self) -> str | None:
-        """Return the bound, in words, below which a divisor counts as 0; None if this divisor does not."""
+        """Return the convention's bound, in words, if this divisor is below it and counts as 0; or None."""
         rule = self.spec.flat_rule
         if rule is None:
             return None

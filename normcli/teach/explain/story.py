@@ -52,13 +52,14 @@ class StoryStep(NamedTuple):
     symbol : Symbol or None
         The symbol on the left of the equation; None for a step without arithmetic.
     chain : tuple of Expression
-        The right sides of the equation, each simpler than the one before; the result itself is not among them.
+        The expressions between "=" signs, from the first to the last but the result: each is simpler than the
+        one before, as in x = (1 + 3) / 2 = 4 / 2 = 2.
     value : Constant or None
         The result; None if it is not finite.
     outcome : Outcome or None
         The value of the tensor that the step is about; None for a step about the whole group.
     formula : Expression or None
-        The first right side with names in place of numbers; only steps of a backward pass have one.
+        The first of these expressions with names in place of numbers; None except in a backward pass.
     """
 
     name: str
@@ -128,7 +129,7 @@ def enumerate_words(words: Sequence[str]) -> str:
 
 
 class NoNumberError(Exception):
-    """Raised where a step has no finite number: the steps after it cannot be calculated."""
+    """The error for a step without a finite number, after which no further steps can be calculated."""
 
 
 class LazyTerms(Sequence[Expression]):
@@ -152,10 +153,10 @@ class LazyTerms(Sequence[Expression]):
 
 
 class StepWriter:
-    """The steps of one group, added one after another.
+    """A builder of a story's steps about one group; they are appended to `steps` one after another.
 
-    A method that returns a number has added the steps that lead to it. If there is no such number, it raises
-    `NoNumberError`.
+    A method that returns a number appends the steps that lead to the number. If it is not finite, the last step
+    says so, and the method raises `NoNumberError`.
 
     Parameters
     ----------
@@ -182,14 +183,16 @@ class StepWriter:
         return number
 
     def _add(self, step: StoryStep, *chain: Expression, value: float | Fraction | None = None) -> Constant:
-        """Add a step with its arithmetic.
+        """Add a step with its arithmetic; return the result, rounded for display.
+
+        If the result is not finite or not defined, the step says so, and `NoNumberError` is raised.
 
         Parameters
         ----------
         step : StoryStep
             The step, with name, sentence and symbol only.
         chain : Expression
-            The right sides of the equation, each simpler than the one before.
+            The expressions that are equal to the result, each simpler than the one before.
         value : float, Fraction or None
             The result; None if it is the value of the first expression.
         """
@@ -209,15 +212,15 @@ class StepWriter:
     def _add_sum(
         self, step: StoryStep, make: MakeTerm, known: Expression, value: Fraction | None = None
     ) -> Constant | None:
-        """Add a sum over the group; if it exceeds float64, say so in the step and return None.
+        """Add a sum over the group, and return its number; None, and a step that says so, beyond float64.
 
         Parameters
         ----------
         step : StoryStep
         make : callable
-            Returns the term of a value.
+            Takes a value of the group as a `Constant`, and returns its term of the sum.
         known : Expression
-            The sum as it follows from the statistics, for groups of more than `MOST_TERMS` values.
+            An expression for the sum in terms of the statistics, for groups of more than `MOST_TERMS` values.
         value : Fraction or None
             The exact sum; None if it is the sum of the terms.
         """
@@ -233,14 +236,14 @@ class StepWriter:
         return None
 
     def _make_terms(self, make: MakeTerm, known: Expression) -> tuple[Sequence[Expression], Constant | None]:
-        """Return the terms of a sum over the group, and its total, which is None if they can be added up.
+        """Return the terms of a sum over the group, and its total: None for at most `MOST_TERMS` terms.
 
         Parameters
         ----------
         make : callable
-            Returns the term of a value.
+            Takes a value of the group as a `Constant`, and returns its term of the sum.
         known : Expression
-            The sum as it follows from the statistics, whose value is the total of more than `MOST_TERMS` terms.
+            An expression for the sum in terms of the statistics; its value is the total of a longer sum.
         """
         terms = self._list_terms(make)
         if len(terms) <= MOST_TERMS:

@@ -87,7 +87,10 @@ def name_gate(gate: Gated, factor: str, slope: str) -> dict[str, Symbol]:
 
 
 def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
-    """Return the steps from a value's gate to its activation; a number that is not finite is left out."""
+    """Return a step with the gate z of one value, and a step with act(z), unless there is no activation.
+
+    A step whose number is not finite has no number.
+    """
     z, factor = float(gate.values), float(gate.activate())
     steps = [StoryStep("gate", "The gate of the value.", Symbol("z", "z"), value=_tell(z), outcome=outcome)]
     if gate.activation is not Activation.NONE:
@@ -101,15 +104,16 @@ def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
 
 
 def begin_with_product(story: Story, gate: Gated) -> Story:
-    """Return a story that begins with the product of a gate and the tensor in its field `times`.
+    """Return a story whose first steps multiply each value of the tensor by its gate's activation.
 
     A story without a group is returned as it is.
 
     Parameters
     ----------
     story : Story
-        The story of the product.
+        The story of the norm of the product.
     gate : Gated
+        The gate; its field `times` is the tensor before the gate.
     """
     group, ungated, gate = story.group, gate.times, gate._replace(times=None)
     if group is None:

@@ -27,7 +27,7 @@ def name_group(name: str) -> str:
 
 
 class StepList(StatisticSteps):
-    """The steps from a group's values to its normalized ones."""
+    """A builder of the steps from a group's values to its normalized values."""
 
     def build(self) -> tuple[StoryStep, ...]:
         """Return the steps of the whole group, then those of each value that the story shows."""
@@ -93,9 +93,10 @@ class StepList(StatisticSteps):
             self._multiply(outcome, outcome.gate, y)
 
     def _round_before(self, outcome: Outcome, number: Constant, symbol: Symbol, what: str) -> Constant:
-        """Return a number, rounded to the output's dtype if the convention rounds before gamma and the gate.
+        """Return x̂ or y, rounded to the output's dtype if the convention rounds before gamma or a gate.
 
-        Rounding adds a step to the story; it raises `NoNumberError` if the rounded number is not finite.
+        Rounding adds a step. If the rounded number is not finite, the step says so and `NoNumberError` is
+        raised.
 
         Parameters
         ----------
@@ -149,7 +150,10 @@ class StepList(StatisticSteps):
         self._add_rounded(outcome, _Y, outcome.normalized, "again" if again else "once")
 
     def _add_rounded(self, outcome: Outcome, symbol: Symbol, number: float, times: str = "once") -> None:
-        """Add the last step: a result in the output's dtype, or a sentence that it is NaN or infinite."""
+        """Add a value's last step: the result in the output's dtype, in words alone if it is not finite.
+
+        `times` says how often the number was rounded, such as "once".
+        """
         sentence = f"The result, rounded {times}, to {self.group.dtype.name}"
         if math.isfinite(number):
             step = StoryStep("result", f"{sentence}.", symbol, outcome=outcome)

@@ -48,7 +48,10 @@ class WindowBackwardSteps(BackwardSteps):
         self.windows = self._list_windows(values, dy)
 
     def _list_windows(self, values: NDArray[Any], dy: NDArray[Any]) -> list[Outcome]:
-        """Return an `Outcome`, with x and dy, for each value whose window holds the explained value."""
+        """Return an `Outcome` with x and dy for each value whose window contains the explained value.
+
+        The values of each window are stored in `self.arrays`, in the same order.
+        """
         grid, at = self.plan.grid, self.outcome.index
         axis, reach = grid.axes[0], grid.reach
         assert reach is not None
@@ -64,7 +67,7 @@ class WindowBackwardSteps(BackwardSteps):
         return owners
 
     def build(self) -> tuple[StoryStep, ...]:
-        """Return the steps through each window to dx; those between are left out if a number is not finite."""
+        """Return the steps to dx; only introduction and dx if a number in one of the windows is not finite."""
         self._introduce()
         with contextlib.suppress(NoNumberError):
             self._require_finite_windows()
@@ -79,7 +82,7 @@ class WindowBackwardSteps(BackwardSteps):
             self._stop(StoryStep("not finite", "What is not finite lies within reach: there is no derivative."))
 
     def _go_through_windows(self) -> None:
-        """Add the divisors of the windows that hold the value, the derivatives with respect to them, and dx."""
+        """Add the divisor of each window that contains the value, the derivatives by it, and their sum, dx."""
         layout, window = self.plan.grid.layout, self.spec.window
         ends = [format_index(owner.index, layout) for owner in (self.windows[0], self.windows[-1])]
         where = " … ".join(dict.fromkeys(ends))
@@ -117,7 +120,7 @@ def _name_values(owner: Outcome) -> dict[str, Constant]:
 
 
 class _WindowNumbers(Numbers):
-    """The numbers of a value by name, from its own window; a sum is over all windows that hold the value."""
+    """The numbers in the formula of a value's dx, by name; sums are over the windows that contain the value."""
 
     def __init__(self, chain: Chain, every: Sequence[Numbers], here: int, own: dict[str, Constant]) -> None:
         self.chain, self.count, self.arrays = chain, len(every), {}
@@ -136,7 +139,11 @@ class MatrixBackwardSteps(BackwardSteps):
     """The steps to dx of a value that is divided by the largest singular value, or by an estimate of it."""
 
     def _make_numbers(self, arrays: Mapping[str, NDArray[Any]], known: Mapping[str, Fraction]) -> Numbers:
-        """Add steps on u and v, and return the numbers of the names in the matrix's formulas."""
+        """Return the numbers in the matrix's formulas by name, after steps on the singular vectors.
+
+        If the largest singular values are equal, a step says that there is no derivative, and `NoNumberError`
+        is raised. `arrays` and `known` are arguments of `Numbers`.
+        """
         iteration = self.spec.iteration
         by_sigma = find_sigma_gradient(lay_matrix(self.plan, self.group.values), iteration)
         if by_sigma is None:
@@ -166,7 +173,7 @@ class _MatrixNumbers(Numbers):
     chain, arrays, known
         The parameters of `Numbers`.
     vectors : tuple of (ndarray of int, list of Fraction, list of Fraction)
-        The matrix of the values' numbers in the group, and the numbers of u and of v.
+        The matrix of the values' flat indices in the group, the elements of u, and the elements of v.
     """
 
     def __init__(
@@ -185,7 +192,10 @@ class _MatrixNumbers(Numbers):
         return {**super().take(place), "u": Constant(self._u[row]), "v": Constant(self._v[column])}
 
     def work_out(self, expression: Expression, own: Mapping[str, Constant] | None = None) -> Fraction:
-        """Return the value of an expression; 0 where its terms cancel to the rounding of u and v."""
+        """Return the exact value of an expression; 0 if its terms cancel to rounding errors of u and v.
+
+        `own` has the numbers of one value by name; None if the expression has only names that all values share.
+        """
         own = own or {}
         found = super().work_out(expression, own)
         if own and isinstance(expression, Sum | Difference):

@@ -25,9 +25,10 @@ def read_names(array: Any) -> list[Any]:
 
 
 def list_coordinates(name: str, arrays: Mapping[str, Any]) -> list[str]:
-    """Return the names of an array's coordinates in a store: arrays that it names, directly or through others.
+    """Return the names of an array's coordinate arrays in a store, such as `time` and `lat`.
 
-    An array names others by its axes and by the attributes in `REFERRING`. It is not its own coordinate.
+    These are the arrays with the name of one of its axes, or named in one of its attributes in `REFERRING`, and
+    in turn the coordinates of these. An array is not its own coordinate.
 
     Parameters
     ----------

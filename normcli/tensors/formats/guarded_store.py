@@ -20,8 +20,8 @@ _NO_VALUE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only where it is installed
     """A Zarr store in a folder, whose files are opened by `open_regular`.
 
-    A pipe or a device raises `NoFileError`; a link out of the folder `DataError`, unless
-    `Stores.rules.follows_links` is set.
+    Reading a pipe or a device raises `NoFileError`. Reading through a link out of the folder raises
+    `DataError`, unless `Stores.rules.follows_links` is set.
     """
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
@@ -29,7 +29,10 @@ class GuardedStore(LocalStore):  # type: ignore[misc]  # zarr is there only wher
         return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
 
     def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Any:
-        """Return the bytes of a file, or those in a range of zarr's; None if there is no such file."""
+        """Return the bytes of the file `key` in the store's folder; None if there is no such file.
+
+        With `byte_range`, a range object of zarr's, only the bytes in that range are returned.
+        """
         make = (prototype or default_buffer_prototype()).buffer.from_bytes
         try:
             with open_regular(self.root / key, os.path.realpath(self.root)) as stream:

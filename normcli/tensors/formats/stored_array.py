@@ -106,8 +106,8 @@ class Stored(NamedTuple):
 class Chunked(Mapped):
     """An array, in C order, that reads its values from the chunks of a store when they are needed.
 
-    It is mapped to an empty temporary file. If a row of chunks (`row_bytes`) has more than 64 MiB, the first
-    read copies the whole array to that file.
+    As an array it is a map of an empty temporary file. If a row of chunks (`row_bytes`) has more than 64 MiB,
+    the first read copies the whole array to that file.
     """
 
     stored: Stored
@@ -142,9 +142,9 @@ class Chunked(Mapped):
 
     @property
     def row_bytes(self) -> int:
-        """The size in bytes of a row of this array's chunks, all of which a piece in C order may need.
+        """The size in bytes of a row of chunks: the chunks that consecutive values in C order may lie in.
 
-        A row is one chunk long along the first axis that is cut into chunks, and whole along all later axes.
+        A row is one chunk long along the first axis that is divided into chunks, and covers all later axes.
         """
         shape, chunks = self.stored.array.shape, self.stored.chunks
         first = next((axis for axis, n in enumerate(shape) if chunks[axis] < n), 0)

@@ -148,8 +148,9 @@ def _open_root(zarr: Any, place: Place) -> Any:
 def list_others(place: Place) -> list[str]:
     """Return the names of a Zarr store's arrays except the one called `place.key` and its coordinates.
 
-    If the store is a single array: nothing without a key, else words for that array. If the folder is no
-    readable store: the names of its files. `MissingExtraError` is raised without the library.
+    If the store itself is a single array, the list is empty without a key, and else has one text, which says
+    so. If the folder is no readable store, the list has the names of its files. `MissingExtraError` is raised
+    if the library is missing.
     """
     zarr = _import("zarr", "a Zarr store")
     try:
@@ -187,9 +188,9 @@ def _open_hdf5(place: Place, source: str) -> Stored:
 
 
 def _require_whole(array: Any, source: str) -> None:
-    """Raise `DataError` if a dataset has no shape, a damaged chunk, or lies in files not to be read.
+    """Raise `DataError` if a dataset of HDF5 has no shape, has a damaged chunk, or lies in other files.
 
-    If `Stores.rules.follows_links` is set, other files are read: those that exist must be regular files.
+    If `Stores.rules.follows_links` is set, other files are allowed: those that exist must be regular files.
     """
     if array.shape is None:
         raise DataError(f"{source} is a dataset without a shape, which holds nothing")

@@ -30,7 +30,7 @@ _HIGH = bytes(spread >> 8 for spread in _SPREAD)
 
 
 def advance(engine: np.random.RandomState, count: int) -> None:
-    """Skip a number of 32-bit words of the stream; `engine` is changed in place.
+    """Skip `count` 32-bit words of a Mersenne Twister's stream, in place, without drawing them one by one.
 
     Examples
     --------
@@ -61,9 +61,10 @@ def _drop(engine: np.random.RandomState, count: int) -> None:
 
 
 def _list_words(engine: np.random.RandomState, key: Any) -> Any:
-    """Return the untempered words of a state and the next ones of the stream, at least 20561 in all.
+    """Return the next 32-bit words of a Mersenne Twister's internal sequence, at least 20561, untempered.
 
-    The engine advances by the further words.
+    The first 624 are `key`, the present state of the engine; the others are read from it, by advancing it in
+    place.
     """
     states = [key.copy()]
     while len(states) * _STATE < _DEGREE + _STATE:
@@ -75,7 +76,10 @@ def _list_words(engine: np.random.RandomState, key: Any) -> Any:
 
 @functools.cache
 def _find_polynomial() -> tuple[int, tuple[int, ...]]:
-    """Return the polynomial p of the recurrence, and the powers of x in p except the highest."""
+    """Return the characteristic polynomial p of the Mersenne Twister's recurrence, as bits of an integer.
+
+    Bit i is the coefficient (0 or 1) of xⁱ. The second result lists the powers of x in p, except the highest.
+    """
     whole, rest = (1 << _STATE) | (1 << _MIDDLE), (1 << _STATE - 1) | (1 << _MIDDLE - 1)
     total = 1  # the value of Horner's rule so far
     for bit in range(_REST):
@@ -94,7 +98,7 @@ def _multiply(long: int, short: int) -> int:
 
 
 def _find_power(exponent: int) -> int:
-    """Return x^exponent modulo the polynomial p of the recurrence."""
+    """Return x^exponent modulo the recurrence's polynomial p, as bits: bit i is the coefficient of xⁱ."""
     polynomial, powers = _find_polynomial()
     power = 1
     for bit in bin(exponent)[2:]:

@@ -122,7 +122,7 @@ class TorchStream:
     def _draw_few(self, count: int) -> NDArray[np.float64]:
         """Draw fewer than 16 normal values by Box–Muller in float64, in pairs.
 
-        Of an odd number, the last pair's second value is saved for the next call.
+        If the count is odd, the second value of the last pair is saved for the next call.
         """
         values = [] if self._leftover is None else [self._leftover]
         while len(values) < count:
@@ -136,7 +136,8 @@ class TorchStream:
     def _draw_blocks(self, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
         """Draw 16 or more normal values by Box–Muller in blocks of 16.
 
-        If the count is no multiple of 16, the last 16 values are made from 16 further uniform ones.
+        If the count is no multiple of 16, the last 16 values of the result are drawn anew, from 16 more uniform
+        values, as torch does.
         """
         values = np.empty(count, dtype=kind)
         whole = count - count % BLOCK

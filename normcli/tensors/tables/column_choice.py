@@ -34,8 +34,8 @@ UNNAMED = "its columns have no names: they are taken to be {}"
 def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], str | None]:
     """Return the indices of the columns that make up the tensor, and a note, or None.
 
-    The note says that columns are wanted by name and the table has no names, or that rows are grouped by one of
-    the columns. The attribute `is_picked` of `rows` is set in place: whether the caller named the columns.
+    The note says that columns are wanted by name (`options.wanted`) and the table has no names, or that rows
+    are grouped by one of the columns. `rows.is_picked`, whether the caller named the columns, is set in place.
 
     Raises
     ------

@@ -110,7 +110,7 @@ class Lines:
     def _convert(
         self, chosen: Sequence[int], dtype: type[np.generic]
     ) -> Iterator[tuple[LineRecords, NDArray[Any] | None]]:
-        """Yield pairs (records, their numbers); None for the numbers where pyarrow is not used or fails."""
+        """Yield pairs (records, their numbers), None for the numbers where pyarrow is not used or fails."""
         parse = None
         if dtype is np.float64:
             size = self._stream.seek(0, io.SEEK_END)
@@ -120,9 +120,9 @@ class Lines:
         return map_ahead(lambda records: parse(records.data) if records.data else None, self._read_data())
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells: quoted for that delimiter, or as JSON values if it is None.
+        """Yield the texts of each row's cells, as a file with this delimiter has them; None stands for JSON.
 
-        If the delimiter is the file's own, the texts are as they are in the file.
+        Cells are quoted anew for another delimiter than this file's own, and not changed for its own.
         """
         for records in self._read_data():
             rows: Iterator[list[str]] = map(methodcaller("split", self.delimiter), records.texts)
@@ -234,9 +234,9 @@ class Lines:
             return None
 
     def _split_quoted(self, records: LineRecords) -> list[list[str]] | None:
-        """Return the cells of each row, quotes removed, by Python's `csv`; None if `_split_rows` might differ.
+        """Return the cells of each row, quotes removed, by Python's `csv`; None if that may be wrong.
 
-        It might where a quote stands inside a cell, the decimal point is a comma, or a row has another width.
+        It may be if a quote stands inside a cell, the decimal point is a comma, or a row has another width.
         """
         texts = [text for text in records.texts if self.width == 1 or not is_blank(text, self.delimiter)]
         beside = rf'[^\n"{re.escape(self.delimiter)}]'

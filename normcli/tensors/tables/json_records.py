@@ -94,7 +94,10 @@ class Records:
             yield block or CellReader(self, chosen, dtype).read(_name_texts(rows, first))
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells: quoted for a file with that delimiter; None stands for JSON."""
+        """Yield for each row the texts of its cells, as they are to be written to another file.
+
+        `delimiter` is the delimiter of that file, for which cells are quoted; None stands for JSON.
+        """
         for _, rows in self._read_rows(AS_WRITTEN):
             for cells in rows:
                 if delimiter is None:

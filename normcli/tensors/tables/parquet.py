@@ -215,7 +215,10 @@ class Batches:
         return None
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells: quoted for a file with that delimiter; None stands for JSON."""
+        """Yield for each row the texts of its cells, as they are to be written to another file.
+
+        `delimiter` is the delimiter of that file, for which cells are quoted; None stands for JSON.
+        """
         for batch in self.read_batches(self._names):
             with self._explain():
                 columns = [array.to_pylist() for array in batch.columns]

@@ -107,7 +107,7 @@ def write_parquet(
 def _read_others(
     table: FileTable | None, schema: Any, rows: int, count: int
 ) -> Iterator[tuple[int, Mapping[int, Any]]]:
-    """Yield (number of rows, index → column), some rows at a time, of the table that a tensor was made from.
+    """Yield (number of rows, index → column) for blocks of rows of the table that a tensor was made from.
 
     The columns are pyarrow arrays: all columns of a Parquet file; of a text file, the columns that are not in
     the tensor. The mappings are empty without a table, and for a text file without such columns.
@@ -120,7 +120,7 @@ def _read_others(
     rows : int
         The number of rows of the tensor.
     count : int
-        The most rows at a time, except for text.
+        The most rows in a block; for a text file, blocks have the size in which it is read.
     """
     if table is not None and isinstance(table.rows, Batches):
         for batch in table.rows.read_batches(table.rows.schema.names, count):

@@ -123,16 +123,16 @@ _IDENTIFYING = re.compile(r"(.*[ _-])?(id|ids|no|nr|number|key|code|zip|index|ui
 
 
 class _CellsSeen:
-    """What is known of one column, from the cells that were looked at.
+    """The findings on one column, from the cells that were added: in which notations they are numbers.
 
     Attributes
     ----------
     ways : set of Numerals
         The notations in which all cells are numbers.
     grouped : set of Numerals
-        The notations whose separators of thousands some cell has.
+        The notations whose separator of thousands occurs in some cell.
     proved : set of Numerals
-        The notations whose separator cannot be a decimal point in some cell: 1,234,567 or 1,234.5.
+        The notations of which some cell proves that the separator is no decimal point: 1,234,567 or 1,234.5.
     first : (str, str) or None
         The first cell that is no number in the notation in use, and its row (`line 3`); None without one.
     is_long : bool
@@ -195,8 +195,9 @@ def _list_ways(rows: TextRows) -> tuple[Numerals, ...]:
 def settle_text(rows: TextRows, chosen: Sequence[int], error: TextError) -> str:
     """Switch a table to a notation in which all chosen cells are numbers, and return a note on it.
 
-    Only a separator of thousands is added, with which every number must agree. For a comma, as in 1,234, the
-    table must show that it is no decimal comma: by another number, or as commas delimit the cells.
+    The new notation differs by a separator of thousands, with which every number must agree. If that is a
+    comma, as in 1,234, the table must prove that it is no decimal comma: by another number such as 1,234,567,
+    or because commas delimit the cells.
 
     Parameters
     ----------
@@ -328,8 +329,7 @@ def doubt_identifiers(rows: Rows, chosen: Sequence[int], values: NDArray[Any]) -
 def _find_identifiers(rows: Rows, columns: Mapping[int, NDArray[Any]], padded: Iterable[int]) -> list[int]:
     """Return the indices of columns that look like identifiers; none in a table without names.
 
-    Such a column is one of `padded` (indices), or its values are whole, all different, and either 20 or more,
-    or counting up by 1, or called `id` or the like.
+    Such a column is one of `padded` (indices), or `_is_numbering` is True for it: whole, different values.
     """
     names = rows.names
     return [
@@ -340,7 +340,7 @@ def _find_identifiers(rows: Rows, columns: Mapping[int, NDArray[Any]], padded: I
 
 
 def _is_numbering(name: str, values: NDArray[Any]) -> bool:
-    """Whether a column's values are whole, all different, and 20 or more, counting up by 1, or called `id`."""
+    """Whether values are whole and all different, and are 20 or more, count up by 1, or are called `id`."""
     if len(values) < _LEAST_COUNTED or values.dtype.kind not in "iuf":
         return False
     for part in (values[:64], values):  # most columns show in their first rows that they are none

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 def _use(other: Case, more: Floats | float = 0.0, **values: Any) -> Variant:
-    """Return the variant whose result is the exact result of another case, plus `more`.
+    """Return the variant whose result is another case's exact result plus `more`, for faults of its input.
 
-    `values` are for the braces in the fault's words.
+    `values` are filled into the braces of the fault's words.
     """
     right = other.right
     return Variant(result=right.values + more, noise=right.allowed, values=values, other=other)
@@ -188,9 +188,9 @@ def _use_rounded(case: Case, x: Floats, off: Floats, **values: Any) -> Variant:
 
 
 def _round_z(case: Case, gate: Gated, name: str) -> tuple[Gated, list[Variant]]:
-    """Return the gate with its values rounded to the half precision `name`, and a list with its variant.
+    """Return the gate with its values rounded to the half precision `name`, and a list with the variant of it.
 
-    The list is empty if rounding changes no value.
+    The variant is the norm with this gate. The list is empty if rounding changes no value.
     """
     z = widen(gate.values)
     short = gate._replace(values=round_to_short(z, name))
@@ -204,16 +204,16 @@ def _round_activation(case: Case, gate: Gated, name: str) -> tuple[Floats, Float
 
 
 def _round(values: Floats, off: Floats, name: str) -> tuple[Floats, Floats]:
-    """Return values rounded to half precision, and the bound of their error.
+    """Return values rounded to the half precision `name`, and the largest error that the results may have.
 
-    The bound is the distance between values − off and values + off, both rounded.
+    `off` is the largest error of each value before rounding.
     """
     low, high = (round_to_short(values + sign * off, name) for sign in (-1.0, 1.0))
     return round_to_short(values, name), high - low
 
 
 def _gate_first(case: Case) -> Iterator[Variant]:
-    """Yield variants that normalize the product of x and the activated gate, which belongs behind the norm.
+    """Yield variants where x is multiplied by the activated gate before the norm, and not y after it.
 
     For y of half precision, there are two more: with the product rounded to it, and with both the activation
     and the product rounded.
@@ -236,8 +236,8 @@ def _leave_gate(case: Case) -> Case:
 def _exchange(case: Case) -> Variant:
     """Return the variant in which x and the gate are exchanged.
 
-    Before the norm, x is activated and multiplies the gate; behind it, the gate is normalized and multiplied
-    by the activation of x.
+    If the gate belongs before the norm, x is activated and multiplies the gate's values, and the norm follows.
+    Otherwise the gate's values are normalized, and multiplied by the activation of x.
     """
     gate = _find_gate(case)
     if case.gated_input is not None:

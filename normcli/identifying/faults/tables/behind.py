@@ -67,7 +67,7 @@ def _leak(case: Case) -> list[Variant]:
 
 
 def _clip(case: Case) -> Iterator[Variant]:
-    """Yield variants with the norm's result cut off at the smallest y, at the largest, or at both.
+    """Yield variants with the norm's result clipped to the smallest y, to the largest, or to both.
 
     A bound is tried only if two or more values of y are equal to it, and some results are within the bounds.
     """
@@ -157,8 +157,9 @@ def _drop(case: Case) -> Iterator[Variant]:
 def _quantize(case: Case) -> Iterator[Variant]:
     """Yield variants with the norm's result rounded to a grid of few numbers, for each grid that y lies on.
 
-    They are cut off at the least and the largest y. Nothing if y is not finite; a grid with steps near the
-    rounding error of y is left out, as is one whose rounding errors are not spread evenly.
+    The results are clipped to the least and the largest y. Nothing if y is not finite. A grid is left out if
+    its steps are near the rounding error of y, or if y's distances from the right result are not spread evenly
+    over a step.
     """
     if not np.isfinite(case.y).all():
         return
@@ -233,7 +234,7 @@ def _lie_on(levels: Floats, step: Floats, case: Case) -> bool:
 
 
 def _is_spread_evenly(remainders: Floats) -> bool:
-    """Whether remainders, in steps, are spread evenly over −½ … ½, as rounding to a grid leaves them.
+    """Return True if remainders, in steps, are evenly spread over −½ … ½, as rounding to a grid leaves them.
 
     False for fewer than 64 remainders.
     """

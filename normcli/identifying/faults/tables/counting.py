@@ -31,9 +31,9 @@ _MOST_NAMED = 8
 
 
 def _list_paddings(case: Case) -> list[int]:
-    """Return the counts of padding zeros to try for each group, in increasing order.
+    """Return the numbers of zeros with which a kernel may have padded each group, in increasing order.
 
-    For a norm with a mean, there is also the count that the divisors that fit y show.
+    For a norm with a mean, the number that the divisors recovered from y show is added.
     """
     n = case.count
     found = {end - n for end in list_padded_counts(n)}
@@ -45,7 +45,7 @@ def _list_paddings(case: Case) -> list[int]:
 
 
 def _pad(make: Callable[[Case, int], list[Variant]]) -> Callable[[Case], Iterator[Variant]]:
-    """Return a function from a case to the variants `make(case, count)`, for each likely count of padding."""
+    """Return a function from a case to its variants with padding: `make(case, count)` for each likely count."""
 
     def vary(case: Case) -> Iterator[Variant]:
         for count in _list_paddings(case):
@@ -74,9 +74,9 @@ def _pad_both(case: Case, count: int) -> list[Variant]:
 def _miscount(case: Case) -> Iterator[Variant]:
     """Yield variants whose sum of squares, or sum of values, is divided by another number than the norm's.
 
-    The numbers are n − 1 and n + 1 for groups of n values, and those that the divisors and the means that fit y
-    show, if they are between n / 2 and 2 n. Divisors of squares that another ddof has are left out. Nothing
-    with running statistics, which are no sums of the kernel.
+    The numbers are n − 1 and n + 1 for groups of n values, and the numbers that the divisors and means
+    recovered from y show, if they are between n / 2 and 2 n. For the squares of a norm with a mean, n and n − 1
+    are left out: they are another ddof, which has a fault of its own. Nothing with running statistics.
     """
     if "stored" in case.parts:
         return
@@ -94,10 +94,10 @@ def _miscount(case: Case) -> Iterator[Variant]:
 
 
 def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
-    """Yield pairs of a name and x in another shape: first all values of a group, then each reduced axis, last.
+    """Yield pairs (name, x in another shape), with the values along which a kernel may take only a part.
 
-    The first shape is (*kept axes, 1, values of a group). If several reduced axes are longer than 1, each has
-    (*kept axes, other values of a group, length of the axis).
+    First, all values of a group are the last axis: shape (*kept axes, 1, values of a group). If several reduced
+    axes are longer than 1, then each is the last axis: shape (*kept axes, other values of a group, length).
     """
     kept = [axis for axis in range(case.x.ndim) if axis not in case.axes]
     rows = case.x.transpose(*kept, *case.axes)
@@ -114,10 +114,10 @@ def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
 def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
     """Yield variants with statistics of only the first k indices along an axis.
 
-    Sums are divided by the number of values summed, or by the group size if `keeps_count`: then the squares
-    may also be E[x²] − E[x]², about the mean of the k values, or of all values. For each axis, the two k
-    are taken whose divisors are nearest to those that fit y, if the median difference of their squares is below
-    2 %, and the two whose means are, with the norm's own divisors. Nothing for norms with a slice.
+    Sums are divided by the number of values summed, or by the group size if `keeps_count`: then squares may
+    also be E[x²] − E[x]², about the mean of the k values, or of all values. For each axis, at most two k are
+    taken: the two whose variances are nearest to those recovered from y, if they differ by less than 2 % in the
+    median. For a norm with a mean, two k more are taken by their means. Nothing for norms with a slice.
     """
     if "slice" in case.parts:
         return
@@ -252,11 +252,10 @@ def _average_parts(case: Case) -> Iterator[Variant]:
 def _take_other_row(case: Case) -> Iterator[Variant]:
     """Yield variants in which groups use the statistics of another index of a kept axis, or of one group.
 
-    It is the index up to 64 places before or after, or one of the first 64 indices for all groups. With several
-    kept axes, the 4 groups with the divisors nearest to those that fit y are tried for all groups, too.
-
-    A variant with another variance needs divisors within 2 % of those that fit y, in at least half of the
-    groups; one with another mean alone needs such means.
+    Either each group uses those of an index up to 64 before or after its own, or all groups those of one of the
+    first 64 indices. With several kept axes, all groups are also tried with those of one group, for the 4
+    groups whose divisors are nearest to the ones recovered from y. A variant is yielded only if its divisors
+    are within 2 % of the recovered ones in at least half of the groups; if only its mean differs, its means.
     """
     of_square = f"the {case.square_name} is that"
     names = ("statistics are those", "the mean is that", of_square) if case.centres else (of_square,)
@@ -273,9 +272,9 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
 
 
 def _list_choices(case: Case, root: Floats) -> Iterator[tuple[str, Callable[[Floats], Floats]]]:
-    """Yield pairs of words for other groups, and a function that takes these groups from an array of all.
+    """Yield pairs of words for other groups, and a function that takes their numbers from an array of all.
 
-    `root` has the divisor of each group.
+    The other groups are those whose statistics a kernel may use. `root` has the divisor of each group.
     """
     for axis in case.kept:
         for which, places in _list_places(case.name_axis(axis), root.shape[axis]):

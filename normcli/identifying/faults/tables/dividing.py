@@ -38,8 +38,8 @@ def replace_mean(case: Case, mean: Floats) -> list[Variant]:
 def replace_statistics(case: Case, mean: Floats, square: Floats, names: Sequence[str]) -> list[Variant]:
     """Return variants with another mean and variance, with another mean alone, and another variance alone.
 
-    A norm without mean has only the first. `square` is the variance or mean square of each group. `names` are
-    the words for the variants in this order; each variant has its words in `values["what"]`.
+    For a norm without mean, only the first is returned. `square` is the variance or mean square of each group.
+    `names` has words for the three variants, in this order; they are stored in `values["what"]`.
     """
     every = Variant(mean, square=square), Variant(mean), Variant(square=square)
     some = every if case.centres else every[:1]
@@ -78,9 +78,9 @@ _DIGITS = (1, 2, 3, 5, 8)
 
 
 def _shorten(shown: float) -> Iterator[tuple[float, int]]:
-    """Yield a number rounded to 1, 2, 3, 5 and 8 digits, each with the fitted numbers that it counts as.
+    """Yield a number rounded to 1, 2, 3, 5 and 8 digits, each with the count of fitted numbers that it costs.
 
-    It counts as 1 up to 3 digits, as 2 for 5, and as 3 for 8. Nothing unless the number is finite and above 0.
+    It costs 1 for up to 3 digits, 2 for 5, 3 for 8. Nothing unless the number is finite and above 0.
     """
     for digits in _DIGITS if 0.0 < shown < math.inf else ():
         yield float(f"{shown:.{digits}g}"), 1 + digits // 4
@@ -90,10 +90,11 @@ def _shorten(shown: float) -> Iterator[tuple[float, int]]:
 
 
 def _list_eps(case: Case, moved: Case) -> dict[float, int]:
-    """Return each usual eps, and the eps of the divisors that fit y, with the count of fitted numbers of each.
+    """Return the eps to try, each with the number of fitted numbers that it counts as: 0 for a usual eps.
 
-    That eps is the median, rounded to 1, 2, 3, 5 and 8 digits; one above the variances is none. `moved` is the
-    case with the place of eps.
+    The other eps is the one that y shows: the median over groups of the eps that leads to the divisors
+    recovered from y, rounded to 1, 2, 3, 5 and 8 digits. It is left out if it is large beside the variances.
+    `moved` is the case with eps in the place (inside or outside the root) that is tried.
     """
     found = dict.fromkeys((case.eps, *COMMON_EPS), 0)
     shown = float(np.median(moved.unroot(case.used.divisor, case.square)))
@@ -123,7 +124,7 @@ def _move_eps(case: Case) -> Iterator[Variant]:
 
 
 def _change_ddof(case: Case) -> Iterator[Variant]:
-    """Yield variants whose sum of squares is divided by n, or by n − 1, without the number that the norm has.
+    """Yield variants whose sum of squares is divided by n or n − 1, for the one that the norm does not have.
 
     Nothing with running statistics.
     """
@@ -187,10 +188,10 @@ _FAST = 0.005
 
 
 def _approximate(case: Case) -> Iterator[Variant]:
-    """Yield variants with an approximate reciprocal root: the fast one after 1 and 2 steps, and the fitted one.
+    """Yield variants with an approximate 1/√: the bit trick after 1 and 2 Newton steps, and fitted divisors.
 
-    The fitted divisors are yielded only if their errors are below 0.5 %, of about one size in all groups, not
-    those of E[x²] − E[x]², and if the means are right.
+    The fitted divisors are those recovered from y. They are yielded only if their relative errors are below 0.5
+    %, of about one size in all groups, and not explained by E[x²] − E[x]², and if the means are right.
     """
     squares = (case.divisor**2).astype(np.float32)
     guess = (np.uint32(_MAGIC) - (squares.view(np.uint32) >> np.uint32(1))).view(np.float32).astype(np.float64)

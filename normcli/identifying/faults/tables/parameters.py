@@ -51,10 +51,10 @@ def _replace(case: Case, gamma: Floats, beta: Floats) -> Iterator[Variant]:
 
 @functools.lru_cache(maxsize=2)  # of one case, two rows ask
 def _roll(case: Case) -> list[Variant]:
-    """Return the variants whose gamma, beta or both are rolled along an axis, by at most 64 places.
+    """Return the variants whose gamma, beta or both are rolled along an axis, by at most 64 indices.
 
-    Of each axis, and of gamma, beta and both, only the 4 shifts with the least square error are returned, fewer
-    places first. A parameter of one number stays as it is.
+    For each axis, and for gamma, beta and both, the 4 shifts are returned with which y fits best (least
+    squares). A parameter of one number stays as it is.
     """
     found: list[Variant] = []
     shape = case.plan.grid.merge_shape(case.gamma.shape if case.has_gamma else case.beta.shape)
@@ -84,9 +84,9 @@ _MOST_ROLLED = 4
 
 
 def _sum_squares(case: Case, every: Variant) -> Floats:
-    """Return the sum of squared errors of several gammas, betas or both, on the first axis of a variant.
+    """Return Σ (y − prediction)² for several gammas, betas or both, without the term Σ y² that all share.
 
-    It follows from sums of each feature, and lacks the sum of the squares of y, which all variants share.
+    The first axis of the arrays in `every` is the number of the trial, and so is the axis of the result.
     """
     shapes = [p.shape for p in (case.gamma, case.beta)]
     axes = tuple(axis for axis, n in enumerate(np.broadcast_shapes(*shapes)) if n == 1)
@@ -113,7 +113,7 @@ def _round(case: Case) -> Iterator[Variant]:
 
 
 def _take_other_sample(case: Case) -> Iterator[Variant]:
-    """Yield variants in which the gamma, or gamma and beta, of one index along an axis serve every index.
+    """Yield variants in which one index of a kept axis has its gamma, or gamma and beta, used for all indices.
 
     Each kept axis along which gamma varies is tried, with its first 64 indices, if gamma varies along another
     axis too.
@@ -143,7 +143,7 @@ _MOST_PERMUTED = 2048
 
 
 def _permute(case: Case) -> Iterator[Variant]:
-    """Yield variants with gamma, beta or both in another order, in which each feature's gamma fits y best.
+    """Yield variants with gamma, beta or both permuted so that each feature's gamma is nearest to that in y.
 
     Nothing if it is no permutation, or a roll or reversal, and unless there are 3 to 2,048 features.
     """
@@ -182,9 +182,9 @@ def _scale_all(case: Case) -> Iterator[Variant]:
 
 
 def _name_factor(case: Case, factor: float) -> Iterator[tuple[str, float, int]]:
-    """Yield the words, the value and the count of fitted numbers of a factor; nothing for 0 and 1.
+    """Yield a factor as (words, value, count of fitted numbers); nothing for 0 and 1.
 
-    If √n or 1/√n is near it, for n ≥ 8 values in a group or along an axis, it comes first, as no fitted number.
+    If √n or 1/√n is near, for n ≥ 8 values in a group or along an axis, it comes first, as no fitted number.
     """
     for n in sorted(n for n in {case.count, *case.x.shape} if n >= _LEAST_LENGTH):
         for words, one in ((f"√{n}", math.sqrt(n)), (f"1/√{n}", 1.0 / math.sqrt(n))):

@@ -37,10 +37,10 @@ right result, relative to |y| + the deviation of y."""
 
 
 def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
-    """Return, for each slice of y, the index of the nearest slice of the right result.
+    """Return, for each slice of y, the index of the nearest slice of the right result; None if not one to one.
 
-    None if two slices of y have one nearest slice or are equal, or if about 16 slices show that none is near.
-    At most 48 values of each slice are compared.
+    None if two slices of y are equal or have one nearest slice, or if, of about 16 slices, too few are near any
+    slice. At most 48 values of each slice are compared.
 
     Parameters
     ----------
@@ -71,11 +71,11 @@ def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
 
 @functools.lru_cache(maxsize=2)  # of one case, each row of the table asks
 def _list_orders(case: Case) -> list[tuple[str, Variant]]:
-    """Return pairs of a kind and a variant: the norm's result with its slices in the order that y shows.
+    """Return pairs (kind, variant): the norm's result with its slices in the order that y shows.
 
-    Orders are looked for along each axis, and along all kept axes taken as one; none along more than 8,192
-    slices. A kind is `exchanged`, `rolled`, `reversed` or `permuted`; one order may have several. Empty if y
-    has the slices in order, or in none.
+    Orders are looked for along each axis, and along all kept axes taken as one, if there are at most 8,192
+    slices. A kind is `exchanged`, `rolled`, `reversed` or `permuted`; one order may have several. Empty if the
+    slices are in order, or if y does not have the norm's slices in any order.
     """
     grid = case.plan.grid
     found: list[tuple[str, Variant]] = []
@@ -104,6 +104,8 @@ def _list_orders(case: Case) -> list[tuple[str, Variant]]:
 
 def _name_order(name: str, order: NDArray[np.intp]) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Yield each kind of an order: its name, its count of fitted numbers, values for the fault's words.
+
+    The kinds are `exchanged` (two slices), `rolled` and `reversed`; `permuted` only if it is none of these.
 
     Parameters
     ----------

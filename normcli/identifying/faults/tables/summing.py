@@ -85,10 +85,12 @@ def _name_groups(case: Case, variant: Variant, what: str, there: Selected) -> It
 
     Parameters
     ----------
+    case : Case
+    variant : Variant
     what : str
         The quantity, such as "the sum of squares".
     there : ndarray of bool
-        True for groups in which the quantity overflows or underflows.
+        True for groups in which the quantity overflows or underflows; the words say "some" or "every group".
     """
     where, name = "every group" if there.all() else "some groups", case.dtype.name
     wider = _WIDER.get(name, "float64, of x / max |x|")
@@ -147,9 +149,9 @@ def _add_narrowly(case: Case) -> tuple[NarrowSums, ...]:
 
 
 def _soften(case: Case, variant: Variant, times: float = 1.0) -> Variant:
-    """Return a variant with, as its `noise`, `times` the error of a kernel that calculates in y's dtype.
+    """Return a variant that allows, as its `noise`, `times` the error of a kernel that calculates in y's dtype.
 
-    Without its own mean or divisor, the variant has the norm's.
+    A mean or a divisor that the variant does not change is the norm's.
     """
     mean = case.mean if variant.mean is None else variant.mean
     size = np.abs(case.gamma * (case.x - mean) / case.find_divisor(variant))
@@ -209,15 +211,16 @@ _MOST_SHOWN = 2.0**24
 
 
 def shows_cancelling(used: Floats, right: Floats, skew: Floats, count: int, unit: float) -> bool:
-    """Whether divisors have the errors of variances computed as E[x²] − E[x]², and of no other arithmetic.
+    """Return True if divisors have the errors of E[x²] − E[x]² as the variance, and of no other arithmetic.
 
-    These grow with the square of |mean| / deviation; of two passes and of Welford's updates, with it at most.
-    Groups without divisor do not count. False for divisors that are numbers of half precision, or their roots.
+    Errors of this formula grow with the square of |mean| / deviation; those of two passes, and of Welford's
+    updates, grow at most in proportion to it. Groups without divisor do not count. False if the divisors are
+    numbers of half precision, or the roots of such.
 
     Parameters
     ----------
     used, right : ndarray, shape (groups,)
-        The divisors that y shows, and the right ones.
+        The divisors recovered from y, and the right ones.
     skew : ndarray, shape (groups,)
         |mean| / deviation of each group.
     count : int
@@ -237,10 +240,10 @@ def shows_cancelling(used: Floats, right: Floats, skew: Floats, count: int, unit
 
 
 def cancel(case: Case) -> Iterator[Variant]:
-    """Yield a variant with the divisors that fit y, if they are within the errors of E[x²] − E[x]².
+    """Yield a variant with the divisors recovered from y, if E[x²] − E[x]² may have errors as large as theirs.
 
-    These are bounded by the kernel's arithmetic. For y of half precision, up to three variants with
-    E[x²] − E[x]² in half precision come first. Nothing if the divisors are further off.
+    The errors are bounded by the kernel's arithmetic. For y of half precision, up to three variants with E[x²]
+    − E[x]² in half precision come first. Nothing if the divisors are further off, or off by one factor.
     """
     if is_half(case.dtype):
         yield from _cancel_in_half(case)
@@ -265,9 +268,9 @@ _FEWEST_SHARED = 4
 
 
 def is_shared(factors: Floats) -> bool:
-    """Whether divisors are off by one factor in all groups; False for fewer than 4 groups.
+    """Return True if divisors are off by one factor in all groups; False for fewer than 4 groups.
 
-    `factors` are those of each group; of errors of sums, they would scatter over the groups.
+    `factors` has used divisor / right divisor of each group. Errors of sums would scatter over the groups.
     """
     off = factors - 1.0
     return bool(off.size >= _FEWEST_SHARED and not abs(np.median(off)) <= _SHARED * np.std(off))
@@ -286,9 +289,10 @@ _ROUNDED_RSTD = 2.0
 def _cancel_in_half(case: Case) -> Iterator[Variant]:
     """Yield three variants with the divisors that fit y, if E[x²] − E[x]² in half precision explains them.
 
-    It does if each variance is a whole number of units in the last place of E[x]², near the right variance,
-    with 20 bits of evidence in all; otherwise nothing is yielded. Groups that are NaN throughout are not
-    tested. The variants have the right mean, this mean rounded, and the mean that fits y.
+    It does if, in each group, the variance that follows from the divisor is near the right one and a whole
+    number of units in the last place of E[x]², with 20 bits of evidence in all. Groups that are NaN throughout
+    are not tested. The variants differ in their mean: the right one, this one rounded, and the one recovered
+    from y.
     """
     shown = case.used.divisor**2
     variance, square = shown - case.eps, case.used.mean**2
