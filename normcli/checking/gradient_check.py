@@ -147,8 +147,7 @@ def check_gradients(
     effort : Effort
         Threads and memory; the result does not depend on it.
     allowed : mapping of str to ndarray of float64
-        The largest error of each value of a gradient, by its name, in place of the tolerance. Gradients that
-        are left out are judged by the tolerance.
+        The largest error of each value of some gradients, by name, in place of the tolerance.
 
     Raises
     ------
@@ -191,10 +190,7 @@ def _find_scale(expected: NDArray[Any]) -> float:
 
 
 def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...], plan: Plan) -> NDArray[Any]:
-    """Return an array in another shape; raise `DataError` if the shapes differ other than by lengths of 1.
-
-    The message names the gradient, `name`, and other axes whose sum has the shape of a parameter's gradient.
-    """
+    """Return an array in another shape; raise `DataError` if the shapes differ other than by lengths of 1."""
     if [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
         summed = next(find_summed(plan, array.shape), None) if name in ("dgamma", "dbeta") else None
         if summed is None:
@@ -210,10 +206,9 @@ def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...], plan: Plan) -> 
 def find_cause(
     exact: Gradients, name: str, actual: NDArray[Any], tolerance: Tolerance | None = None
 ) -> GradientFinding | None:
-    """Return the cause of a given gradient's difference; None if none was looked for or can be told.
+    """Return the cause of a given gradient's difference; None above 2²² values, and if none can be told.
 
-    None is looked for if x has more than 2²² values. If only some values count (a mask), or the norm's
-    gradients have no known terms, few faults are tried, and None is returned if none of them fits.
+    With a mask, or if the norm's gradients have no known terms, only a few faults can be told.
 
     Parameters
     ----------
@@ -248,8 +243,7 @@ def _tell_rounding(
 ) -> GradientFinding:
     """Return a finding for a gradient that no fault explains: rounding, a few wrong values, or unknown.
 
-    Rounding, if every value is within its bounds; a few wrong values, if nearly all are. `nearest` has the
-    words of the nearest fault, which evidence mentions if the cause is unknown; None without one.
+    `nearest` has the words of the nearest fault, which evidence of an unknown cause mentions; None without one.
     """
     error, size = actual - right, scales.measure(right) or 1.0
     beyond = [int(scales.exceeds(error, level).sum()) for level in range(len(scales.roundings))]
@@ -285,9 +279,8 @@ def _choose(
     """Return the finding of the fault whose gradient is nearest to a given one, with faults about as near.
 
     The nearest fault has to be nearer than the exact gradient by the factor `scales.clearly`, and what then
-    remains has to be within bounds of rounding. If more remains, a str is returned: the fault's words. None if
-    no fault is near enough, if the roundings of terms explain the difference, or if any rounding does in fewer
-    than 4 groups.
+    remains within rounding: else a str is returned, the fault's words. None if no fault is near enough, if
+    roundings of terms explain the difference, or if any rounding does in fewer than 4 groups.
 
     Parameters
     ----------

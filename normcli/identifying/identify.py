@@ -31,12 +31,7 @@ from normcli.identifying.faults.fault_search import (
 )
 from normcli.identifying.faults.joint_search import choose_case_eps, open_joints, recover
 from normcli.identifying.faults.variant import NEAR, REGION_IDS
-from normcli.identifying.models.known_maps import (
-    SPECTRAL,
-    name_constants,
-    name_map,
-    read_evaluation,
-)
+from normcli.identifying.models.known_maps import SPECTRAL, name_constants, name_map, read_evaluation
 from normcli.identifying.models.map_search import (
     MOST_SAMPLED,
     SampledBlock,

@@ -61,9 +61,8 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
 
     Notes
     -----
-    First, each fault of the tables is tried by itself. If y is within rounding of no result with a fault, pairs
-    are tried: a fault of gamma and beta with a fault of statistics, or another input or gate with another eps.
-    If no pair leads to y, faults in a part of y are tried.
+    Each fault of the tables is tried by itself; if none leads to y, pairs: a fault of gamma and beta with one
+    of statistics, or another input or gate with another eps; and at last faults in a part of y.
     """
     with np.errstate(all="ignore"):
         right = next((case for case in cases if not case.differs.any()), None)

@@ -19,13 +19,7 @@ from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.words.agreement import diagnose_casts, diagnose_closer_convention
 from normcli.identifying.words.map_words import tell_sigma
 from normcli.identifying.words.match_words import choose_others, list_exactness
-from normcli.identifying.words.phrasing import (
-    SUGGEST,
-    diagnose,
-    find_arithmetic,
-    split_reason,
-    tell_claim,
-)
+from normcli.identifying.words.phrasing import SUGGEST, diagnose, find_arithmetic, split_reason, tell_claim
 from normcli.identifying.words.request_difference import (
     OtherChoice,
     choose_request,
