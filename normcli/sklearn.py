@@ -161,7 +161,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
         return self
 
     def _fit(self, x: ArrayLike, *, more: bool) -> None:
-        """Fit the statistics of x anew, or with `more` add its samples to the fitted ones."""
+        """Fit `statistics_` to the samples of x; with `more`, add the samples to the earlier ones."""
         values = self._read(x, reset=not more)
         if more:
             self.statistics_.update(values.astype(self._dtype, copy=False))

@@ -122,9 +122,9 @@ def measure_chunked_welford(rows: Values, add: Add, ddof: int) -> RowMoments:
 def measure_cascade(rows: Values, add: Add, ddof: int, loads: int = 1) -> RowMoments:
     """Return mean and variance as torch's CPU kernels on x86 with AVX2 do: 8 lanes, fused products.
 
-    Welford's recurrence runs over chunks of 16 vectors. Chunks are merged in pairs, and pairs of pairs, as a
-    carry runs through a binary number; then lanes are merged one after the other. `loads` is the number of
-    vectors that are loaded at once: 1, or 2 for half precision. `add` is not used.
+    Welford's recurrence runs over chunks of 16 vectors. Two results of equally many chunks are merged into one,
+    again and again; at the end, the lanes are merged one after the other. `loads` is the number of vectors that
+    are loaded at once: 1, or 2 for half precision. `add` is not used.
 
     Source: PyTorch 2.13, aten/src/ATen/native/cpu/moments_utils.h, `RowwiseMomentsImpl`.
     """

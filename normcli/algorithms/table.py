@@ -163,12 +163,12 @@ FORMS = (
 
 
 def find_algorithm(name: str) -> Algorithm:
-    """Return the common algorithm of a name.
+    """Return a common algorithm (not one of a single framework) by its name.
 
     Raises
     ------
     UsageError
-        If there is none; the message has similar names.
+        If there is none with this name; the message has similar names.
     """
     return _find(name, ALGORITHMS, "algorithm")
 

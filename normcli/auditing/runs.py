@@ -257,7 +257,12 @@ def _list_differences(
 
 
 def _find_owner(role: str, values: NDArray[Any], run: Sequence[RecordedLayer]) -> str | None:
-    """Return the name of the first layer of a run whose tensor of a role equals `values`; None without one."""
+    """Return the name of the first layer of a run whose tensor of a role equals `values`.
+
+    A role is a name such as `weight`.
+
+    None if there is no such layer.
+    """
     for layer in run:
         own = layer.load(role)
         if own is not None and own.values.shape == values.shape and np.array_equal(own.values, values):

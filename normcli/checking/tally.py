@@ -184,9 +184,10 @@ class Comparison:
         return np.where(wrong, ulp, 0.0)
 
     def compare_all(self, actual: NDArray[Any], expected: NDArray[Any], allowed: Floats | None = None) -> None:
-        """Add whole arrays of one size, in memory or in files; with `groups`, each value counts as a group.
+        """Add whole arrays of one size, in memory or in files, to the totals.
 
-        `allowed` is the largest error of each value, in place of the tolerance; None if the tolerance holds.
+        If this comparison has `groups`, each value counts as a group of its own. `allowed` is the largest error
+        of each value, in place of the tolerance; None if the tolerance holds.
         """
         flat = actual.reshape(-1)
         limits = None if allowed is None else allowed.reshape(-1)

@@ -51,7 +51,7 @@ def _list_lines() -> Iterator[str]:
 
 
 def _find_options() -> Mapping[str, str]:
-    """Return the options of the command of `_SHOWN`, each with its help."""
+    """Return option → help for the command of one norm (`_SHOWN`), an example for all norms."""
     context = click.Context(commands, info_name="normcli")
     command = commands.get_command(context, _SHOWN)
     assert command is not None

@@ -115,10 +115,11 @@ def plan_tensor(
 
 
 def load_training(settings: Settings) -> tuple[Problem, Given | None]:
-    """Load a batch as `load_problem` does, and the running statistics before it, in the plan's shape.
+    """Load a batch to be normalized with its own statistics, and the running statistics before it.
 
-    The running statistics are None if neither `--running-mean` nor `--running-var` is given. A state file
-    (`--state`) is not read here. Raises `UsageError` and `DataError`.
+    The running statistics have the plan's shape; they are None if neither `--running-mean` nor `--running-var`
+    is given. A state file (`--state`) is not read here. Raises `UsageError` for options that do not fit,
+    `DataError` for bad files.
     """
     problem = load_problem(settings._replace(running=type(settings.running)()))
     running = load_running(settings.running, problem.plan.norm.name, problem.tensor.columns)

@@ -318,10 +318,10 @@ class _VerbOfNorms(CommandGroup):
         return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command for the name of a norm, alias or preset, of the verb without norm, or of a folder.
+        """Return the command for the name of a norm, alias, preset or folder, or of the verb without norm.
 
-        `Verb.without_norm` names that verb (`identify` for `check`); `Verb.find_folder` finds folders. None for
-        any other name.
+        For `check` that verb is `identify` (`Verb.without_norm`); folders are found by `Verb.find_folder`. None
+        for any other name.
         """
         if cmd_name.lower() in BY_ANY_NAME:
             return self._make_norm_command(cmd_name)

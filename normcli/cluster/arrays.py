@@ -271,10 +271,10 @@ def _map(x: Any, dtype: np.dtype[Any], run: Any) -> Any:
 
 
 def _join_groups(block: BlockUse | BlockNorm, x: Any, plan: Plan) -> Any:
-    """Return a dask array rechunked so that its blocks can be worked on one by one.
+    """Return a dask array rechunked so that each block can be normalized alone.
 
-    For `BlockNorm`, blocks then hold whole groups; for `BlockUse`, they keep their chunks. In both cases a
-    block holds all channels if channels are in groups (`gn`).
+    For `BlockNorm`, chunks are joined until each holds whole groups; for `BlockUse`, chunks stay. In both cases
+    each holds all channels if the norm divides channels into groups (`gn`).
     """
     return _join_channels(x.rechunk(dict.fromkeys(block.list_whole(plan), -1)), plan)
 

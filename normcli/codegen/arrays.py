@@ -29,12 +29,14 @@ class Arrays(NamedTuple):
     imports : tuple of str
         The lines that import the framework.
     reduce : mapping of str to str
-        The templates of reductions (`mean`, `sum`, `max`, `min`, `quantile`, `singular value`) of `{x}` over
-        `{axes}`, which stay as axes of length 1. `{axis_list}` is the reduced axes as a list, `{last}` as many
-        axes at the end, `{count}` their number, `{kept}` the result's shape, `{order}` the axes with the
-        reduced ones at the end and `{flat}` the shape with these as one axis; `{by_rows}` and `{matrices}` are
-        order and shape with rows and columns as the last two axes. `{q}` is the quantile, from 0 to 1; among
-        the sorted values s it is s[{low}] + {rest} · (s[{high}] − s[{low}]).
+        Reduction (`mean`, `sum`, `max`, `min`, `quantile`, `singular value`) → its template, for the array
+        `{x}` over the axes `{axes}`, which stay as axes of length 1. `Writer.reduce` fills in, as far as a
+        template has them: `{axis_list}`, the reduced axes as a list; `{count}`, their number; `{last}`, the
+        numbers of as many axes at the end, such as (-2, -1); `{kept}`, the shape of the result; `{order}`, all
+        axes with the reduced ones at the end; `{flat}`, the shape after that with the reduced axes as one;
+        `{by_rows}` and `{matrices}`, an order and a shape in which rows and columns are the last two axes;
+        `{q}`, the quantile from 0 to 1, which among the sorted values s is
+        s[{low}] + {rest} · (s[{high}] − s[{low}]).
     call : mapping of str to str
         The templates of `sqrt`, `abs` and `sign`; `maximum` of an array and a number; `where` of a condition, a
         number and an array; `reshape`, `transpose`, `pad`; `turn`, which swaps the last two axes, for

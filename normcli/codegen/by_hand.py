@@ -68,7 +68,7 @@ class Writer(Printer):
     ----------
     arrays : Arrays
     plan : Plan
-        The plan, whose view has the axes that are reduced.
+        The plan, which has the reduced axes and the shape of the tensor in the code.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Writer(Printer):
         )
 
     def fill_matrices(self) -> dict[str, tuple[int, ...]]:
-        """Return the order of axes with rows and columns last, and the shape with one axis for each of them."""
+        """Return `by_rows`, axes with rows and columns last, and `matrices`, their shape as rows × columns."""
         shape, rows = self.shape, self.rows
         columns = tuple(axis for axis in self.axes if axis not in rows)
         lengths = (math.prod(shape[axis] for axis in each) for each in (rows, columns))
@@ -350,8 +350,7 @@ def _define(
 ) -> Iterator[tuple[str, str]]:
     """Yield (name, code) of the assignments for a definition; nothing if it has no name or changes nothing.
 
-    Assigned names are added to `writer.defined`. `given` has, by name, the code of names that are not
-    calculated from their formulas.
+    Assigned names are added to `writer.defined`. `given` has, by name, code that is used instead of formulas.
     """
     name = NAMES.get(definition.name or "", definition.name)
     if name is None or (definition.when == "zero" and plan.spec.eps):

@@ -98,10 +98,10 @@ class _Graph:
             self._known |= {"RUNNING_MEAN": given.mean.astype(dtype), "RUNNING_VAR": given.var.astype(dtype)}
 
     def add(self, code: str, depth: int) -> None:
-        """Add the nodes of an assignment; none for an `if`, nor for indented lines after one that is false.
+        """Add the nodes for one line of Python: an assignment, or an `if` such as `if gamma is not None:`.
 
-        An `if` such as `if gamma is not None:` is true if that parameter was given. `depth` is above 0 for an
-        indented line.
+        An `if` adds no nodes; if its parameter was not given, the indented lines after it (`depth` above 0) add
+        none either.
         """
         if code.startswith("if "):
             self._skips = code.split()[1] not in self._given
@@ -156,7 +156,10 @@ class _Graph:
         return name
 
     def _keep(self, name: str, values: NDArray[Any]) -> str:
-        """Add an initializer with these values, and return its name; gamma, beta and the like keep theirs."""
+        """Add a constant of the model (an initializer), and return its name.
+
+        A parameter such as gamma has the name `name`; any other constant gets a new name that begins with it.
+        """
         import onnx
 
         if name in self._known:

@@ -124,7 +124,7 @@ def examine(
 
 
 class _Ward(Passes):
-    """The examination of a tensor tile by tile, in threads; `total` has the findings so far."""
+    """The work of `doctor` on a tensor, tile by tile, in threads; `total` has the findings so far."""
 
     def __init__(
         self, plan: Plan, source: Source, inputs: Inputs, tolerance: Tolerance, effort: Effort
@@ -279,7 +279,7 @@ class _Ward(Passes):
 
 
 def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tuple[Lost, Lost]:
-    """Return the groups whose calculated variance is negative, and those where it is 0 though values differ.
+    """Return how many groups have a negative calculated variance, and how many one of 0 though values differ.
 
     For norms without mean, the mean square takes the variance's place.
 
@@ -290,7 +290,7 @@ def find_lost(moments: RowMoments, numbers: Integers, differs: Selected) -> tupl
     numbers : ndarray of int
         The indices of the groups, ascending.
     differs : ndarray of bool
-        Whether the values of each group differ; for norms without mean, whether one of them is not 0.
+        True where the values of a group differ; for norms without mean, where one of them is not 0.
     """
     negative, zero = Lost(), Lost()
     negative.add(numbers[moments.square < 0])

@@ -129,9 +129,9 @@ class Lost:
 
 @dataclass
 class Distances:
-    """How far an algorithm's values are from the exact ones, over all groups that were compared.
+    """The distances of an algorithm's values from the exact ones, over all groups that were compared.
 
-    Each distribution keeps its largest distance; the `place` of that is the number of the value's group.
+    Each distribution keeps its largest distance, and as its `place` the index of the group that has it.
 
     Parameters
     ----------

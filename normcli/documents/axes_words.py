@@ -66,7 +66,10 @@ def _note_batch(plan: Plan) -> str | None:
 
 
 def _find_assumed(plan: Plan, *, named: bool) -> Iterator[str]:
-    """Yield texts on the layout and axes that were assumed; `named` if a text has to name the norm."""
+    """Yield texts on the layout and axes that were assumed, with the options that would change them.
+
+    `named` says whether the texts name the norm, as for several norms.
+    """
     grid, rank = plan.grid, len(plan.grid.shape)
     letters = grid.layout.letters
     if letters is None or rank not in _KINDS:

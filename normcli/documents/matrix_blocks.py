@@ -59,7 +59,7 @@ def build_blocks(title: str, values: NDArray[Any], result: Result, view: View) -
 def build_map(
     title: str, pick: Pick, result: Result, view: View, locate: Locate | None = None, *, blank: bool = False
 ) -> Blocks:
-    """Return matrices as `build_blocks` does, of values that are calculated only where they are shown.
+    """Return a tensor as the matrices of its last two axes; `pick` calculates only the values shown.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def build_map(
     result : Result
     view : View
     locate : callable, optional
-        Takes the same, and returns the number of each cell's group, which colours it; None: `locate_owners`.
+        Takes such arrays, and returns the number of each cell's group, which colours it; None: `locate_owners`.
     blank : bool
         Whether cells that have a group are left empty, to show colours alone.
     """
@@ -235,7 +235,7 @@ class _Excerpt(NamedTuple):
         ]
 
     def _build_band(self, outer: tuple[int, ...]) -> Iterator[Matrix | None]:
-        """Yield the matrices of one band, one for each index along the third axis from the end, and each panel.
+        """Yield the matrices of one band: one for each panel at each index along the third axis from the end.
 
         `outer` is the band's index along the axes before. None stands for matrices left out.
         """
@@ -295,7 +295,7 @@ def _count_fitting_columns(width: int, cell: int) -> int:
 
 
 def _widen(width: int, matrices: Sequence[int], least: int) -> int:
-    """Return the most columns of matrices that still take as few lines as matrices of `least` columns.
+    """Return the largest number of columns with which matrices fill no more lines than with `least`.
 
     `matrices` has the width of a cell of each matrix side by side; 0 for the mark of a gap.
     """
@@ -305,9 +305,9 @@ def _widen(width: int, matrices: Sequence[int], least: int) -> int:
 
 
 def _count_lines(width: int, matrices: Sequence[int], columns: int) -> int:
-    """Return the number of lines that matrices take side by side, if each has `columns` columns.
+    """Return the number of lines that matrices fill, side by side within `width`, with `columns` columns each.
 
-    One of the columns is the mark of a gap. `matrices` has the width of a cell of each matrix; 0 for a gap.
+    One of the columns is the mark of a gap. `matrices` has the width of a cell for each matrix; 0 for a gap.
     """
     lines, used = 1, 0
     for cell in matrices:
@@ -329,12 +329,12 @@ def _cut_to(length: int, fitting: int) -> Positions:
 
 
 def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tuple[int, ...] | None]:
-    """Yield the index of each matrix along the excerpt's outer axes, in C order; None where some are left out.
+    """Yield the index of each shown matrix along the outer axes, in C order; None where some are left out.
 
     Parameters
     ----------
     positions : sequence of Positions
-        The shown positions along each outer axis; a yielded index counts these.
+        The shown positions along each outer axis. A yielded index is in terms of these: 0 is the first shown.
     lengths : sequence of int
         The lengths of these axes in the tensor.
     """

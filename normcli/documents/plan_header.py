@@ -172,7 +172,7 @@ def list_selection(
 
 
 def list_groups(plan: Plan, columns: Mapping[str, NDArray[Any]], view: View) -> Table:
-    """Return the table of groups: the name of each group on its colour, and its statistics.
+    """Return the table of groups, a row for each: the name on the group's colour, and the statistics.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def format_iteration(iteration: Iteration) -> str:
 
 
 def _name_places(plan: Plan, name: str, values: NDArray[Any]) -> tuple[str, ...]:
-    """Return the axes along which gamma or beta lies, in words; () if its shape fits no others."""
+    """Return words on the axes along which gamma or beta lies; () if the shape of `values` leaves no choice."""
     if name not in plan.norm.parameter_names or values.size == 1:
         return ()
     layout, parameters = plan.grid.layout, plan.parameters

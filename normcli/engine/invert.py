@@ -105,7 +105,7 @@ def invert_by(
     Parameters
     ----------
     fitted : Plan
-        The plan of the other tensor, which has the groups of `plan`, of any size.
+        The plan of the other tensor: it has as many groups as `plan`, whose sizes may be others.
     of : ndarray
         The other tensor, before its normalization.
     plan : Plan
@@ -146,7 +146,7 @@ class _InversePasses(Passes):
     """The pass that undoes a normalization."""
 
     def invert(self, solution: Solution) -> Loss:
-        """Write the restored values; return what they may have lost by rounding."""
+        """Write the restored values to the sink; return the accuracy they may have lost by rounding."""
         losses: list[Loss] = []
 
         def restore(tile: Slices, work: Workspace) -> None:
@@ -157,7 +157,7 @@ class _InversePasses(Passes):
         return functools.reduce(Loss.add, losses)
 
     def _restore(self, tile: Slices, solution: Solution, work: Workspace) -> Loss:
-        """Restore the values of a tile and write them; return what they may have lost by rounding."""
+        """Restore a tile's values and write them; return the accuracy they may have lost by rounding."""
         assert self.sink is not None
         runs = self.geometry.runs
         y, low = widen_exactly(np.ascontiguousarray(self.source.read(tile, runs, work)))

@@ -226,7 +226,7 @@ class Passes(Tiles):
             self.walk.each(write, whole=False, most=self.most_written)
 
     def read_group(self, number: int) -> Iterator[NDArray[Any]]:
-        """Read the group with an index again, and yield its values that count, in pieces of one axis."""
+        """Read one group again, given its index, and yield its values that count, in pieces of one axis."""
         geometry = self.geometry
         index = (int(at) for at in np.unravel_index(number, geometry.kept_shape))
         place = dict(zip(geometry.kept_runs, index, strict=True))

@@ -199,7 +199,10 @@ def _has_no_values(plan: Plan) -> bool:
 
 
 def _fill_statistics(plan: Plan, given: Given | None) -> dict[str, Floats]:
-    """Return the statistics of groups that are not measured: the given ones, or 0 or NaN for no values."""
+    """Return the statistics of groups that are not measured: the given ones, or those of groups without values.
+
+    The latter are 0 or NaN, as the norm defines.
+    """
     if given is not None:
         with np.errstate(all="ignore"):
             return solve_given(plan, given).statistics

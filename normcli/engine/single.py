@@ -188,9 +188,9 @@ def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:
 
 
 def _choose_effort(values: NDArray[Any], geometry: Geometry, effort: Effort) -> Effort:
-    """Return an effort with tiles so small that each reads little of a mapped file, however far its values lie.
+    """Return an effort with small tiles for a mapped file, so that reading one tile touches few of its pages.
 
-    An array in memory leaves the effort as it is.
+    For an array in memory, the effort is returned as it is.
     """
     if not isinstance(values, np.memmap):
         return effort

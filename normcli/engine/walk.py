@@ -29,7 +29,7 @@ WHOLE = 1 << 18
 
 
 class Observer(Protocol):
-    """Takes the progress of a long run; its methods are called from several threads."""
+    """The protocol of observers, to which a long run reports its progress, from several threads."""
 
     def expect(self, byte_count: int) -> None:
         """Add to the number of bytes that the run will read in all; called before its passes."""
@@ -98,7 +98,7 @@ class _SharedTiles:
 
 
 class Walk:
-    """Work on the tiles of a geometry, in threads; an observer takes the progress.
+    """A walk over the tiles of a tensor in threads, which reports its progress to an observer.
 
     Parameters
     ----------

@@ -150,8 +150,8 @@ def number_groups(plan: Plan, box: Box) -> NDArray[np.intp]:
 def locate_groups(plan: Plan, box: Box) -> Box:
     """Return the slices that take a block's groups from an array of the shape `Grid.stats_shape`.
 
-    They are the block's slices along the axes that are not reduced. An axis that is split into groups of
-    channels is taken wholly.
+    They are the block's slices along the axes that are not reduced. For an axis that is split into groups of
+    channels, the slice covers all groups.
     """
     split = None if plan.grid.split is None else plan.grid.split.axis
     return tuple(slice(None) if axis == split else box[axis] for axis in plan.grid.kept)
@@ -195,7 +195,8 @@ def _plan_block(subject: Subject, whole: Plan, shape: tuple[int, ...], *, apart:
 def holds_apart(subject: Subject, shape: tuple[int, ...], box: Box) -> bool:
     """Whether each sample of a block needs sums of its own.
 
-    It does if the norm has deviations of samples (`has_images`) and the block holds only a part of each sample.
+    It does if the standard deviation of each sample is measured (`has_images`), and the block holds only a part
+    of each sample.
     """
     plan = _plan_whole(subject, shape)
     grid = plan.grid

@@ -53,9 +53,10 @@ class RowGroups(NamedTuple):
     places: NDArray[np.intp]
 
     def among(self, labels: Sequence[Label]) -> RowGroups:
-        """Return these groups with `places` as indices in other `labels`, which must include all of these.
+        """Return a copy in which `places` are indices in the given labels, in place of its own.
 
-        The result keeps its own `labels`; one that is missing in the given labels raises KeyError.
+        The attribute `labels` of the copy is unchanged. `KeyError` is raised if one of them is not among the
+        given ones.
         """
         order = {label: place for place, label in enumerate(labels)}
         here = np.array([order[label] for label in self.labels], np.intp)

@@ -130,8 +130,8 @@ class Rounded(NamedTuple):
         The plan for a tensor of all samples.
     fields : dict of ndarray
         Name → values: the norm's own statistics with its ddof; for a norm with a deviation `var0`, `std0`
-        (ddof 0) and `var1`, `std1` (ddof 1), except for its own ddof; `image_std`, the mean of the samples'
-        deviations, if samples have several values of a group; `min`, `max`, `count`, `nan_count`.
+        (ddof 0) and `var1`, `std1` (ddof 1), except for its own ddof; `image_std`, the mean of the samples' own
+        standard deviations, if samples have several values of a group; `min`, `max`, `count`, `nan_count`.
     """
 
     plan: Plan
@@ -213,9 +213,9 @@ def _format_warning(subject: Subject, chosen: NDArray[np.bool_], kind: str) -> s
 
 
 def find_moments(plan: Plan, stats: Stats) -> Measured:
-    """Return the moments or quantiles of fitted statistics, in pairs of doubles, to normalize a tensor with.
+    """Return what a tensor is normalized with: the moments or quantiles of fitted statistics, unrounded.
 
-    The plan may be for any number of samples.
+    They are pairs of doubles, hi + lo. The plan may be for any number of samples.
     """
     if stats.quantiles is not None:
         return stats.quantiles

@@ -105,7 +105,7 @@ class Sums:
         return Sums(*parts)
 
     def add_deviations(self, groups: Integers, deviations: Floats, count: NDArray[Any]) -> None:
-        """Add the deviations of samples to the sums of their groups, in place.
+        """Add the standard deviations of samples to the sums (`deviation`) of their groups, in place.
 
         Samples with a count of 0 are left out; every other sample adds 1 to the `images` of its group.
 
@@ -114,7 +114,7 @@ class Sums:
         groups : ndarray of int
             The index of the group that each sample is added to; several samples may have one group.
         deviations : ndarray
-            The deviation of each sample.
+            The standard deviation of each sample over its own values of the group.
         count : ndarray
             The number of finite values of each sample.
         """

@@ -208,8 +208,8 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
 def _describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
     """Return the members of a manifest that follow from a plan and a selection.
 
-    `norm` and `options` are the request, `convention` the choices that it comes to, and `selection` the rules
-    for NaN and for values that do not count, unless it is None.
+    `norm` and `options` are the request, `convention` the plan's resolved choices, and `selection` (left out if
+    it is None) the rules for NaN and for values that do not count.
     """
     described: dict[str, Any] = {
         "norm": plan.request.norm,
@@ -223,7 +223,7 @@ def _describe_plan(plan: Plan, selection: Selection | None) -> dict[str, Any]:
 
 
 def _describe_convention(plan: Plan) -> dict[str, Any]:
-    """Return the member `convention` of a manifest: the choices that a plan comes to, by name."""
+    """Return the member `convention` of a manifest: a plan's resolved choices, such as axes and eps."""
     grid, spec = plan.grid, plan.spec
     return {
         "name": plan.norm.name,

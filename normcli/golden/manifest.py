@@ -240,7 +240,7 @@ class Manifest:
             raise DataError(f"{self.path}: {'; '.join(found[:_MOST_NAMED])}{more}")
 
     def _contradict(self, actual: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[str]:
-        """Yield a sentence for each member of the manifest that is unknown, missing or different."""
+        """Yield a sentence for each member of this manifest that is unknown, missing, or not as given."""
         for name in self.members:
             if name not in _MEMBERS:
                 yield f"{format_member(name)} is no member of a manifest"

@@ -86,10 +86,10 @@ class Confirmation:
         return (), self._claim_exceptions(best, numbers)
 
     def _claim_exceptions(self, match: Match, strange: NDArray[np.intp]) -> tuple[Claim, ...]:
-        """Return the claim that a match holds except for some values, in a tuple.
+        """Return the claim that a match holds except for some values, in a tuple, or an empty tuple.
 
-        Empty if these are more than one value in 20, if their median error is below 8 rounding bounds, or if
-        the match has no hypothesis.
+        Empty if the excepted values are more than one in 20, if their median error is below 8 rounding bounds,
+        or if the match has no hypothesis.
 
         Parameters
         ----------
@@ -132,8 +132,8 @@ class Confirmation:
     def _hold_against_all(self, matches: Sequence[Match]) -> tuple[list[Match], dict[Any, NDArray[np.intp]]]:
         """Return the matches that hold in all groups, and the groups in which each tried hypothesis fails.
 
-        The second is a dict from a key of the hypothesis to indices of groups, in the order of the matches. At
-        most 3 hypotheses are tried; matches of others are left out.
+        The groups are a dict from a key of the hypothesis to indices, in the order of the matches. At most 3
+        hypotheses are tried; matches of other hypotheses are left out.
         """
         kept: list[Match] = []
         strange: dict[Any, NDArray[np.intp]] = {}
@@ -311,9 +311,9 @@ class _ExcessSink:
         return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Compare a tile of exact values with y: update the groups' largest excesses.
+        """Compare a tile of exact values with y, and update the groups' largest excesses.
 
-        `values` are overwritten with the excess of each value.
+        `values` is overwritten with the excess of each value: its error relative to the size of its terms.
         """
         natural = tuple(range(len(tile)))
         actual, expected = self._source.read(tile, natural, work).reshape(-1), values.reshape(-1)
@@ -329,7 +329,10 @@ class _ExcessSink:
         self._source.forget()
 
     def _measure(self, actual: Floats, expected: Floats) -> Floats:
-        """Return the excess of each value, at least 0; infinite where only one of the two values is finite."""
+        """Return the error of each value beyond the last rounding, relative to the size of its terms.
+
+        This excess is at least 0, and infinite where only one of the two values is finite.
+        """
         size = np.abs(expected)
         error = np.abs(actual - expected)
         error -= self._ulp * measure_unit(expected, self._dtype)

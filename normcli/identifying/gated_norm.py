@@ -64,7 +64,7 @@ def identify_gated(
     """
     if question.y.shape != question.x.shape:
         raise DataError(f"the actual tensor has the shape {question.y.shape}; x has {question.x.shape}")
-    found = [*find_gated(question, gate, norm)]
+    found = sorted(find_gated(question, gate, norm), key=lambda match: -match.equal)  # else the likelier first
     is_small = question.x.size < _LEAST_VALUES
     if not found or is_small:
         claims = () if is_small else _find_claims(question, gate, norm)

@@ -235,9 +235,9 @@ def _examine_group(
 
 @np.errstate(all="ignore")
 def _has_one_line(table: GroupedTable) -> bool:
-    """Whether each column of y is a · x + b with one a and b for all rows, as if all were normalized together.
+    """Return True if each column of y is a · x + b with one a and b for all rows, not one for each group.
 
-    Off by at most 2 % of the deviation of y, in root mean square, over the first 2²⁰ rows.
+    Errors of 2 % of y's deviation are allowed, in root mean square, over the first 2²⁰ rows.
     """
     for column in range(table.tensor.values.shape[1]):
         x, y = (fetch(part[:_MOST_ROWS, column]) for part in (table.tensor.values, table.actual.values))

@@ -193,7 +193,7 @@ _OF_A_COUNT = 2.0**-8
 def _identify(question: Question, norm: str | None, list_cases: Callable[[], Sequence[Case]]) -> Identification:
     """Return the identification of y as a norm, with given or fitted gamma and beta, or as a map.
 
-    If no norm fits and y is no map with one a and b, faults of the default norms are tried before others.
+    If no norm fits, faults of the default norms are tried before a fitted gamma and beta, unless y is a map.
 
     Parameters
     ----------

@@ -184,7 +184,8 @@ class Diagnosis(NamedTuple):
     verdict : str
         One of `VERDICTS`.
     cause : str
-        What made the tensor, subject first, in at most `MOST_WORDS` words before the group whose rows differ.
+        A clause on what made the tensor, subject first, of at most `MOST_WORDS` words; the name of a group may
+        follow.
     evidence : tuple of str
         The facts that support the cause.
     alternatives : tuple of str

@@ -199,7 +199,7 @@ def _find_formula(candidate: Candidate, x: NDArray[Any]) -> tuple[object, ...]:
 
 
 def _move_eps(candidate: Candidate) -> Iterator[Candidate]:
-    """Yield a candidate with eps inside the root, and with eps outside, except for its own eps mode.
+    """Yield a candidate with eps inside the root and outside it; of the two, not the one that it has.
 
     Nothing for norms without eps.
     """

@@ -103,13 +103,13 @@ class _Message(NamedTuple):
     pattern : re.Pattern
         Matches a text that is made from the message, with a group for each value.
     literal : str
-        The longest text between values, by which most other texts are ruled out quickly.
+        The longest part between values: a text without it cannot be made from the message.
     places : tuple of int
         The number of the value that each group of the pattern matches.
     said : str
         The translation.
     used : mapping of int to str
-        The number of each value that the translation uses → its mark, such as `!`; empty for none.
+        The number of each value that the translation uses → its mark there, such as `!` (see `PLACE`), or "".
     fixed : int
         The number of characters of the message outside values.
     """
@@ -179,7 +179,7 @@ class Reader:
         return text if known is None else _space(known)
 
     def _read(self, text: str, names: frozenset[str], seen: dict[str, str | None]) -> str | None:
-        """Return the translation of a text; None if a part of it has none. Results are kept in `seen`."""
+        """Return a text's translation, or None. `names` stay as they are; results are stored in `seen`."""
         if text in names:
             return text
         if text in self._constant:
@@ -192,10 +192,11 @@ class Reader:
         return seen[text]
 
     def _find_readings(self, text: str, names: frozenset[str], seen: dict[str, str | None]) -> Iterator[str]:
-        """Yield the translations of a text by all rules in turn, the surest first; nothing if none gives one.
+        """Yield translations of a text, by one rule after the other; nothing if no rule fits.
 
-        The rules: a mark before it, sentences, clauses, messages with values, an end mark, formulas, lists,
-        brackets, and a capital at its start.
+        A rule divides the text and translates its parts. In order, the surest first: a mark at its start,
+        sentences, clauses, messages with values, a mark at its end, formulas, lists, brackets, a capital at its
+        start.
         """
         bare = text.strip(" ")
         if bare != text:
@@ -251,8 +252,8 @@ class Reader:
         kind : str
             The mark of the value in the translation (see `PLACE`); "" for none.
         is_short : bool
-            Whether the message has few characters outside values: values with words are then looked up as they
-            are.
+            Whether the message has few characters outside values: a value with words is then translated only if
+            it is a message itself.
         names : frozenset of str
             The user's own words, which are not translated.
         seen : dict
@@ -281,9 +282,9 @@ class Reader:
     def _join(
         self, text: str, joint: re.Pattern[str], joined: str, names: frozenset[str], seen: dict[str, str | None]
     ) -> Iterator[str]:
-        """Yield the translation of a text split at a joint such as `; `; nothing if a part of it has none.
+        """Yield the translation of a text that is split at a joint such as `; `; nothing if a part has none.
 
-        Parts that together are one message, which contains the joint, are translated as that. `joined` is the
+        Parts that together are one message, which contains the joint, are translated as one. `joined` is the
         joint in the translation.
         """
         parts = self._gather(joint.split(text), text)
@@ -293,7 +294,7 @@ class Reader:
                 yield joined.join(filter(None, read))
 
     def _gather(self, parts: list[str], text: str) -> list[str]:
-        """Return the parts of a text, joined where neighbouring parts together are one message."""
+        """Return the parts of a text, with neighbouring parts joined if together they are one message."""
         if len(parts) < 3:
             return parts
         for first, last in itertools.combinations(range(len(parts)), 2):

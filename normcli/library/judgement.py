@@ -161,7 +161,7 @@ def _name_sources(tensors: Mapping[str, Tensor]) -> dict[str, str]:
 
 
 def judge_golden(golden: Golden, folder: str) -> Judgement[Checked]:
-    """Return the verdict on golden files that were read and compared; `folder` is their folder."""
+    """Return the verdict on golden files, which are read and compared already; `folder` is their path."""
     gradients, names = golden.gradients, (*golden.checked.comparisons, *GRADIENTS)
     sources = {name: os.path.join(folder, f"{name}.npy") for name in names}  # noqa: PTH118
     backward = None
@@ -214,7 +214,7 @@ def judge_rows(table: GroupedTable, request: Request, plan: Plan) -> Judgement[C
         The input, the table to judge, and the groups of rows.
     request : Request
     plan : Plan
-        The plan of the table without groups.
+        The plan for the whole table as one group of rows.
 
     Raises
     ------
@@ -262,12 +262,12 @@ def judge_running(
 def ask(
     tensors: tuple[Tensor, Tensor], affine: Mapping[str, NDArray[Any] | None], request: Request
 ) -> Question:
-    """Return the question which norm made the second of two tensors of the first, for `judge_tensor`.
+    """Return the input of `judge_tensor` as a `Question`: two tensors, and what is known of the norm.
 
     Parameters
     ----------
     tensors : pair of Tensor
-        The input, and the tensor that is identified.
+        The norm's input, and its output, which is to be identified.
     affine : mapping of str to ndarray or None
         Gamma and beta; None, or missing, for one that is not known.
     request : Request
@@ -287,7 +287,7 @@ def ask(
 def judge_tensor(
     question: Question, tensors: tuple[Tensor, Tensor], norm: str | None, gate: NDArray[Any] | None = None
 ) -> Judgement[Identification]:
-    """Find the norm that made the second of two tensors of the first.
+    """Find the norm whose output for the first of two tensors is the second.
 
     Parameters
     ----------

@@ -276,7 +276,10 @@ class Statistics:
         threads: int | None = None,
         partial: bool = False,
     ) -> Any:
-        """Return the result of `apply` or, with `inverts`, of `invert`; they explain the other arguments."""
+        """Return a tensor normalized with these statistics, or with `inverts` restored from normalized values.
+
+        The other arguments are those of `apply`.
+        """
         if not partial:
             require_all(self._stats.shards, "use")
         affine = {"gamma": gamma, "beta": beta}

@@ -331,7 +331,7 @@ class Grid:
     def _number_cells(
         self, indices: Sequence[NDArray[np.intp]], view_axes: tuple[int, ...]
     ) -> NDArray[np.intp]:
-        """Return the number of each value in C order over some axes of the view, given its position."""
+        """Return the flat index, in C order over some axes of the view, of values at positions `indices`."""
         positions = self.view_indices(indices)
         numbers: NDArray[np.intp] = np.zeros((), dtype=np.intp)
         for axis in view_axes:

@@ -212,7 +212,7 @@ def find_layout(dimensions: Sequence[str] | None) -> str | None:
 
 
 def _split(spec: AxisSpec, option: str, *, words: bool) -> list[str | int]:
-    """Return the numbers and the letters (with `words`, the words) in a caller's axes, in order.
+    """Return the axes that a caller names, in order: numbers as int, letters (with `words`: words) as str.
 
     `UsageError` is raised for a character that is neither; the message begins with `option`.
     """

@@ -188,7 +188,7 @@ class Option(NamedTuple):
         return str(value) if value in (math.inf, -math.inf) else value
 
     def read(self, value: Any) -> Any:
-        """Return the value of this option that `describe` returned for JSON.
+        """Return a value of this option from its JSON form, as `describe` writes it.
 
         Raises
         ------

@@ -107,7 +107,7 @@ class Request(NamedTuple):
 
     @classmethod
     def read(cls, norm: str, described: Mapping[str, Any]) -> Request:
-        """Return the request for a norm and the options that `describe` returned.
+        """Return the request for a norm, with options in the JSON form that `describe` writes.
 
         Raises
         ------

@@ -95,8 +95,8 @@ FIRST_BITS, MOST_BITS = 300, 4800
 class Enclosed(NamedTuple):
     """The number value / unit, which is known to within error / unit: three integers.
 
-    Nothing is cancelled, as it is in a fraction: the common divisors of so long integers take longer to find
-    than everything else.
+    The quotients are not reduced to lowest terms: a common divisor of so long integers takes longer to find
+    than all else.
     """
 
     value: int
@@ -113,7 +113,7 @@ def enclose(value: Fraction, error: Fraction) -> Enclosed:
 def round_real(
     evaluate: Callable[[int], tuple[Fraction, Fraction]], rounding: Callable[[int, int], float] = divide_once
 ) -> float:
-    """Return an exact value, rounded once.
+    """Return a real number, rounded once: it is evaluated to as many bits as decide the rounding.
 
     Parameters
     ----------

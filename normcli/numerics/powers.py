@@ -89,7 +89,7 @@ def _tabulate_logarithms() -> Pair:
 
 @functools.cache
 def _tabulate_powers() -> Pair:
-    """Return 2^(k/2048) for every k: the 2048th root of 2 by square roots, and its multiples."""
+    """Return 2^(k/2048) for k from 0 to 2047, as pairs: the multiples of the 2048th root of 2."""
     root = 2 << FIXED
     for _ in range(_EXP_BITS):
         root = math.isqrt(root << FIXED)
@@ -195,7 +195,7 @@ def take_log2(a: Pair, unit: Any = 1.0, exponent: Any = 0) -> Pair:
 
 
 def _sum_artanh(square: Pair) -> Pair:
-    """Return 2/ln 2 · (1 + s²/3 + s⁴/5 + …) for |s| < 2⁻⁸: the first three coefficients are pairs."""
+    """Return 2/ln 2 · (1 + s²/3 + s⁴/5 + …), given s² < 2⁻¹⁶; the first three coefficients are pairs."""
     k0, k1, k2, *others = _ARTANH
     tail: Any = 0.0
     for coefficient in reversed(others):
@@ -208,7 +208,7 @@ def _sum_artanh(square: Pair) -> Pair:
 
 
 def raise_two(z: Pair) -> Scaled:
-    """Return 2ᶻ: the value is from 1 to 2."""
+    """Return 2ᶻ as a pair from 1 to 2, times a power of two."""
     inside = np.abs(z.hi) < _LARGEST_Z
     hi = np.clip(z.hi, -_LARGEST_Z, _LARGEST_Z)
     steps = np.rint(hi * _EXP_STEPS)

@@ -96,7 +96,7 @@ _HALF = 32
 
 
 def split_integers(x: NDArray[Any]) -> Pair:
-    """Return integers as pairs: the nearest doubles, and what those leave.
+    """Return integers as pairs: the nearest doubles, and the remainders (integer − double).
 
     Examples
     --------

@@ -107,7 +107,7 @@ def build_statistics(plan: Plan) -> Iterator[tuple[str, Tree]]:
 
 
 def _number_rows(plan: Plan) -> list[int]:
-    """Return the row of the matrix in which each value of a group lies, in the order of the values."""
+    """Return, for each value of a group in C order, the number of its row in the matrix of spectral norm."""
     axes, rows = plan.grid.view_axes, plan.spec.rows or ()
     lengths = [plan.grid.view_shape[axis] for axis in axes]
     own = [length if axis in rows else 1 for axis, length in zip(axes, lengths, strict=True)]
@@ -126,9 +126,10 @@ class PageStep(NamedTuple):
     head : str
         The heading above the cells.
     show : Tree
-        The number in a value's cell, calculated from its group's statistics, `x`, `x̂` and `y`.
+        The arithmetic of the number that is shown in a value's cell, in terms of `x`, `x̂`, `y` and the
+        statistics of its group.
     marks : tuple of str
-        The statistics that this step calculates.
+        The statistics that this step calculates, which are highlighted.
     """
 
     name: str
@@ -166,7 +167,7 @@ def list_steps(plan: Plan) -> Iterator[PageStep]:
 
 
 def mark_formula(plan: Plan, given: Container[str]) -> list[tuple[str, list[str]]]:
-    """Return the definition in pieces, as pairs (text, names of the steps that the text belongs to).
+    """Return the norm's formula in pieces, as pairs (text, names of the steps that highlight the text).
 
     Parameters
     ----------

@@ -134,9 +134,11 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
 
 
 def _list_known(plan: Plan, grid: Places) -> list[dict[str, Any]]:
-    """Return title, cells' groups and facts of the first norms, up to three, whose groups here differ.
+    """Return up to three norms whose groups in the shown cells differ, for the reader to choose from.
 
-    Norms that need an option or another layout, and norms with windows, are passed over.
+    Each is a dict of its title, the cells' groups and the facts on its axes. Of norms with equal groups, the
+    first in the table is taken. Norms that need an option or another layout, and norms with windows, are passed
+    over.
     """
     known: dict[bytes, dict[str, Any]] = {}
     for name, norm in NORMS.items():
@@ -278,10 +280,10 @@ def _pick_parameters(given: Mapping[str, NDArray[Any]], plan: Plan, grid: Places
 
 
 def _tabulate(owner: NDArray[np.intp], grid: Places) -> list[list[int]]:
-    """Return a list of integers for each axis, one for each shown position, of which a cell's owner is the sum.
+    """Return the numbers in `owner` in a short form: a list of integers for each axis of the tensor.
 
-    `owner[i, j] = lists[0][i] + lists[1][j]` for two axes: the number of each cell's group, or of its gamma,
-    counted among those that are shown.
+    A number is the sum of one integer from each list: with two axes, owner[i, j] = lists[0][i] + lists[1][j].
+    The numbers say to which group, or which gamma, each shown cell belongs.
     """
     owner = owner.reshape(tuple(along.size for along in grid))
     if not owner.size:

@@ -49,7 +49,7 @@ _SAMPLES = (0.12, 0.5, 0.88)
 
 
 class Edge(NamedTuple):
-    """One of three directions of a drawing (right, into the depth, down), with the tensor's axes laid along it.
+    """One of three directions of a drawing (right, depth, down), and the tensor's axes laid along it.
 
     Parameters
     ----------
@@ -112,9 +112,9 @@ class Cubes:
     ----------
     plan : Plan
     shown : sequence of Positions
-        The positions along each axis that may be drawn; fewer may be.
+        The positions along each axis that may be drawn; of long edges, fewer are.
     beside : sequence of Plan
-        The plans of the picture's other drawings, which are of the same tensor: all get the same gaps.
+        The plans of the same tensor in other drawings of the picture, which all leave out the same cells.
     """
 
     def __init__(self, plan: Plan, shown: Sequence[Positions], beside: Sequence[Plan] = ()) -> None:
@@ -246,7 +246,10 @@ class Cubes:
 
 
 def _fold(plan: Plan, shown: Sequence[Positions], kept: Container[int]) -> list[Edge]:
-    """Return three edges: to the right (the channel axis), into the depth (batch), down (all other axes)."""
+    """Return three edges: to the right (the channel axis), into the depth (batch), down (all other axes).
+
+    `shown` has the positions along each axis that may be drawn; `kept` are the axes that are not reduced.
+    """
     down = list(range(len(plan.grid.shape)))
 
     def take(wanted: int | None, otherwise: int) -> list[int]:
@@ -261,10 +264,10 @@ def _fold(plan: Plan, shown: Sequence[Positions], kept: Container[int]) -> list[
 def _make_edge(
     plan: Plan, axes: tuple[int, ...], shown: Sequence[Positions], kept: Container[int], most: int
 ) -> Edge:
-    """Return an edge for some axes with at most about `most` positions.
+    """Return an edge of a drawing for some axes, with at most about `most` drawn positions.
 
-    Along axes in `kept` only positions in `shown` are drawn, as each further one would add groups to the
-    legend.
+    `kept` are the axes that are not reduced. Along these, only positions in `shown` are drawn, as each other
+    position would add groups to the legend.
     """
     shape = tuple(plan.grid.shape[axis] for axis in axes)
     names = "×".join(name_axis(plan, axis) for axis in axes)
@@ -281,10 +284,10 @@ def _make_edge(
 
 
 def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) -> tuple[int, int]:
-    """Return two counts of an edge's positions: how many from its start, and up to its end, are all shown.
+    """Return the numbers of positions before the first, and after the last, that is not shown on an edge.
 
-    Positions are counted along the edge's axes together, in C order. `bound` has the shown positions along each
-    axis, or None for all of them.
+    Positions are those of all axes of the edge, flattened in C order. `bound` has the shown positions along
+    each axis; None for all of them. If all positions are shown, both numbers are their number.
     """
     seen = [
         np.isin(np.arange(length), positions.shown) if positions is not None else np.ones(length, dtype=bool)

@@ -189,9 +189,9 @@ def _draw_groups(result: Result, options: Options, plans: Sequence[Plan]) -> tup
 
 
 def _arrange(parts: list[Panel], *, alone: bool) -> list[Panel]:
-    """Return the panels of blocks, legend and matrices, some joined side by side where there is room.
+    """Return panels to be set below each other: blocks, legend and matrices, side by side if there is room.
 
-    The panels that are returned are to be set below each other.
+    `alone` says whether there is no other result in the picture.
     """
     if len(parts) == 3:
         blocks, legend, matrices = parts
@@ -229,7 +229,9 @@ def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: 
 
 
 def _make_describe(owners: Owners, places: Sequence[Sequence[int]], values: NDArray[Any]) -> Describe:
-    """Return a function from a cell's index to its colour and data.
+    """Return a function that takes a cell's index in the tensor, and returns the cell's fill and data.
+
+    The data are pairs of text: index, group and exact value, as attributes in an SVG.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class LegendEntry(NamedTuple):
 
 
 class Owners:
-    """The owner of each cell of a result's picture, and the colour and line of the legend of each owner.
+    """The owners of the cells of a picture: the groups by which cells are coloured, and the legend of these.
 
     An owner is a group's number, or `NOBODY` for values that do not count. `digits` is the number of
     significant digits of statistics in the legend; None for the default.

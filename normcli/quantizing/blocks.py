@@ -107,7 +107,10 @@ class Rounder:
     def _round_compiled(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None] | None:
-        """Round by the compiled kernel, and return (error, saturated, flushed, None), as `_round` does.
+        """Round by the compiled kernel, and return (error, saturated, flushed, None), or None.
+
+        `error` is the largest |code · scale − y|, the next two are numbers of values. Codes and sums of squares
+        are written to `codes` and `sums`.
 
         Return None if there is no kernel, values that share a scale are not consecutive, or some value lies
         halfway between two codes. `codes` and `sums` are then not valid, and have to be written by `_round`.
@@ -154,8 +157,8 @@ class Rounder:
 def find_largest(parts: Floats) -> Floats:
     """Return the largest magnitude of each group of values that share a scale.
 
-    `parts` is a tensor in the view of four axes of `find_view`. The result has that shape, with the length 1
-    along the second and the last axis; NaN for a group with a NaN.
+    `parts` has four axes (`find_view`); a group lies along the second and the last of them. The result has the
+    length 1 along these; it is NaN for a group with a NaN.
     """
     high, low = (find(parts, axis=(1, 3), keepdims=True) for find in (np.max, np.min))
     largest: Floats = np.maximum(high, -low)

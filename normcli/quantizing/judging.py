@@ -206,7 +206,7 @@ def _count_scales_beyond(found: Quantized, theirs: Floats, allowed: Floats) -> i
 
 
 def _count_codes_beyond(found: Quantized, theirs: Floats, scales: Floats, allowed: Floats) -> int:
-    """Return the number of codes that no value within `allowed` of the exact one has with the given scale.
+    """Return the number of given codes that no value within `allowed` of the exact value is rounded to.
 
     `theirs` are the numbers of the given codes, `scales` the scale of each value.
     """

@@ -206,9 +206,10 @@ def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:
 
 
 def _step(y: Floats, divisors: Floats, grid: NumberGrid, share: float) -> Floats:
-    """Return y / divisors moved toward 0 to a number of a grid, after `share` of a grid step is added to |y|.
+    """Return y / divisors rounded to numbers of a grid, by cutting off after adding a share of a step.
 
-    With a share of 0.0 they are truncated, with 0.5 rounded to nearest, halves away from 0.
+    A quotient q with |q| = k · step becomes ⌊k + share⌋ · step, with its sign; `share` 0.0 truncates, 0.5
+    rounds to nearest, halves away from 0. The result is at most the largest number of the grid.
     """
     quotients = np.abs(y) / divisors
     units = find_units(quotients, grid)

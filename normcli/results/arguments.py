@@ -49,7 +49,7 @@ AROUND = ("clip", *GATE, "clip_output")
 
 
 class Problem(NamedTuple):
-    """A norm and the tensor that it is applied to: the request of a command or of a function, read.
+    """A norm and the tensor that it is applied to: the parsed request of a command or a function.
 
     Parameters
     ----------

@@ -269,7 +269,9 @@ class _Search:
         return f"has {held} against ddof {ddof}: its variance is NaN"
 
     def _report(self, kind: str, groups: GroupNumbers, consequence: str, *, once: bool = True) -> None:
-        """Add a kind of degenerate groups to `found`, without the groups in `known`; nothing if none is left.
+        """Add a kind of degenerate groups to `found`, without the groups in `known`.
+
+        Nothing is added if no group is left.
 
         Parameters
         ----------

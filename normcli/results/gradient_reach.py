@@ -70,7 +70,9 @@ class GradientReach:
 
 
 def find_reach(plan: Plan, values: NDArray[Any], inputs: Inputs, at: tuple[int, ...]) -> GradientReach:
-    """Return dx of the group of one value, for a dy that is 1 at that value and 0 elsewhere.
+    """Return the derivatives of one normalized value y[at] with respect to the values of its group.
+
+    They are dx for a dy that is 1 at this value and 0 elsewhere.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def find_reach(plan: Plan, values: NDArray[Any], inputs: Inputs, at: tuple[int, 
         The tensor x.
     inputs : Inputs
     at : tuple of int
-        The index of the value where dy is 1.
+        The index of the value.
 
     Raises
     ------

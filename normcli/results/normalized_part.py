@@ -73,19 +73,20 @@ def normalize_one_group(result: Result, group: int) -> NDArray[Any]:
 
 
 def _has_whole(result: Result) -> bool:
-    """Whether all of the tensor is to be normalized for the sake of some of its values.
+    """Whether the whole tensor is normalized although only some of its values are needed.
 
-    True if that was done already, if the tensor has at most 2²⁰ values, or if there are inputs besides gamma,
-    beta and bounds, from which no part can be taken.
+    True if it is normalized already, if it has at most 2²⁰ values, or if there are inputs other than gamma,
+    beta and bounds (such as a mask), which cannot be cut to a part.
     """
     uncut = result.inputs._replace(gamma=None, beta=None, clip=None)  # inputs of which no part can be cut out
     return result.is_normalized or result.input.size <= SMALL or any(given is not None for given in uncut)
 
 
 def _normalize_picked(result: Result, picks: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
-    """Return the normalized values at `picks`, some positions along each axis of the view.
+    """Return the normalized values at some positions along each axis of `Grid.view_shape`.
 
-    Along reduced axes `picks` must have all positions, so that groups are complete.
+    In that shape an axis that is split into groups counts as two. `picks` has an array of positions for each
+    axis; along reduced axes, all positions, so that groups are complete.
     """
     plan = result.plan
     part = result.input.reshape(plan.grid.view_shape)[np.ix_(*picks)]

@@ -143,7 +143,11 @@ def _compare(measured: Floats, predictions: Iterator[Floats]) -> tuple[float, fl
 
 
 def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> Floats:
-    """Return the value that a promise predicts for each group, given eps and the rule for constant groups."""
+    """Return the value that a statistic of each normalized group should have, given eps.
+
+    `promise` has the statistic, and its value without eps. For a constant group, the value follows from the
+    norm's rule for a divisor of 0.
+    """
     predicted, spec = _predict_by_eps(plan, promise, statistics), plan.spec
     is_nan = spec.zero_rule is ZeroRule.NAN
     if spec.flat_rule is None or ("rstd" in statistics and not is_nan):  # `rstd` holds the rule already
@@ -155,9 +159,10 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
 
 
 def _predict_by_eps(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> Floats:
-    """Return the value that a promise predicts for each group with eps: v / (v + eps) for the variance.
+    """Return the value that a statistic of each normalized group should have with this eps.
 
-    It is NaN where the input's statistics are not finite.
+    For the variance it is v / (v + eps), with the input's variance v. It is NaN where the input's statistics
+    are not finite.
     """
     name, divisor = promise.statistic, plan.norm.divisor
     assert divisor.spread is not None  # every divisor with promises has a spread

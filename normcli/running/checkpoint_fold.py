@@ -67,7 +67,8 @@ class FoldedPair(NamedTuple):
     folded : Layer
         The layer that replaces both.
     proof : tuple of float
-        The largest difference between the outputs of both on a random batch, and the largest output (`prove`).
+        The largest difference on a random batch between layer and norm and the folded layer, and the largest
+        output.
     """
 
     pair: NormedLayer
@@ -322,7 +323,9 @@ def fold_checkpoint(
 def _fold_pair(
     arrays: Mapping[str, NDArray[Any]], pair: NormedLayer, eps: float, eps_mode: EpsMode
 ) -> FoldedPair:
-    """Return a layer with the norm after it folded in, and the proof; `eps` is for a pair without its own.
+    """Return a layer with the norm after it folded in, and the error of that on a random batch.
+
+    `eps` is used if the pair has none.
 
     Raises `DataError` if the norm has no running variance, or cannot be folded.
     """

@@ -210,7 +210,10 @@ def divide(norm: Affine, channels: int) -> Floats:
 
 
 def _solve(norm: Affine, channels: int) -> Solution:
-    """Return the solution of a norm, with mean and divisor of each channel, shape (channels,)."""
+    """Return the mean and the divisor √(var + eps) of each channel, in pairs of doubles, as a `Solution`.
+
+    The shape is (channels,). For eps outside the root the divisor is √var + eps.
+    """
     request = Request(_NORM.name, axes=0, eps=norm.eps, eps_mode=str(norm.eps_mode))
     plan = make_plan(request, (1, channels), np.dtype(np.float64))
     mean, var, _, _ = spread(norm, channels)

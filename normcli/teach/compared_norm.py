@@ -108,7 +108,10 @@ def is_same(a: Plan, b: Plan) -> bool:
 
 
 def _find_matrix(plan: Plan) -> frozenset[tuple[int, ...]] | None:
-    """Return the axes of rows and of columns as a set of two tuples; None for groups that are no matrices."""
+    """Return the axes of a matrix's rows and of its columns, as a set of two tuples, as order is no matter.
+
+    None for norms whose groups are no matrices.
+    """
     if plan.spec.rows is None:
         return None
     long = [axis for axis in plan.grid.axes if plan.grid.shape[axis] != 1]

@@ -77,14 +77,16 @@ class Equality(NamedTuple):
 
 
 def find_equalities(members: Sequence[Member], layout: str | None = None) -> tuple[Equality, ...]:
-    """Return the pairs of norms that are equal on their tensor, then pairs with norms that were not named.
+    """Return the pairs of compared norms that are equal on their tensor, then pairs with other norms.
+
+    The other norms are those of the table that the user did not name and that equal a compared norm.
 
     Parameters
     ----------
     members : sequence of Member
         Norms of one tensor.
     layout : str or None
-        The layout that `find_relatives` takes.
+        The layout that the user chose for all norms; None for the default of the tensor's rank.
 
     Returns
     -------
@@ -225,7 +227,10 @@ def list_options(a: Member, b: Member) -> Iterator[str]:
 
 
 def _explain_ddof(a: Member, b: Member) -> str:
-    """Return the effect of two ddof in words: the x̂ differ by a factor, √((n − other) / (n − one))."""
+    """Return the effect of two different ddof in words, with the factor between the two x̂.
+
+    The factor is √((n − ddof of b) / (n − ddof of a)) for groups of n values.
+    """
     count, ddofs = a.plan.grid.group_size, (a.plan.spec.ddof, b.plan.spec.ddof)
     against = f"ddof {ddofs[0]} against {ddofs[1]}"
     if count <= max(ddofs):

@@ -33,7 +33,7 @@ _USUAL = "two-pass", next(iter(CASTS))
 
 
 class DerivedBound(NamedTuple):
-    """The largest error of each value of a result, for a declared algorithm.
+    """The largest error that roundings may cause in each value of a result of a declared algorithm.
 
     Parameters
     ----------
@@ -85,7 +85,9 @@ def read_declared(
 
 
 def derive_bounds(computation: Computation, asked: Problem) -> DerivedBound:
-    """Return the largest error of each value of a result; it is 0 in groups that are not finite.
+    """Return the largest error that a kernel's roundings may cause in each value of its result.
+
+    The kernel calculates as `computation` says. In groups that are not finite, the errors are 0.
 
     Raises
     ------
@@ -114,7 +116,9 @@ def tolerate_derived(words: str, dtype: np.dtype[Any], scale: float = 1.0) -> To
 def derive_gradient_bounds(
     computation: Computation, asked: Problem, dy: NDArray[Any], dtypes: Mapping[str, np.dtype[Any]]
 ) -> tuple[dict[str, Floats], NDArray[np.intp]]:
-    """Return the largest errors of gradients by name, and the numbers of groups without a useful bound.
+    """Return the largest errors that roundings may cause in gradients, and the groups without a useful bound.
+
+    The first result has an array of the gradient's shape by name, the second the numbers of groups.
 
     Parameters
     ----------
@@ -153,7 +157,10 @@ def derive_gradient_bounds(
 
 
 def _require_bounds(computation: Computation, asked: Problem) -> None:
-    """Raise `UsageError` if no bounds are known for the norm or its inputs, or the sums' dtype is narrow."""
+    """Raise `UsageError` if no bounds are known for this norm and these inputs.
+
+    It is raised, too, if the dtype of the sums does not hold the values of x.
+    """
     plan, inputs, dtype = asked.plan, asked.inputs, asked.values.dtype
     measures = plan.norm.divisor.measurement in (Measurement.MOMENTS, Measurement.LENGTH)
     if not measures or plan.spec.p not in (None, 2.0) or inputs.given or inputs.selection:
@@ -177,7 +184,10 @@ def describe_void(computation: Computation, asked: Problem, void: NDArray[np.int
 
 
 def _make_task(asked: Problem) -> tuple[RowTask, NDArray[np.bool_]]:
-    """Return the groups as rows, with what their bounds follow from, and for each row whether it is finite."""
+    """Return a `RowTask`: the groups as rows, with statistics, gamma and beta, for which bounds are derived.
+
+    The second result says for each row whether its values and their variance are finite.
+    """
     plan, values, inputs, effort = asked.plan, asked.values, asked.inputs, asked.effort
     formula, statistics = RowFormula.of(plan), measure(plan, values, effort=effort)
     mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)

@@ -244,7 +244,7 @@ class _CaseMaker:
             yield from self._make(f"no values, shape {'×'.join(map(str, shape))}", shape)
 
     def _list_values(self) -> Iterator[_Values]:
-        """Yield the kinds of values, each with a function of standard normal values of shape (groups, size)."""
+        """Yield kinds of values, each with a function of standard normal values of shape (groups, size)."""
         name = self._dtype.name
         digits = 1 - int(math.log2(get_eps(self._dtype)))
         smallest, largest = get_smallest(name), get_largest(name)
@@ -262,9 +262,10 @@ class _CaseMaker:
         yield _Values(f"edge of {name}", lambda z: np.clip(z / 2.0, -1.0, 1.0) * largest)
 
     def _find_shape(self, size: int, groups: int = 3) -> Shape:
-        """Return a shape with groups of `size` values, at least `groups` of them if the norm allows it.
+        """Return a shape for which the norm has groups of `size` values, at least `groups` of them if possible.
 
-        If no shape has such groups, another shape that the options allow; (3, size) if they allow none.
+        If no shape gives groups of this size, another shape is returned that the options allow; (3, size) if
+        they allow none of those tried.
         """
         fitting = []
         channels = max(2, self._request.groups or 2)  # one for each group
@@ -324,7 +325,7 @@ class _CaseMaker:
         return np.asarray(factor - plan.spec.gamma_offset).astype(self._dtype)
 
     def _draw_gradient(self, plan: Plan, x: NDArray[Any], gamma: NDArray[Any] | None) -> NDArray[Any]:
-        """Return a dy for which dy · gamma and dy · gamma · x̂ have means as large as their values."""
+        """Return a random dy such that the means of dy · gamma and dy · gamma · x̂ are not near 0."""
         norm = cast("NormName", self._norm)
         xhat = normalize(x, norm, **self._options, dtype="float64").normalized
         along = np.clip(np.nan_to_num(xhat, posinf=0.0, neginf=0.0), -4.0, 4.0)

@@ -251,9 +251,9 @@ def _narrow(widths: Sequence[int], room: int) -> list[int]:
 
 
 def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], list[int]]]:
-    """Return the columns and widths of as few tables as fit `room`, each with column 0; empty if none fits.
+    """Return how a wide table is split into as few tables as fit `room`, each with column 0; or an empty list.
 
-    An item holds the indices of a table's columns, and their widths.
+    An item holds the indices of a table's columns, and their widths. The list is empty if no split fits.
     """
     others = range(1, len(widths))
     for count in range(len(others), 0, -1):

@@ -46,10 +46,10 @@ _OF_CHANNELS = ("channel", "mean", "var", "factor", "bias")
 
 
 def tell_proofs(folded: Sequence[Layer], proofs: Sequence[tuple[float, float]]) -> Line:
-    """Return a line on the largest relative difference between layers and folded layers on a random batch.
+    """Return a line on the largest relative difference in output between layers and folded layers.
 
-    `proofs` has the pairs (largest difference, largest value) that `prove` returned, one for each layer. The
-    mark is right if all differences are rounding; there is none if values are beyond float64.
+    `proofs` has the largest difference and the largest output of each layer on a random batch. The mark is
+    right if all differences are rounding; there is none if values are beyond float64.
     """
     if not all(math.isfinite(value) for proof in proofs for value in proof):
         return Line(("on a random batch values leave float64: there is nothing to compare",))
@@ -71,11 +71,10 @@ class Folding(RecordDocument):
 
     Parameters
     ----------
-    layer : Layer
-        The layer, its weight in torch's order of axes.
+    layer, folded : Layer
+        The layer, and the one that replaces layer and norm; both weights have torch's order of axes.
     norm : Affine
-    folded : Layer
-        The layer that replaces both, in torch's order too.
+        The batch normalization, with its running statistics.
     proof : tuple of float
         The largest difference between the outputs on a random batch, and the largest output.
     source : str

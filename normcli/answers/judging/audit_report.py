@@ -158,7 +158,7 @@ def _build_part(part: JudgedTensor) -> Line:
 
 
 def build_summary(audit: Audit) -> Line:
-    """Return a line with the verdict on all layers: how many agree, or differ and which is the first.
+    """Return a line with the verdict on all layers: how many agree, or how many differ and the first of these.
 
     It also counts the layers that could not be judged. It is marked as right if all agree and all were judged.
     """

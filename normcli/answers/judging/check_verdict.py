@@ -126,7 +126,7 @@ class Verdict(RecordDocument):
     def data(self) -> Mapping[str, Any]:
         """Return the verdicts as a JSON object: `check` of the tensor, `statistics` by name, `diagnosis`.
 
-        Each has in `groups` the groups with mismatches, in order of their numbers.
+        `check` and each statistic have the groups with mismatches in `groups`, in order of their indices.
         """
         comparisons = {name: self._describe(name, found) for name, found in self.checked.comparisons.items()}
         return {

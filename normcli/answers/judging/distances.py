@@ -163,7 +163,7 @@ def build_worst(name: str, place: tuple[str, ...], comparison: Comparison, view:
 def list_compared(
     comparisons: Mapping[str, Comparison], sources: Mapping[str, str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield a header's line on each compared array: label, then file, dtype and tolerance."""
+    """Yield a pair for each compared array, a line of a header: a label, and texts (file, dtype, tolerance)."""
     for name, comparison in comparisons.items():
         label = "actual" if name == NORMALIZED else f"actual {name}"
         yield label, (make_printable(sources[name]), *list_tolerance(comparison.tolerance))

@@ -144,7 +144,8 @@ class Explanation(RecordDocument):
     def page(self) -> Page:
         """Return an HTML page of the result, opened at the story's value, or else at the first value.
 
-        A backward story's steps follow below. Raises `UsageError` if a page cannot show the result.
+        If `dy` is given, the steps of the derivative follow below. Raises `UsageError` if a page cannot show
+        the result.
         """
         result = self.calculate()
         require_page(result)
@@ -262,9 +263,10 @@ def _build_each(number: int, own: Sequence[StoryStep], group: MeasuredGroup, vie
 
 
 def _open_gaps(items: Mapping[int, _Item], places: Sequence[int]) -> list[_Item | None]:
-    """Return the items in order, with None, for an omission, before each that does not follow its predecessor.
+    """Return items in the order of their positions, with None where positions are missing in between.
 
-    `items` is keyed by position; `places` are all positions shown, ascending.
+    `items` has the items by position; `places` are the positions of all of them, ascending. None comes first,
+    too, if position 0 is missing.
     """
     gaps = {place for before, place in zip([-1, *places], places, strict=False) if place != before + 1}
     return [each for place, item in items.items() for each in ((None, item) if place in gaps else (item,))]

@@ -114,7 +114,7 @@ class PlacementAnswer:
         return Table(None, ("", POST, PRE), (False,) * 3, rows, wraps=True)
 
     def data(self) -> Mapping[str, Any]:
-        """Return the answer as a JSON object: both tensors, and in `columns` the objects of `records`."""
+        """Return the answer as a JSON object: both tensors, and `columns`, an object for each placement."""
         return {
             "schema": SCHEMA,
             "input": describe_tensor(self.total),

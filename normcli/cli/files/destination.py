@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class HasFields(Protocol):
-    """An answer whose single fields can be printed."""
+    """An answer of which one field, such as `mean`, can be read as an array."""
 
     def field(self, name: str) -> NDArray[Any]:
         """Return a field, or raise `UsageError` if there is none of that name."""
@@ -122,7 +122,7 @@ class Destination(NamedTuple):
             text.detach()
 
     def name_format(self, table: FileTable | None) -> str:
-        """Return the format of a tensor: `format_name`, or if that is "" the input table's; without one, `npy`.
+        """Return the format of a tensor: `format_name`, or if it is "", the format of `table`, or `npy`.
 
         Raises
         ------
@@ -155,8 +155,8 @@ class Destination(NamedTuple):
     def start_tensor(self, files: WholeFiles, tensor: Tensor, dtype: np.dtype[Any]) -> NDArray[Any] | None:
         """Create the output file, and return its memory-mapped array for a calculation to fill, or None.
 
-        None, after which `write_tensor` has to write the tensor: for an input that is not memory-mapped, on
-        Windows, for stores, and for formats in which a value's offset depends on the values before it. On
+        None is returned for an input that is not memory-mapped, on Windows, for stores, and for formats in
+        which a value's offset depends on the values before it; `write_tensor` then has to write the tensor. On
         standard output, the values appear when `files` closes.
 
         Parameters
@@ -171,7 +171,7 @@ class Destination(NamedTuple):
         Raises
         ------
         UsageError
-            If the format does not give the tensor back, or is binary and standard output a terminal.
+            If the tensor could not be read back from the format; or binary data would go to a terminal.
         """
         import numpy as np
 
@@ -281,7 +281,7 @@ def _escape_for_terminal() -> BinaryIO:
 
 
 def describe_written(destination: Destination, tensor: Tensor) -> Iterator[str]:
-    """Yield notes on a tensor's file: it replaced the input, lacks columns, or has names like data."""
+    """Yield notes on a written file: it replaced the input, lacks columns, or its header looks like data."""
     from normcli.tensors.formats.file_formats import FORMATS
     from normcli.tensors.held_files import Opened
     from normcli.tensors.tables.column_choice import name_column

@@ -55,10 +55,10 @@ class Outputs(NamedTuple):
         return self.tensor is not None and self.tensor.path == STANDARD_STREAM
 
     def start(self, files: WholeFiles, problem: Problem) -> NDArray[Any] | None:
-        """Create the tensor's file, and return its memory-mapped array, to calculate into.
+        """Create the tensor's file, and return its memory-mapped array for a calculation to fill, or None.
 
-        None if there is no such file, or its format cannot be filled so: `save` then writes the tensor. `files`
-        are the files of the caller's `with` block.
+        None if no tensor is saved, or its file cannot be filled in place; in that case `save` writes the
+        tensor. `files` are the files of the caller's `with` block.
         """
         dtype = problem.plan.choose_output_dtype(problem.tensor.values.dtype)
         return None if self.tensor is None else self.tensor.start_tensor(files, problem.tensor, dtype)

@@ -79,7 +79,10 @@ def _declare_bound(name: str, text: str) -> Option:
 
 
 def _choose_rule(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
-    """Return the callback of an option that sets one field of `Stores.rules` until the command ends."""
+    """Return a callback for click that sets the field `name` of `Stores.rules` to an option's value.
+
+    When the command ends, all rules are set back to their defaults.
+    """
 
     def choose(ctx: click.Context, param: click.Parameter, chosen: bool) -> None:
         Stores.rules = Stores.rules._replace(**{name: chosen})
@@ -139,8 +142,8 @@ TENSOR: tuple[Option, ...] = (*_declare_source(), *TABLE_INPUT, *RECIPE)
 def declare(row: norms.Option, norm: Norm | None = None) -> Option:
     """Return the click option for a row of the table of options.
 
-    Its help names the default value: the norm's; or without a norm that of the row ("each norm's" for eps and
-    its mode). It names none for axes, whose default is a rule, and for options without a default.
+    Its help names the default value: the norm's, or without a norm the row's ("each norm's" for eps and its
+    mode). No default is named for axes, whose default is a rule, and for options without one.
     """
     default = row.default if norm is None else row.find_default(norm)
     if norm is None and row.name in ("eps", "eps_mode"):

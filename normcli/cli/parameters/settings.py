@@ -38,8 +38,8 @@ NOTES = "normcli.notes"
 class SourceOptions(NamedTuple):
     """The options for the source of the input; a field is None if its option is not given.
 
-    `wanted` is no option of the command line: the names of columns, in the order in which a table's are to
-    come.
+    `wanted` is no option of the command line: it has the names of columns that a table must have, in the order
+    in which they are put.
     """
 
     inputs: tuple[str, ...] = ()

@@ -197,7 +197,7 @@ class OptionValue(click.ParamType[Any]):
 
 
 class LikeOption(click.Option):
-    """An option of type `Framework`, whose help lists the frameworks with blanks, so that lines can break."""
+    """A click option of the type `Framework`, whose help ends with the list of frameworks."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the option's name and its help, which ends with the frameworks of the norm."""

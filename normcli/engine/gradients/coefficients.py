@@ -83,7 +83,7 @@ class CoefficientSolver:
             self.flat = find_flat(plan, statistics, count).reshape(-1)
 
     def solve(self, sums: GradientSums, numbers: Integers) -> SolvedGroups:
-        """Return the coefficients of groups from their sums; `numbers` are the groups' indices."""
+        """Return the coefficients of some groups from their sums; `numbers` are the groups' indices."""
         coefficients, empty = solve_coefficients(self.plan, sums), np.zeros(sums.count.shape, np.bool_)
         flat = empty if self.flat is None else self.flat[numbers]
         decimals = needs_decimals(sums.p)

@@ -32,7 +32,8 @@ class GateSumPasses(GroupBackwardPasses):
 
     For a gate behind the norm, a value contributes dy · act'(z) · (gamma · x̂ + beta). For a gate before the
     norm, it contributes the derivative with respect to the norm's input x · act(z), times x · act'(z); this
-    last factor is `downstream`. The sums are kept in place of those of gamma, which is not differentiated here.
+    last factor is `downstream`. The sums take the place of gamma's in the base class, which are not needed
+    here.
     """
 
     def add_up(self, gradients: Source, values: NDArray[Any], slope: Gated) -> NDArray[Any]:
@@ -72,7 +73,8 @@ class GateSumPasses(GroupBackwardPasses):
     def prepare(self, read: ReadTile) -> Tile:
         """Return a tile for exact sums, with beta for a gate behind the norm.
 
-        For a gate before the norm, its `used` is None, as values that do not count contribute their dx, too.
+        For a gate before the norm, `used` of the tile is None: values that do not count contribute their dx,
+        too.
         """
         tile, raw = super().prepare(read), read.values.raw
         if self.downstream is not None:
@@ -103,10 +105,10 @@ class GateSumPasses(GroupBackwardPasses):
     def list_shares(
         self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return the contributions of some values of one row to the derivative, each with a bound of its error.
+        """Return what some values of one row contribute to the derivative with respect to the gate.
 
-        None stands for NaN. `name` is not used; `row` and `columns` are indices in the tile, and activations
-        and roots are calculated to `bits` bits.
+        Each contribution has a bound of its error; None stands for NaN. `name` is not used; `row` and `columns`
+        are indices in the tile, and activations and roots are calculated to `bits` bits.
         """
         if tile.downstream is not None:
             return self.find_dx_exactly(tile, solved, row, columns, bits)

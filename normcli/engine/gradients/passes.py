@@ -108,7 +108,10 @@ class GroupBackwardPasses(GradientTiles):
     # -- what groups are differentiated with
 
     def _open_bands(self) -> Iterator[Band | None]:
-        """Yield each band of groups in turn, its coefficients known; None, once, if groups lie in tiles."""
+        """Yield each band (some groups larger than tiles) in turn, with its coefficients known.
+
+        If groups lie within tiles, None is yielded, once.
+        """
         if self.whole and self.inputs.given is None:
             self.walk.expect(1)
             yield None
@@ -184,7 +187,7 @@ class GroupBackwardPasses(GradientTiles):
     def round_parameters(
         self, name: str, add_exactly: Callable[[list[int], int], list[Bounded]]
     ) -> NDArray[Any]:
-        """Return the derivatives with respect to `gamma` or `beta` along one axis, each rounded once.
+        """Return the derivatives with respect to `gamma` or `beta` as a flat array, each rounded once.
 
         `add_exactly` takes the indices of those whose rounding is not decided, and a number of bits; it returns
         each in rationals with a bound of its error, or None for NaN.

@@ -144,7 +144,7 @@ def sum_squares(x: NDArray[Any], window: Window) -> WindowSums:
 
 
 def add_neighbours(parts: Pair, length: int) -> Pair:
-    """Return the sum of each `length` neighbours along the first axis, made of sums of 1, 2, 4 and so on."""
+    """Return sums along the first axis: number i is Σ parts[i : i + length]; sums of 1, 2, 4 … are reused."""
     n = len(parts.hi) - length + 1
     total, start, width = parts.map(lambda part: np.zeros_like(part[:n])), 0, 1
     while True:
@@ -265,7 +265,7 @@ def normalize_windows(
 
 
 def _find_factors(sums: WindowSums, window: Window) -> WindowFactors:
-    """Return (k + α · Σx²/divisor)^−exponent of each window."""
+    """Return 1/divisor of each window, (k + α · Σx²/divisor)^−exponent, and where it is known closely."""
     squares, (base, off) = sums.squares, find_bases(sums, window)
     plain = np.power(window.k + window.alpha * squares.hi, -window.exponent)  # of 0, infinities and NaN
     is_something = ((squares.hi != 0.0) & (window.alpha != 0.0)) | (window.k != 0.0)

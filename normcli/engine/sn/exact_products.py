@@ -123,7 +123,7 @@ class Approximation(NamedTuple):
 
 
 class SymmetricOperator(Protocol):
-    """An exact symmetric matrix: products with it, its approximation in doubles, and its numbers."""
+    """The protocol of exact symmetric matrices: products with columns, an approximation, and the numbers."""
 
     size: int
 
@@ -157,7 +157,7 @@ class GramOperator:
         return multiply(self._transposed, images, (self.size, vectors.values.shape[1]))
 
     def approximate(self) -> Approximation:
-        """Return the matrix in doubles."""
+        """Return the matrix in doubles, with a bound of its error."""
         values = self._matrix.astype(np.float64)
         exponent = math.frexp(float(np.max(np.abs(values))))[1]
         values = np.ldexp(values, -exponent)

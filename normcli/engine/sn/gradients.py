@@ -253,7 +253,7 @@ def find_sigma_gradient(
 
 
 def _find_column(matrix: ScaledIntegers) -> ScaledIntegers | None:
-    """Return the column with the largest number of a matrix of rank 1, that number positive; else None."""
+    """Return the column with the largest number, made positive, of a matrix of rank 1; None for other ranks."""
     values = matrix.values
     row, column = np.unravel_index(int(np.argmax(np.abs(values))), values.shape)
     pivot, one = values[row, column], values[:, [column]]

@@ -190,7 +190,7 @@ class Basis:
         return float(np.linalg.norm(vectors.T @ vectors - np.eye(size))) * _SLACK + rounding
 
     def _count_cluster(self) -> int:
-        """Return the number of largest eigenvalues that may be equal, as far as doubles show; at most all."""
+        """Return how many of the largest eigenvalues may be equal, as far as doubles tell; at most all."""
         values = self._values
         least = max((values[0] - values[-1]) / (2 * len(values)), _LEAST_GAP * self._largest)
         least = max(least, 16.0 * (self._error + self._skew * self._largest))
@@ -259,7 +259,8 @@ class Basis:
     def _correct(self, basis: ScaledIntegers, residual: ScaledIntegers) -> ScaledIntegers:
         """Return the basis V minus its parts along the eigenvectors outside of it: one step of refinement.
 
-        The parts are estimated in doubles: those of the residual, over the differences of the eigenvalues.
+        The parts are estimated in doubles: the residual's part along an eigenvector, divided by the difference
+        of the two eigenvalues.
 
         Parameters
         ----------

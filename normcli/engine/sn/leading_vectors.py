@@ -32,14 +32,15 @@ _GAP_BITS = 160, 480, 1280
 
 
 class Leading(NamedTuple):
-    """The largest singular value of a matrix.
+    """The largest singular value of a matrix W, with its two singular vectors.
 
     Parameters
     ----------
     square : Enclosure
-        Its square.
+        Two numbers between which the square of the singular value lies.
     left, right : ScaledIntegers
-        Columns along its singular vectors: the shorter one nearly of length 1, the other W (or Wᵀ) times it.
+        Columns along the two singular vectors. The one with fewer numbers is nearly of length 1; the other is W
+        (or Wᵀ) times it.
     """
 
     square: Enclosure
@@ -48,16 +49,17 @@ class Leading(NamedTuple):
 
 
 def find_leading(matrix: NDArray[Any], bits: int) -> Leading | None:
-    """Return the largest singular value of a matrix with its vectors.
+    """Return the largest singular value of a matrix W with its singular vectors.
 
-    None where the largest eigenvalues of WᵀW are equal, or nearer to each other than by 2⁻⁶⁴⁰ of themselves.
+    None where the largest eigenvalues of WᵀW are equal, or differ by less than 2⁻⁶⁴⁰ of themselves.
 
     Parameters
     ----------
     matrix : ndarray, shape (rows, columns)
         Finite values of any real dtype, of which one at least is not 0.
     bits : int
-        No number of the shorter vector is further off than 2^−bits, and the square is known to twice as many.
+        The precision: each number of the vector with fewer numbers is off by at most 2^−bits, the square by
+        about 2^(−2 · bits) of itself.
     """
     is_tall = matrix.shape[0] >= matrix.shape[1]
     gram = GramOperator(matrix if is_tall else matrix.T)
@@ -126,7 +128,11 @@ def _isolate_first(operator: SymmetricOperator, bits: int) -> _First | None:
 def _measure_vector(
     operator: SymmetricOperator, vector: ScaledIntegers, most: Fraction, bits: int
 ) -> _First | None:
-    """Return a vector with its eigenvalue, or None if a number of it may be off by more than 2^−bits."""
+    """Return a vector as an eigenvector, with its eigenvalue; None if it is not close enough to one.
+
+    It is not if a number of it may be off by more than 2^−bits. `most` is an upper bound of the other
+    eigenvalues.
+    """
     image = operator.apply(vector)
     length, product, square = (
         a.sum_products(b).list_fractions()[0] for a, b in ((vector, vector), (vector, image), (image, image))

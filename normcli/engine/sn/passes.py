@@ -125,14 +125,15 @@ def iterate_matrices(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUT
 
 
 def find_vectors(plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS) -> tuple[Floats, Floats]:
-    """Return u and v of each group's σ = uᵀXv, of length 1, rounded once; u and v as given without iterations.
+    """Return the singular vectors u and v of each group, rounded once; without iterations, u and v as given.
 
     Returns
     -------
     tuple of ndarray
-        u, shape (*stats_shape, rows), and v, shape (*stats_shape, columns). The sign of singular vectors is
-        open: it is chosen so that the largest number of v is positive. NaN for a matrix that is 0, is not
-        finite, or whose two largest singular values are equal, and where an estimate of σ is 0.
+        u, shape (*stats_shape, rows), and v, shape (*stats_shape, columns), of length 1, with σ = uᵀXv. The
+        sign of singular vectors is open: it is chosen so that the largest number of v is positive. NaN for a
+        matrix that is 0, is not finite, or whose two largest singular values are equal, and where an estimate
+        of σ is 0.
 
     Raises
     ------

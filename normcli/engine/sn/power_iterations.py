@@ -92,7 +92,9 @@ class Vectors(NamedTuple):
 
 
 def enclose_estimate(iteration: Iteration, matrix: NDArray[Any], bits: int) -> Enclosure | None:
-    """Enclose the square of the estimate uᵀWv, to a relative width of 2^−bits; return None where it is 0.
+    """Return two numbers between which the square of the estimate σ = uᵀWv lies; None if it is 0.
+
+    They differ by at most 2^−bits of the square.
 
     Parameters
     ----------
@@ -119,8 +121,8 @@ def enclose_estimate(iteration: Iteration, matrix: NDArray[Any], bits: int) -> E
 def iterate(iteration: Iteration, matrix: NDArray[Any], bits: int) -> Vectors | None:
     """Return the v and the u that the iterations end with, not divided by their lengths.
 
-    Each is off by at most 2^−bits of its largest number. None if the first product (Wᵀu or Wv) is 0, as the
-    start is at a right angle to all of W. No later product is: WWᵀu is 0 only where Wᵀu is.
+    Each is off by at most 2^−bits of its largest number. None if the first product (Wᵀu or Wv) is 0. No later
+    product can be 0 then: WWᵀu is 0 only where Wᵀu is.
     """
     start = iteration.u or iteration.v
     assert start is not None  # as there are iterations

@@ -67,10 +67,10 @@ class Sink(Protocol):
 
 
 class _Places:
-    """Flat indices into values that broadcast against a view, for the positions along its runs.
+    """The flat indices of values (gamma, beta or a mask) that a tile's positions have, along some of its runs.
 
-    A run is a stretch of neighbouring axes, taken as one axis. `shape` is the values' shape, of the view's
-    rank.
+    A run is a stretch of neighbouring axes of the view, taken as one axis. The values broadcast against the
+    view; `shape` is their shape, of the view's rank.
     """
 
     def __init__(self, shape: tuple[int, ...], view_shape: tuple[int, ...], geometry: Geometry) -> None:
@@ -85,7 +85,7 @@ class _Places:
             self.index.append(np.broadcast_to(number, [view_shape[a] for a in run]).reshape(-1))
 
     def number(self, runs: tuple[int, ...], tile: Slices | dict[int, slice]) -> NDArray[np.int64]:
-        """Return the flat index of each position of a tile along some runs, in C order; other runs add 0."""
+        """Return the flat index of each position of a tile along some runs, in C order; others count as 0."""
         places = np.zeros(1, np.int64)
         for run in runs:
             part, index = tile[run], self.index[run]
@@ -112,10 +112,11 @@ class _Places:
     def find_rows(
         self, along: tuple[int, ...], ends: Ends
     ) -> tuple[NDArray[np.int64], int, NDArray[np.int64] | None]:
-        """Return `starts` and `span` of a tile's `RowParameter`, and the flat indices of values to copy to it.
+        """Return `starts` and `span` of a tile's `RowParameter`, and the flat indices of its values.
 
-        The indices are None if it needs no copy. A row lies along the runs `along`, and there is one for each
-        position along the others; `ends` has the start and stop of each run.
+        The indices are None if the parameter's own values serve, without a copy. A row lies along the runs
+        `along`; there is a row for each position along the other runs. `ends` has the start and stop of each
+        run.
         """
         tile = tuple(slice(*pair) for pair in ends)
         starts = self.number(tuple([run for run in self.runs if run not in along]), tile)
@@ -167,7 +168,7 @@ class Spread:
         return isinstance(self._values, Mapped) and self._values.lies_in_file
 
     def lay_rows(self, ends: Ends, along: tuple[int, ...]) -> RowParameter:
-        """Return the values for the rows of a tile; `ends` has its start and stop along each run.
+        """Return these values as a `RowParameter` for a tile, whose start and stop on each run are `ends`.
 
         A row lies along the runs `along`; there is one for each position along the others.
         """
@@ -204,7 +205,7 @@ class ArraySource:
         return self._gather(tile, work).transpose(order)
 
     def _gather(self, tile: Slices, work: Workspace) -> NDArray[Any]:
-        """Copy a tile from a view whose runs are no axes in memory: block by block of the view's own axes."""
+        """Copy a tile of a view in which a run's axes cannot be joined: block by block of the view's axes."""
         view, geometry = self._view, self._geometry
         result = work.get("gathered", find_lengths(tile), self.dtype)
         boxes = [

@@ -51,7 +51,7 @@ class CompiledTiles:
     Parameters
     ----------
     run : Tiles
-        Held weakly.
+        The run; only a weak reference to it is kept.
     kernel : Kernel
     """
 
@@ -187,7 +187,10 @@ class CompiledTiles:
         return found
 
     def write(self, tile: Slices, solution: Solution, work: Workspace) -> None:
-        """Normalize a tile and write it to the sink; `solution` is of all groups, and plain (`is_plain`)."""
+        """Normalize a tile and write it to the sink, given the solution of all groups.
+
+        The caller makes sure that the solution is plain (`is_plain`).
+        """
         along = self._reduced[-1:]
         others = tuple(i for i in self._run.geometry.runs if i not in along)
         raw = self._read(tile, others + along, work)

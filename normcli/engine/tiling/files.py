@@ -121,10 +121,10 @@ class FileSink(_TileFile):
             self._send_on(tile, values)
 
     def _send_on(self, tile: Slices, values: NDArray[Any]) -> None:
-        """Let the disk begin with a tile that lies in one piece, so that the last sync is short.
+        """Let the disk begin to write a tile that is contiguous in the file, so that the final sync is short.
 
-        Told that pages are not needed soon, Linux begins to write those that have to be written, and drops the
-        others: so pages that other tiles will write to are left alone.
+        Linux does so for pages that are declared as not needed soon; clean pages of the range are dropped. A
+        tile in several pieces is left alone, as other tiles will be written to its pages.
         """
         position, piece = next(_find_pieces(self._dims, tile, values))
         if piece.size == values.size and hasattr(os, "posix_fadvise"):
@@ -136,7 +136,7 @@ class FileSink(_TileFile):
 def _find_pieces(
     dims: tuple[int, ...], tile: Slices, buffer: NDArray[Any]
 ) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield the flat index of its first value, and its part of `buffer`, for each contiguous piece of a tile.
+    """Yield (flat index of the first value, part of `buffer`) for each piece of a tile contiguous in the file.
 
     `dims` is the shape of the array in the file, and `buffer` has the shape of the tile.
     """

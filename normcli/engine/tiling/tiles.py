@@ -114,7 +114,10 @@ class Tiles:
     def _load_selected(
         self, tile: Slices, work: Workspace, order: tuple[int, ...]
     ) -> tuple[NDArray[Any], NDArray[Any], Selected | None]:
-        """Return a tile as it is, the tile with 0 for values that do not count, and what `select` returns."""
+        """Return a tile as it is, the tile with 0 for values that do not count, and where values count.
+
+        The last is a bool array, or None if all count.
+        """
         raw = self._load(tile, work, order)
         selected = self.select(raw, tile, order)
         return raw, zero_unselected(raw, selected), selected

@@ -275,7 +275,8 @@ class Case:
     def predict(self, variant: Variant) -> Prediction:
         """Return the result of a kernel that used a variant's numbers, with the bounds of its rounding errors.
 
-        Numbers that are None in the variant are the norm's own. The gate multiplies all but `variant.result`.
+        Numbers that the variant lacks are the norm's. The gate multiplies all but a `variant.result`, which has
+        it.
         """
         gamma, beta = (
             (own if theirs is None else theirs) * self.factor

@@ -153,11 +153,6 @@ class Claim(NamedTuple):
         is_any = other.fault.id == _APPROXIMATE
         return self.region is None and self.numbers < other.numbers and (is_any or self.is_near(other.misfit))
 
-    @property
-    def is_of_few_groups(self) -> bool:
-        """Whether it is an approximate root with errors that were fitted to at most 5 groups."""
-        return self.fault.id == _APPROXIMATE and 0 < self.numbers <= _ANY_ERRORS
-
     def leave_out(self, ids: frozenset[str]) -> Claim:
         """Return the claim without the faults of some ids; at least one fault has to be left."""
         told = [pair for pair in zip(self.faults, self.causes, strict=True) if pair[0].id not in ids]
@@ -198,7 +193,7 @@ def may_be_rounding(case: Case, found: Found) -> bool:
 def make_claim(case: Case, found: Found) -> Claim:
     """Return the claim that y has the faults of a finding, with its words, evidence and rank.
 
-    For a wrong region without a fault of its own, the words name a cause of it if x, gamma or beta shows one.
+    For a wrong region without a fault of its own, the words name a reason in x, gamma or beta if there is one.
     """
     error = np.abs(case.y - found.prediction.values)
     counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask
@@ -267,7 +262,8 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     ]
     order = {row.fault.id: number for number, row in enumerate(FAULTS)}
     ranked.sort(key=lambda claim: (claim.rank, order[claim.fault.id]))
-    return keep_first([claim for claim in ranked if not claim.is_of_few_groups])
+    few = range(1, _ANY_ERRORS + 1)
+    return keep_first([one for one in ranked if one.fault.id != _APPROXIMATE or one.numbers not in few])
 
 
 def keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:

@@ -86,9 +86,9 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
 
 
 def choose_case_eps(case: Case) -> Case:
-    """Return the case with the usual eps with which most values of a sample are right, if at least half are.
+    """Return the case with the usual eps that makes most values of a sample right, if at least half are.
 
-    Otherwise, and for norms without eps or with `exact`, the case itself.
+    Otherwise, and for norms without eps or with `exact`, the case is returned as it is.
     """
     if not case.has_moments or case.plan.spec.eps is None:
         return case
@@ -307,9 +307,10 @@ def _find_inside(case: Case, region: IndexRegion, rows: Sequence[Row]) -> Iterat
     In regions of fewer than 8 values, and for a y without a finite value, only NaN and infinity are tried.
     """
     is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
-    copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
+    is_padding = not (case.y.any(where=region.mask) or (case.shows_norm & region.mask).any())
+    copies = NOT_FINITE if is_odd else OF_COPIES[1:2] if is_padding else OF_COPIES  # which no screen tells
     tried = (case.hold((row.fault,), (variant,)) for row in copies for variant in row.vary(case))
-    others = try_all(case, () if is_odd else rows)
+    others = try_all(case, () if is_odd or is_padding else rows)
     return (one for one in itertools.chain(tried, others) if one.explained[region.mask].all())
 
 

@@ -110,9 +110,9 @@ def _choose(case: Case, rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _varies_in_groups(case: Case, variant: Variant) -> bool:
-    """Whether a variant's result may be other than a line a · x + b in each group.
+    """Return True if a variant's result need not be a line a · x + b in each group.
 
-    True if it has a whole result, or a mean or divisor that is not one number for each group or for all.
+    That is so if it has a whole result, or a mean or a divisor with several numbers for one group.
     """
     shapes = (case.find_divisor(variant).shape, () if variant.mean is None else variant.mean.shape)
     return variant.result is not None or any(shape not in ((), case.divisor.shape) for shape in shapes)
@@ -177,7 +177,7 @@ def _try_beside(fault: Fault, variant: Variant, other: Case, rows: Sequence[Row]
 def _try_gates(case: Case) -> Iterator[Found]:
     """Yield the findings that explain all of y with a fault of the gate, and another of gate, gamma or beta.
 
-    Of two faults of the gate, a roll is first, and a rounding last.
+    Of two faults of the gate, a roll is applied before the other, and a rounding after it.
     """
     ends = ("rolled",), ("rounded",), ("activation", "bare")
     rolled, rounded, acts = ([row for row in _OF_GATE if row.fault.id.endswith(end)] for end in ends)
@@ -291,9 +291,9 @@ def _centre(case: Case) -> tuple[Floats, Floats]:
 
 
 def _has_lines(case: Case, least: float = 1.0) -> bool:
-    """Whether at least a part `least` of y lies within rounding of a fitted line a · x + b of its group.
+    """Return True if a share `least` of y or more is, within rounding, a fitted line a · x + b of its group.
 
-    It has to be so in a sample too, which is tried first.
+    The share has to be reached in a sample too, which is tried first.
     """
     every = thin_out(case).case, case
     return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in every)

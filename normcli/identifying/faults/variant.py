@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,7 @@ MOST_SHIFTS = 64
 
 
 def list_shifts(length: int) -> list[int]:
-    """Return the numbers of places, at most 64, by which to try to roll an axis: negative for backwards.
+    """Return the numbers of indices, at most 64, by which to try to roll an axis: negative for backwards.
 
     The shortest are first.
 
@@ -41,6 +42,21 @@ def list_shifts(length: int) -> list[int]:
     """
     nearest = range(1, min(length // 2, MOST_SHIFTS) + 1)
     return [shift for most in nearest for shift in (most, -most) if 2 * shift != -length]
+
+
+def list_roots(factor: float, lengths: Iterable[int]) -> Iterator[tuple[str, float]]:
+    """Yield √n and 1/√n, as words and number, that are within 2⁻⁹ of a factor; n is a length of at least 8."""
+    for n in sorted({n for n in lengths if n >= _LEAST_LENGTH}):
+        for words, root in ((f"√{n}", math.sqrt(n)), (f"1/√{n}", 1.0 / math.sqrt(n))):
+            if abs(factor - root) <= _NEAR_ROOT * root:
+                yield words, root
+
+
+_LEAST_LENGTH = 8
+"""The least length whose root is tried: roots of shorter ones are simple numbers of many meanings."""
+
+_NEAR_ROOT = 2.0**-9
+"""The largest relative difference of a fitted factor from the root of a length, which is then tried."""
 
 
 def is_near(theirs: Floats, ours: Floats) -> bool:

@@ -109,7 +109,7 @@ class PlainMap(NamedTuple):
         return level.allow(y, dtype, self.measure_terms(x, y))
 
     def measure_terms(self, x: Floats, y: Floats) -> Floats:
-        """Return |a · x| + |b| + |y| of each value, plus the average of this sum over the value's line."""
+        """Return |a · x| + |b| + |y| of each value, plus its average over the values with the same a and b."""
         others = tuple(axis for axis in range(x.ndim) if axis not in self.axes)
         terms = np.abs(self.scale * x) + np.abs(self.shift) + np.abs(y)
         terms = np.where(np.isfinite(terms), terms, 0.0)

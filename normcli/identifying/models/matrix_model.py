@@ -208,9 +208,9 @@ class _Factors(NamedTuple):
         return self.low * (1.0 - _NEAR) <= factor <= self.high * (1.0 + _NEAR)
 
     def hold_any(self, dtype: np.dtype[Any]) -> bool:
-        """Whether a number of a kernel's arithmetic, or its inverse, is a factor between the bounds.
+        """Return True if a number of the kernel's dtype, or the inverse of one, lies between the bounds.
 
-        The arithmetic is in `dtype`, or in float32 for half precision.
+        The kernel's dtype is `dtype`, or float32 for half precision.
         """
         own = np.dtype("float32") if is_half(dtype) else dtype
         ends = (self.low, self.high), (1.0 / self.high, 1.0 / self.low)

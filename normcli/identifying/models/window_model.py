@@ -203,7 +203,7 @@ def calculate_window(x: Floats, axis: int, window: Window) -> Floats:
 
 
 class _Seen(NamedTuple):
-    """The divisors x / y of the values where y is larger than twice its bound.
+    """The divisors x / y, for the values where |y| is more than twice the bound of its error.
 
     Parameters
     ----------

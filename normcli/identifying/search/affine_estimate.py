@@ -222,8 +222,8 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
     """Yield the sets of axes along which gamma and beta may vary, with fewer than `most` pairs of them.
 
     These are no axis (if `most` is finite), the second axis, the last axis, and the reduced axes, if there are
-    several and others are kept. The second and the last are left out if no axis longer than 1 is kept: some
-    scale and shift fit any channel of the one group.
+    several and others are kept. The second and the last are left out if there is only one group: fitted gammas
+    and betas of its channels would then explain any y.
     """
     rank = len(grid.shape)
     kept = {axis for axis, length in enumerate(grid.shape) if length > 1} - set(grid.axes)

@@ -133,7 +133,7 @@ class Samples:
             yield first._replace(undefined=others[0] if others else None)
 
     def _find_usable(self, rows: NDArray[Any]) -> Selected:
-        """Return True for rows that are finite; if NaN is left out, for rows of two numbers and no infinity."""
+        """Return True for finite rows and, if statistics omit NaN, for rows of two numbers and no infinity."""
         finite = np.isfinite(rows)
         usable: Selected = finite.all(axis=1)
         if not usable.all() and self._omits_nan:
@@ -262,7 +262,7 @@ class Samples:
     def keep_possible(
         self, samples: Iterable[Sample], steps: Sequence[AffineStep], level: Level
     ) -> dict[Divisor, list[AffineStep]]:
-        """Return for each divisor the affine steps with which every finite group has a factor that leads to y.
+        """Return for each divisor the affine steps with which every finite group has a factor leading to y.
 
         `samples` have the same groups, one for each divisor.
         """

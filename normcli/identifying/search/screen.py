@@ -61,7 +61,7 @@ def lie_on_lines(x: Floats, y: Floats, steps: Sequence[tuple[AffineStep, Floats]
     steps : sequence of (AffineStep, ndarray)
         Each step, with scale and shift at these values, and the bound on its own error at each value.
     before : ndarray, shape (values,)
-        The bound on the error of each x̂ of size 1.
+        The bound on the error of x̂ before the step, divided by 1 + |x̂|.
     """
     undone = [_undo(y, step, slack, before) for step, slack in steps]
     targets, allowed = (np.stack(parts) for parts in zip(*undone, strict=True))
@@ -87,7 +87,7 @@ def _undo(y: Floats, step: AffineStep, slack: Floats, before: Floats) -> tuple[F
     step : AffineStep
         The step, with scale and shift at these values.
     slack, before : ndarray, shape (values,)
-        The bound on the step's own error, and on the error of an x̂ of size 1.
+        The bound on the step's own error, and on the error of x̂ before it divided by 1 + |x̂|.
     """
     targets, _ = step.undo(y, slack, before)
     return step.undo(y, slack, before * (1.0 + np.abs(targets)))
@@ -220,7 +220,7 @@ def choose_places(shape: Sequence[int], first: Sequence[int] = ()) -> tuple[slic
 
 
 def go_together(given: Iterable[Floats], y: Floats) -> bool:
-    """Whether y may depend on one of some tensors value by value, along any axis or in all values.
+    """Return True if y may be a function of one of some tensors, value by value, along any axis or as a whole.
 
     Parameters
     ----------

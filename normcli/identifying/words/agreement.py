@@ -116,7 +116,7 @@ def _list_orders(step: AffineStep, dtype: np.dtype[Any]) -> Iterator[tuple[str, 
 
 
 def _make_step(plan: Plan, given: Inputs) -> AffineStep:
-    """Return the affine step of gamma and beta, in the shapes of the plan's rank; None for one not given."""
+    """Return the affine step of gamma and beta at the plan's rank; scale or shift is None for one not given."""
     offset = "" if not plan.spec.gamma_offset else f"{plan.spec.gamma_offset} + "
     names = (f"{offset}gamma", given.gamma), ("beta", given.beta)
     way = ", ".join(name for name, values in names if values is not None) or "none"

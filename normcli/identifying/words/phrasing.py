@@ -123,9 +123,10 @@ _EXCEPT = OF_REGIONS["values"].fault.words
 
 
 def tell_claim(claim: Claim) -> tuple[str, tuple[str, ...]]:
-    """Return the cause of a claim, of at most 15 words with the norm's name before it, and the evidence.
+    """Return the cause of a claim, short enough for a sentence with the norm's name, and its evidence.
 
-    If the cause is too long, its other clauses become evidence.
+    The sentence has at most 15 words. If all causes together are too long, the first is the cause, and the
+    others become evidence.
     """
     room = MOST_WORDS - (_BEFORE_PLACE if claim.cause.startswith(_EXCEPT) else _BEFORE)
     if count_words(claim.cause) <= room:

@@ -248,7 +248,7 @@ def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[O
         factor = find_factor(match)
         takes = factor is not None and "gamma" in plan.norm.parameter_names
         option = f"--gamma {factor:.5g}" if takes else None
-        yield OtherChoice(f"y has {format_fitted(match)}", option=option)
+        yield OtherChoice(f"y has {format_fitted(match, asked)}", option=option)
     elif unused:
         both = "gamma and beta are not applied"
         yield OtherChoice(both if len(unused) > 1 else f"{unused[0]} is not applied")
@@ -262,9 +262,10 @@ def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[O
 
 
 def narrow_eps(match: Match, found: Identification, asked: float | None = None) -> Match:
-    """Return a match with only usual eps that give every bit, exactly or by a known computation.
+    """Return a match whose eps and range of eps are the usual ones that give every bit of y.
 
-    The match itself if none does, or if its eps is at least above 0, so that y shows it.
+    The bits are those of the exact result or of a known computation. The match itself is returned if no usual
+    eps gives them, or if its range of eps does not begin at 0: y then shows the eps.
 
     Parameters
     ----------
@@ -272,7 +273,7 @@ def narrow_eps(match: Match, found: Identification, asked: float | None = None) 
     found : Identification
         The identification that has the match.
     asked : float or None
-        A requested eps, which is tried beside the usual ones; None without one.
+        A requested eps, which is tried in addition to the usual ones; None without one.
     """
     low, high = match.eps_range
     if not low == 0.0 < high:

@@ -56,9 +56,9 @@ def diagnose_actual(
     actual: NDArray[Any],
     checked: Checked,
 ) -> Diagnosis | None:
-    """Return the diagnosis of a tensor that differs from the norm, or whose bits show another kernel; or None.
+    """Return the diagnosis of a tensor that differs from the requested norm, or was made by another kernel.
 
-    None if the tensor agrees and nothing is found.
+    None if the tensor agrees and its bits show nothing else.
 
     Parameters
     ----------
@@ -320,9 +320,10 @@ def _contrast(
 
 
 def _join_differences(name: str, told: Sequence[OtherChoice], framework: str) -> tuple[str, tuple[str, ...]]:
-    """Return the cause, in at most 15 words, and all differences as clauses if the cause has no room for them.
+    """Return the cause, in at most 15 words, and all differences as clauses if it has no room for them.
 
-    The cause has the requested choices and the framework, if there is room. `framework` may be empty.
+    The cause contrasts the match's choices with the requested ones and names the framework, as far as there is
+    room. `framework` may be empty.
     """
     contrasts = f"{name} differs: {'; '.join(one.contrast for one in told)}"
     words = f"{name} differs: {', '.join(one.words for one in told)}"

@@ -83,7 +83,7 @@ class Suggestion(NamedTuple):
 
     @property
     def command(self) -> str:
-        """The command that writes the tensor."""
+        """The command that writes this input to a file."""
         shape, dist, low, high, seed, rng, _, dtype = self.recipe
         bounds = "" if low is None or high is None else f" --low {low:g} --high {high:g}"
         shown = ",".join(map(str, shape))

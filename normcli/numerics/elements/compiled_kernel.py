@@ -76,7 +76,7 @@ def is_plan_served(plan: Plan, count: int) -> bool:
 
 
 class Rule(NamedTuple):
-    """The rule of the divisor: the fields of `struct rule` in kernel.h, in its order."""
+    """The rule by which the kernel makes divisors: the fields of the C `struct rule` in kernel.h, in order."""
 
     freedom: float
     eps: float

@@ -127,7 +127,7 @@ def find_exactly(
 
     @functools.cache
     def find_integers(number: int, gamma: float, beta: float, bits: int) -> tuple[int, int, int, int, bool]:
-        """Return slope, slope · centre and level over one unit, the unit, and whether they are exact."""
+        """Return slope, slope · centre and level as multiples of 1 / unit; the unit; and whether exact."""
         (mean, divisor), finer = recall(number, bits), recall(number, 2 * bits)[1]
         assert divisor is not None  # what is NaN is decided
         mean = mean if solution.centred else Fraction(0)

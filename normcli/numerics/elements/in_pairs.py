@@ -95,8 +95,9 @@ def calculate(elements: Elements, precision: Precision) -> Results:
     Returns
     -------
     Results
-        For float64, the rounded values; for shorter dtypes, doubles rounded to odd, which a second rounding
-        makes the right ones. Undecided is where the errors of mean and divisor allow two roundings.
+        For float64, the rounded values. For shorter dtypes, doubles rounded to odd: rounding these to the dtype
+        gives the exact values, rounded once. A result is undecided if the errors of mean and divisor allow two
+        roundings.
     """
     with np.errstate(all="ignore"):
         total, error, exponent = _multiply_and_divide(elements)

@@ -44,8 +44,8 @@ def invert(elements: Elements, solution: Solution, precision: Precision) -> Floa
     Returns
     -------
     ndarray of float64
-        For float64, the rounded values; for shorter dtypes, doubles rounded to odd, which a second rounding
-        makes the right ones.
+        For float64, the rounded values. For shorter dtypes, doubles rounded to odd: rounding these to the dtype
+        gives the exact values, rounded once.
     """
     error = 0.0 if solution.ask is None else solution.error
     elements = elements._replace(error=error)

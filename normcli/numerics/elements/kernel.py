@@ -83,7 +83,7 @@ def apply_affine(values: NDArray[Any], out: NDArray[Any], parameters: Parameters
     Parameters
     ----------
     values, out : ndarray
-        x̂, or y before the gate, as rounded by a convention; and an array of the same shape and float dtype.
+        x̂, or y before the gate, as rounded by a convention; and the array for the results, of one shape.
     parameters : Parameters
 
     Returns
@@ -248,7 +248,7 @@ _LAST_BIT = 2.0**-52
 
 
 def _leave_unusual(elements: Elements) -> Elements:
-    """Return elements with NaN in place of divisors and gammas for which doubles have no bound of the error."""
+    """Return elements with NaN for divisors and gammas so large or small that doubles have no error bound."""
     mean, divisor, gamma = elements.mean, elements.divisor, elements.gamma
     if divisor is not None:
         usable = (divisor.hi >= _LEAST_FACTOR) & (divisor.hi <= _LARGEST_FACTOR)

@@ -169,7 +169,9 @@ class GradientSums:
         self._raise_peak(groups, peak, ties)
 
     def _raise_peak(self, groups: Integers, new: Pair, ties: Integers) -> None:
-        """Update the peak |d| of groups by new ones that are beyond it, and how many values have it.
+        """Replace the peak |d| of groups where a new one is larger (for p = −∞, smaller), and update the ties.
+
+        Ties are how many values have the peak.
 
         Parameters
         ----------

@@ -92,7 +92,7 @@ def differentiate(rows: GradientRows, known: Coefficients, gamma: Floats | None,
 def multiply_known(found: KnownGradients, gate: Gated) -> KnownGradients:
     """Return gradients times the factors of a gate before the norm; 0 where a factor is exactly 0.
 
-    Where a gradient or a factor is not finite, the product is that of doubles.
+    Where a gradient or a factor is not finite, the product is calculated in doubles.
     """
     factor, off = gate.evaluate(PRECISIONS["float64"].bits).bound()
     value, plain = pair_multiply(found.value, factor), found.value.hi * factor.hi

@@ -103,11 +103,12 @@ class Solution:
         return Solution(mean, divisor, self.centred, numbers=numbers, error=error, ask=self.ask)
 
     def settle(self, group: int, mean: Fraction, divisor: Fraction | None) -> None:
-        """Write the mean and the divisor of one group, given exactly, to the arrays, as near as doubles are.
+        """Write a group's exact mean and divisor to the arrays, as sums of doubles, and what error remains.
 
         Parameters
         ----------
         group : int
+            The flat index of the group.
         mean : Fraction
         divisor : Fraction or None
             None for NaN.

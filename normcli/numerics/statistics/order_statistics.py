@@ -145,8 +145,10 @@ class Shares(NamedTuple):
     names : tuple of str
         The names of the statistics, from the lowest share to the highest.
     parts : tuple of int
+        The numerator of each share: quantile i of n values lies at rank parts[i] / of · (n − 1), counted from
+        0.
     of : int
-        Quantile i lies at rank parts[i] / of · (n − 1), counted from 0, of n values.
+        The common denominator of the shares.
     """
 
     names: tuple[str, ...]
@@ -178,7 +180,7 @@ class Quantiles(NamedTuple):
     shares: Shares
 
     def read(self) -> dict[str, Total]:
-        """Return the exact total of each quantile, a · (of − parts) + b · parts over `of`, by its name."""
+        """Return the exact total of each quantile, (a · (of − parts) + b · parts) / of, by its name."""
         of = self.shares.of
         times = np.stack((of - self.parts.T, self.parts.T), axis=1)
         values = self.values.map(lambda part: part.T.reshape(times.shape))
@@ -232,7 +234,7 @@ _THIRD = 2.0**-105
 
 
 def _add_up(totals: list[Total]) -> RoundedStatistics:
-    """Return the statistics that totals stand for, in arrays of shape (totals, groups)."""
+    """Return exact totals as rounded statistics, in arrays of shape (totals, groups)."""
     shape = (max(len(total.values) for total in totals), len(totals), totals[0].values.shape[1])
     times, values = np.zeros(shape, np.int64), np.zeros(shape)
     for i, total in enumerate(totals):
@@ -297,9 +299,9 @@ def _solve(plan: Plan, totals: dict[str, Total]) -> Solution:
 
 
 def _take(found: RoundedStatistics, centre: int, spread: int) -> tuple[Solution, Selected]:
-    """Return the solution whose mean is statistic number `centre`, and whose divisor is number `spread`.
+    """Return a solution: statistic `centre` (an index) as the mean, and statistic `spread` as the divisor.
 
-    The second array is True for groups where these are finite but undecided.
+    The second result is a bool array, True for groups where these are finite but undecided.
     """
     hi, mid, lo = (part[centre] for part in found.value)
     divisor = Pair(*(part[spread] for part in found.value[:2]))

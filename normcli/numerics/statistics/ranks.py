@@ -58,13 +58,15 @@ def find_ranks(count: Integers, shares: Shares) -> tuple[Integers, Integers]:
     Parameters
     ----------
     count : ndarray of int, shape (groups,)
+        The number of values of each group that count.
     shares : Shares
 
     Returns
     -------
     tuple of (ndarray, ndarray)
-        The ranks, from 0, of the values below and above each quantile in turn, shape (groups, 6); and the
-        parts, of `shares.of`, of the way from the one to the other, shape (groups, 3).
+        The ranks, from 0, of the values below and above each quantile in turn, shape (groups, 6); and an array
+        of integers `parts`, shape (groups, 3): the quantile is parts / `shares.of` of the way from the lower
+        value to the upper.
     """
     last = np.maximum(count - 1, 0)[:, None]
     below, parts = np.divmod(last * np.array(shares.parts), shares.of)

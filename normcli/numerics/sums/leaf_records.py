@@ -66,13 +66,13 @@ class Leaves(LeafRecords):
     Parameters
     ----------
     sum_0, sum_1, sum_2 : ndarray
-        Σx.
+        The doubles whose sum is Σx.
     square_0, square_1, square_2, square_3 : ndarray
-        Σx². If a value is NaN or infinite, so are sum_0 and square_0.
+        The doubles whose sum is Σx². If a value is NaN or infinite, so are sum_0 and square_0.
     sum_left, square_left : ndarray
         Upper bounds of how far the sums of these doubles are from Σx and Σx²; 0 where they are exact.
     extreme : ndarray of bool
-        Whether the values differ so much in magnitude that these doubles cannot hold the sums, or their
+        True where the values differ so much in magnitude that these doubles cannot hold the sums, or their
         squares may over- or underflow: then they have to be summed in another way.
     count : ndarray
         The number of values that count.

@@ -50,7 +50,7 @@ class Dots:
         self._parts = np.zeros((rows, self._whole + (self._split < n)))
 
     def add(self, rows: slice, a: Floats, b: Floats) -> None:
-        """Calculate the dot products for `rows`: of each row of a with that of b, or with b's only row."""
+        """Store dot products of the rows of a with those of b (or with its only row), as those of `rows`."""
         parts, split = self._parts[rows], self._split
         if split:
             shape = (-1, self._whole, _PART)

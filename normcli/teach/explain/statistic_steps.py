@@ -148,7 +148,7 @@ class StatisticSteps(MatrixSteps):
         return self._add(step, Quotient(top, self.n), value=mean)
 
     def _add_given(self, step: StoryStep, value: float, effect: str) -> Constant:
-        """Add a running mean or variance; `effect` is the end of the sentence where it is not finite."""
+        """Add a running mean or variance; if it is not finite, the sentence ends with `effect`."""
         if not math.isfinite(value):
             kind = "NaN" if math.isnan(value) else "infinite" if value > 0 else "negative infinite"
             self._stop(step._replace(sentence=f"The {step.name} that was given is {kind}: {effect}."))

@@ -256,7 +256,10 @@ class StepWriter:
         return terms, Constant(float(total), exact=False)
 
     def _round(self, value: Fraction | float, expression: Expression) -> Constant:
-        """Return a value as a number, exact if an expression of printed numbers equals the printed value."""
+        """Return a value as a `Constant`, which is `exact` if its printed digits are no rounding.
+
+        That is so if `expression`, calculated with the numbers as printed, equals the value as printed.
+        """
         number, written = float(value), evaluate(expression, read_decimals)
         is_exact = written.exact and Fraction(repr(number)) == written.number
         if is_exact and self.whole_numbers and number.is_integer() and abs(number) < MOST_WHOLE:

@@ -53,7 +53,7 @@ def begin_with_sum(story: Story, addends: Addends) -> Story:
 
 
 def _describe(dtype: np.dtype[Any], kind: ResidualSum) -> str:
-    """Return the sentence that says how sums of a dtype were made."""
+    """Return a sentence on how the residual is added: exactly, or rounded to the sum's dtype."""
     if kind is ResidualSum.EXACT:
         return "The residual r is added to x exactly: no sum is rounded before the norm."
     if is_float(dtype):
@@ -78,7 +78,7 @@ def name_factor(gate: Gated) -> str:
 
 
 def name_gate(gate: Gated, factor: str, slope: str) -> dict[str, Symbol]:
-    """Return the symbols of a gate's factor and of its slope, by the names `factor` and `slope`."""
+    """Return the symbols of act(z) and act′(z) for a gate z, under the names `factor` and `slope`."""
     name, act = name_factor(gate), gate.activation
     if act is Activation.NONE:
         return {factor: Symbol("z", "z"), slope: Symbol("1", "1")}

@@ -107,7 +107,10 @@ class WindowBackwardSteps(BackwardSteps):
         self._differentiate(self.outcome)
 
     def _add_for_each(self, step: StoryStep, link: Link, every: Sequence[Numbers]) -> list[Constant]:
-        """Add a step with a name's number, or the derivative by it, in each window; return the numbers."""
+        """Add, for each window, a step with the number of a name such as `divisor`, or the derivative by it.
+
+        Return the numbers, in the order of the windows. `every` has the numbers that are known in each window.
+        """
         found = []
         for owner, numbers in zip(self.windows, every, strict=True):
             self.numbers = numbers

@@ -112,7 +112,9 @@ class Chain:
         }
 
     def link_shared(self, weigh: Callable[[Expression], Fraction]) -> list[Link]:
-        """Return the derivatives with respect to the names that a group's values share, from divisor to mean.
+        """Return the derivatives with respect to the names that all values of a group share, such as `mean`.
+
+        They are in order from the divisor back to the mean.
 
         Names that are given or constant have none.
 
@@ -148,7 +150,9 @@ class Chain:
     def _link(
         self, name: str, links: Sequence[Link], weigh: Callable[[Expression], Fraction], *, of_one: bool = False
     ) -> Link:
-        """Return the derivative of the loss with respect to a name, by the chain rule over all later names.
+        """Return the derivative of the loss with respect to a name, such as `var`, by the chain rule.
+
+        It is a sum over the later names, whose formulas contain this name.
 
         Parameters
         ----------
@@ -186,7 +190,9 @@ class Chain:
         return Link(name, add(terms), tuple(through))
 
     def find_needed(self, links: Sequence[Link], weigh: Callable[[Expression], Fraction]) -> set[str]:
-        """Return the shared names through which a value changes the loss; given statistics are not among them.
+        """Return the names, such as `mean`, through which one value of a group changes the loss.
+
+        They are names that all values of the group share. Given statistics are not among them.
 
         Parameters
         ----------

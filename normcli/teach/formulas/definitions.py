@@ -66,8 +66,9 @@ class Definition(NamedTuple):
         An expression whose value is more accurate than that of the formula; None if a statistic has that name,
         or if the formula itself is to be evaluated.
     when : str or None
-        When the definition applies. `zero`: if the value of that name is 0 so far. `exact`: at the eps of the
-        result. `moved`: at any other eps. None: always.
+        When the definition applies. `zero`: if the number of this name is 0 by the definitions before.
+        `exact`: if numbers are those of the result. `moved`: if the reader of a page has changed one, such as
+        eps. None: always.
     slope : Expression or None
         The derivative with respect to a value of the group, for some definitions in words; None otherwise.
     reduction : Expression or None

@@ -53,8 +53,8 @@ class Numbers:
     ----------
     chain : Chain
     arrays : mapping of str to ndarray
-        Vectors over the group's values: `x`, and if given `dy`, `gamma` and `beta`; with a gate, x before the
-        gate, the gate's factor and the factor's slope. Factor and slope are arrays of `Fraction`.
+        Vectors over the group's values: `x`, and if given `dy`, `gamma` and `beta`; with a gate z, x before the
+        gate, and act(z) and act′(z) as arrays of `Fraction`.
     known : mapping of str to Fraction
         The numbers that have no formula: eps, options, running statistics.
 
@@ -77,7 +77,7 @@ class Numbers:
             self.shared["divisor"] = Constant(1)
 
     def work_out(self, expression: Expression, own: Mapping[str, Constant] = MappingProxyType({})) -> Fraction:
-        """Return the value of an expression; `own` has the numbers of one value by name.
+        """Return the exact value of an expression of names; `own` has the numbers of one value by name.
 
         Raises
         ------
@@ -93,7 +93,10 @@ class Numbers:
         return Fraction(sum(abs(Fraction(x)) == self.shared["norm"].value for x in self.arrays["x"].tolist()))
 
     def take(self, place: int) -> dict[str, Constant]:
-        """Return the numbers of one value of the group by name."""
+        """Return the numbers of one value of the group by name, such as `x`, `dy` and `gamma`.
+
+        `place` is the value's flat index in the group.
+        """
         own = {name: Constant(array.item(place)) for name, array in self.arrays.items()}
         if math.isinf(self.chain.plan.spec.p or 0.0):
             is_peak = abs(Fraction(own["x"].value)) == self.shared["norm"].value
@@ -101,7 +104,7 @@ class Numbers:
         return own
 
     def sum_up(self, each: Expression) -> Expression:
-        """Return the sum of a term over the group, with exact numbers for its names.
+        """Return the sum of a term over the group's values, as an expression with exact numbers for names.
 
         Over more than `MOST_TERMS` values, it is one number, rounded to about 100 bits.
         """

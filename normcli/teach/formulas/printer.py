@@ -123,7 +123,7 @@ class Printer:
         return symbol.text, ATOM
 
     def format_fold(self, fold: Fold) -> tuple[str, int]:
-        """Return the text and precedence of a sum or an extreme; with Σ if it has only `each`."""
+        """Return the text and precedence of a sum or an extreme; with Σ if only `each`, a term, is known."""
         if not fold.terms and fold.each is not None:
             gap = "" if self.format(fold.each)[1] >= POWER else " "
             return f"{self.sigma}{gap}{self.wrap(fold.each, PRODUCT)}", PRODUCT

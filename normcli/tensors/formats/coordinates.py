@@ -62,9 +62,10 @@ def drop_coordinates(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def choose_attributes(array: Any, dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Return the attributes to copy from a stored array to a result of a dtype that is calculated from it.
+    """Return the attributes to copy from a stored array to a result that is calculated from it.
 
-    The attributes in `OF_STORED` are left out, unless the dtype is the array's own and no number is scaled.
+    Attributes about the stored numbers (`OF_STORED`, such as `scale_factor` and `missing_value`) are left out,
+    unless `dtype`, the result's, is the array's own and it has no scale factor and no offset.
     """
     kept = dict(array.attrs)
     if dtype == array.dtype and not any(name in kept for name in OF_STORED[:2]):

@@ -187,7 +187,7 @@ class NestedLists(NamedTuple):
 
 
 def join_json(parts: Iterable[Iterable[str]], brackets: str = "[]") -> Iterator[str]:
-    """Yield the pieces of the JSON text of a list or object; `parts` has the pieces of each member's text."""
+    """Yield the pieces of a JSON list, or with `brackets` "{}" an object, from the pieces of each item."""
     yield brackets[0]
     for number, part in enumerate(parts):
         yield ", " if number else ""
@@ -239,7 +239,7 @@ def _flatten(value: Any, shape: tuple[int, ...], name: str, path: str = "") -> I
 
 
 def _to_number(value: Any, name: str, where: str) -> float:
-    """Return a parsed number, NaN or infinity as a float; raise `DataError` for any other value."""
+    """Return a parsed number, or a text such as "nan", as a float; raise `DataError` for other values."""
     if isinstance(value, list):
         raise DataError(f"{name} is ragged: a list at {where}, where a number belongs")
     is_text = isinstance(value, str) and value.lower() in _NOT_FINITE

@@ -89,7 +89,10 @@ def _find_polynomial() -> tuple[int, tuple[int, ...]]:
 
 
 def _multiply(long: int, short: int) -> int:
-    """Return the product of two polynomials modulo 2; the fewer powers `short` has, the faster."""
+    """Return the product of two polynomials over GF(2): bit i of an integer is the coefficient of xⁱ.
+
+    The fewer bits of `short` are 1, the faster this is.
+    """
     product = 0
     for power in range(short.bit_length()):
         if short >> power & 1:

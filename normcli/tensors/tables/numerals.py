@@ -71,10 +71,10 @@ class Numerals(NamedTuple):
             return None
 
     def name_cell(self, cell: str | None) -> str | None:
-        """Return the name of a group of rows by its cell: `name(cell)` if it is a number, else the cell.
+        """Return the name of the group that a cell puts its row into: equal for all spellings of a number.
 
-        None stays None, and NaN becomes None. 007, and 12e4 without point or sign, are no numbers here, but
-        codes.
+        Text is returned unchanged. So are 007, and 12e4 without point or sign, which count as codes, not as
+        numbers. None (a missing cell) stays None, and NaN becomes None.
         """
         if cell is None or not _NUMBER.fullmatch(self.simplify(cell)) or self.read(cell) is None:
             return cell

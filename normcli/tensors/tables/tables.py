@@ -57,7 +57,7 @@ class TableOptions(NamedTuple):
     columns_source: str = "--columns"
 
     def refuse(self, subject: str, *, but: Sequence[str] = ()) -> None:
-        """Raise `UsageError` if an option for tables is set, as the input is none, or not one of text.
+        """Raise `UsageError` if an option of tables is set, as the input is no table (or no text).
 
         Parameters
         ----------
@@ -269,7 +269,10 @@ class FileTable(NamedTuple):
                 return values, "; ".join(filter(None, (how, note))) or None
 
     def _read(self) -> tuple[NDArray[Any], str | None]:
-        """Return the values, read in the present notation; raise `TextError` if a cell is no number in it."""
+        """Return the numbers, read in the notation `rows.numerals`, and a note on rounding, or None.
+
+        Raises `TextError` if a cell is no number in this notation, `DataError` if there are no rows.
+        """
         inexact: tuple[NDArray[Any], str] | None = None
         for dtype in self.rows.list_dtypes(self.chosen):
             try:

@@ -168,9 +168,9 @@ class _CellsSeen:
 
 @lru_cache(1 << 16)
 def _find_ways(cell: str, ways: tuple[Numerals, ...]) -> tuple[frozenset[Numerals], ...]:
-    """Return three sets of notations: in which a cell is a number, has separators, and has a sure one.
+    """Return the notations in which a cell is a number, has separators of thousands, and proves them.
 
-    A separator of thousands is sure if it cannot be a decimal point, as in 1,234,567.
+    These are three sets. A separator is proved if it cannot be a decimal point, as in 1,234,567 or 1,234.5.
     """
     grouped = [way for way in ways if way.is_grouped(cell.strip())]
     proved = [way for way in grouped if way.is_grouped(cell.strip(), 2) or way.decimal in cell]

@@ -82,9 +82,9 @@ def _invert(settings: Settings, stats: str | None, *, partial: bool, of: str | N
 
 
 def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
-    """Yield warnings of how far inverted values may be off, as y was rounded; `size` is their number.
+    """Yield warnings on the errors of inverted values that the rounding of y has caused.
 
-    Nothing is yielded if all values are within 1 ulp, and none overflows.
+    `size` is the number of values. Nothing is yielded if all values are within 1 ulp, and none overflows.
     """
     if loss.count:
         yield (
@@ -97,11 +97,11 @@ def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
 
 
 def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inverts: bool) -> None:
-    """Apply the statistics of a stats file to each input, or invert them, and write the results.
+    """Normalize each input with the statistics of a stats file, and write the results.
 
-    `partial` allows statistics of some shards only; `inverts` asks for the inverse. Raises `UsageError` for
-    options that do not fit, and `DataError` for bad files; with several inputs, all are checked before any is
-    written.
+    With `inverts`, the inputs are normalized values, which are restored. `partial` allows statistics of some
+    shards only. Raises `UsageError` for options that do not fit, and `DataError` for bad files; with several
+    inputs, all are checked before any is written.
     """
     files = settings.source.inputs
     if stats is None or not files:
@@ -163,7 +163,7 @@ def _use_statistics(settings: Settings, stats: str | None, *, partial: bool, inv
 
 
 def _restore_by(settings: Settings, text: str | None, of: str) -> None:
-    """Undo a norm with the statistics of another tensor's own groups, and write the result to `--output`.
+    """Undo a normalization by the statistics of another tensor, and write the result to `--output`.
 
     `text` is the norm with its options (`in:like=revin`), `of` the file of the other tensor. Raises
     `UsageError` for options that do not fit, and `DataError` for bad files.
@@ -202,7 +202,7 @@ def _refuse_exchanged(stats: str, files: Sequence[str]) -> None:
 
 
 def use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, inverts: bool) -> list[str]:
-    """Apply statistics to one file, or invert them, and write the result; return notes for the user.
+    """Normalize one file with fitted statistics, write the result, and return notes for the user.
 
     Parameters
     ----------
@@ -213,6 +213,7 @@ def use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, i
         The statistics, with gamma, beta and options.
     effort : Effort
     inverts : bool
+        Whether the file has normalized values, which are restored.
 
     Raises
     ------

@@ -217,8 +217,8 @@ def _choose_output(settings: Settings) -> Destination | None:
 def _show(stats: Stats, settings: Settings, emit: str | None, destination: Destination | None) -> None:
     """Write the stats file, unless `destination` is None, and print the statistics.
 
-    They are printed as code if `emit` is given, as bare fields if `--print` is, else as a document. Raises
-    `UsageError` if code cannot have them or there is no such field, before anything is written.
+    They are printed as code for the framework `emit` if it is not None, as fields with `--print`, and else as a
+    document. Raises `UsageError`, before anything is written, if there is no such code or field.
     """
     from normcli.answers.batches.fitted_statistics import EMITTERS, StatisticsAnswer, answer_fit
     from normcli.fitting.statistics import round_stats, warn

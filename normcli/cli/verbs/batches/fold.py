@@ -196,9 +196,9 @@ def _fold_weight(settings: Settings, source: Own) -> MatrixFolding:
 
 
 def _fold_checkpoint(settings: Settings, source: Own) -> MatrixFolding:
-    """Fold spectral normalization into every such weight of a state dict.
+    """Fold spectral normalization into every weight of a state dict that has it.
 
-    Raises `UsageError` for `--rows` that no weight leaves open, and `DataError` for a bad file.
+    Raises `UsageError` if `--rows` is given and no weight needs it, and `DataError` for a bad file.
     """
     from normcli.answers.batches.folding import MatrixFolding
     from normcli.running.checkpoint_fold import describe_state
@@ -271,9 +271,9 @@ def _require_channels(layer: Layer, running: Running, weight: NDArray[Any], orde
 
 
 def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode, str | None]:
-    """Return eps, its mode, and the words for where eps is from; None for the words if it is the default.
+    """Return eps, its mode, and words on the source of eps, such as `--eps`; None for the norm's default.
 
-    They may be the option, the framework, or the state file.
+    The sources are the option, the framework (`like keras`) and the state file, in this order.
     """
     import numpy as np
 

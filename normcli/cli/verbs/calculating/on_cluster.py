@@ -104,7 +104,7 @@ def fit_on_cluster(settings: Settings, named: Sequence[Named], policy: Policy) -
 def use_on_cluster(
     settings: Settings, use: Use, pairs: Sequence[Pair], use_one: UseOne, *, inverts: bool
 ) -> None:
-    """Apply statistics to inputs on a cluster, or invert them, and write the results.
+    """Normalize inputs with fitted statistics on a cluster, and write the results.
 
     From a store to a store this is done block by block; every other pair is one task.
 
@@ -118,7 +118,7 @@ def use_on_cluster(
     use_one : callable
         Writes the result of such a pair in a worker and returns warnings, which are reported here.
     inverts : bool
-        Whether the statistics are inverted.
+        Whether the inputs are normalized values, which are restored.
 
     Raises
     ------

@@ -85,7 +85,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
 
 
 class _Refusal(NamedTuple):
-    """Options that a kind of check does not take, and the message of the error; its `{}` becomes the option."""
+    """Options that a kind of check does not take, and the error's message, in which `{}` is the option."""
 
     names: tuple[str, ...]
     message: str
@@ -97,7 +97,7 @@ class _Kind(NamedTuple):
     Parameters
     ----------
     shown_by : tuple of str
-        Options that ask for this kind, any one of them; empty for the kind that is meant by none.
+        Options any one of which selects this kind; empty for the kind that is selected without them.
     judge : callable
         Takes the settings and the own options of `check` by name, and returns the judgement.
     refused : sequence of _Refusal

@@ -58,7 +58,7 @@ def check_codes(settings: Settings, own: Own) -> Judgement[Any]:
 def check_running(settings: Settings, own: Own) -> Judgement[Any]:
     """Judge the running statistics after some batches; the inputs are the batches, in their order.
 
-    The running statistics before the first batch are those of the settings, or mean 0 and variance 1. Raises
+    The running statistics before the first batch are those in the settings, or mean 0 and variance 1. Raises
     `UsageError` for options that do not fit, and `DataError` for bad files.
     """
     from normcli.library.judgement import judge_running

@@ -56,7 +56,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
 
 
 def _write_rows(formatter: click.HelpFormatter, rows: Mapping[str, str]) -> None:
-    """Write terms and their meanings side by side; if any meaning has several lines, all below their terms."""
+    """Write terms and their meanings in two columns; if a meaning has several lines, below the terms."""
     lines = [
         ("" if number else translate(term), line)
         for term, text in rows.items()

@@ -109,7 +109,10 @@ def _compare_places(spec: NormSpec, settings: Settings, destination: Destination
 
 
 def _tell_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the words that are no files, and the words that are files and no norms, as two lists."""
+    """Return the words of a command line as two lists: those that name norms, and those that are files.
+
+    A word is a file if it is no norm's name, and is `-` or a path that exists.
+    """
     files = [
         word
         for word in words
@@ -120,7 +123,9 @@ def _tell_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _share(specs: Sequence[NormSpec], settings: Settings) -> list[Request]:
-    """Return a request for each norm: the shared options that it takes, and its own, which come first.
+    """Return a request for each norm, with its own options and the shared options that it takes.
+
+    Its own options, which stand behind its name, replace shared ones.
 
     Raises
     ------
@@ -145,7 +150,7 @@ def _share(specs: Sequence[NormSpec], settings: Settings) -> list[Request]:
 
 
 def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
-    """Whether a norm takes an option, by name; for `like`, whether it knows the framework asked for."""
+    """Whether a norm takes an option; for `like`, whether it has a convention of the given framework."""
     if option in settings.parameters._fields:
         return option in (*spec.norm.parameter_names, *(("affine_seed",) if spec.norm.parameter_names else ()))
     if option == "like" and settings.request.like is not None:

@@ -114,7 +114,10 @@ def _take_other_eps(case: Case) -> Iterator[Variant]:
 
 
 def _move_eps(case: Case) -> Iterator[Variant]:
-    """Yield variants with every eps of `_list_eps` in the other place; nothing for a norm without one."""
+    """Yield variants with eps moved from inside the root to outside, or the reverse, for each usual eps.
+
+    The eps that y shows is tried too. Nothing for a norm without eps.
+    """
     place = MOVED_EPS.get(case.plan.spec.eps_mode)
     if place is not None:
         moved = replace(case, plan=case.plan.change_spec(eps_mode=place))

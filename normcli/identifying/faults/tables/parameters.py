@@ -13,7 +13,7 @@ from normcli.checking.fault import Fault, Row
 from normcli.checking.half_precision import HALVES
 from normcli.identifying.faults.tables.dividing import replace_statistics
 from normcli.identifying.faults.tables.places import find_shift, is_reverse
-from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_shifts
+from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_roots, list_shifts
 from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
@@ -175,30 +175,12 @@ def _scale_all(case: Case) -> Iterator[Variant]:
         ours, theirs = (np.where(counted, values - shift, 0.0) for values in (right, case.y))
         square = float((ours * ours).sum())
         factor = _simplify(float((ours * theirs).sum()) / square) if square > 0.0 else 1.0
-        for words, one, numbers in _name_factor(case, factor):
+        every = [(words, one, 0) for words, one in list_roots(factor, {case.count, *case.x.shape})]
+        every += [(f"{factor:.6g}", factor, 1)] if np.isfinite(factor) and factor not in (0.0, 1.0) else []
+        for words, one, numbers in every:
             beta = case.beta if shift.any() else case.beta * one
             scaled = Variant(gamma=case.gamma * one, beta=beta, slope=np.full((), one))
             yield from label([scaled], numbers, what=what, factor=words)
-
-
-def _name_factor(case: Case, factor: float) -> Iterator[tuple[str, float, int]]:
-    """Yield a factor as (words, value, count of fitted numbers); nothing for 0 and 1.
-
-    If √n or 1/√n is near, for n ≥ 8 values in a group or along an axis, it comes first, as no fitted number.
-    """
-    for n in sorted(n for n in {case.count, *case.x.shape} if n >= _LEAST_LENGTH):
-        for words, one in ((f"√{n}", math.sqrt(n)), (f"1/√{n}", 1.0 / math.sqrt(n))):
-            if abs(factor - one) <= _NEAR_ROOT * one:
-                yield words, one, 0
-    if np.isfinite(factor) and factor not in (0.0, 1.0):
-        yield f"{factor:.6g}", factor, 1
-
-
-_LEAST_LENGTH = 8
-"""The least length whose root is tried: roots of shorter ones are simple numbers of many meanings."""
-
-_NEAR_ROOT = 2.0**-9
-"""The largest relative difference of a fitted factor from the root of a length, which is then tried."""
 
 
 def _shift_all(case: Case) -> Iterator[Variant]:

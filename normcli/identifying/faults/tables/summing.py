@@ -160,10 +160,11 @@ def _soften(case: Case, variant: Variant, times: float = 1.0) -> Variant:
 
 
 def _sum_narrowly(case: Case) -> Iterator[Variant]:
-    """Yield variants with sums in half precision: the algorithm nearest to y, and the statistics that fit y.
+    """Yield variants with sums in half precision: by the algorithm nearest to y, and with fitted statistics.
 
-    Fitted statistics stand for sums in an unknown order. They need errors that scatter over the groups, and no
-    fault of eps or cancellation that explains y. Nothing if half precision without such sums explains y.
+    Statistics fitted to y stand for sums in an unknown order. They are yielded only if their errors scatter
+    over the groups, and if neither another eps nor cancellation explains y. Nothing at all if half precision
+    without such sums explains y.
     """
     every = [sums for sums in _add_narrowly(case) if not sums.over.any()]
     rounded = Variant(_round(case, case.mean), square=_round(case, case.square))
