@@ -105,7 +105,7 @@ def read_attributes(node: Any) -> dict[str, Any]:
 
 
 class _NodeRule(NamedTuple):
-    """How a kind of ONNX node is read: its norm, inputs and attributes.
+    """The rule to read a kind of ONNX node: its norm, inputs and attributes.
 
     Parameters
     ----------

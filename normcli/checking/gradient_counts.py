@@ -63,8 +63,9 @@ def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
     ----------
     c : WrongGradient
     what : {"count", "variance", "mean", "both"}
-        The sum of squares is divided by the padded count; or the variance, the mean, or both count zeros that
-        pad the group.
+        What the padding makes wrong. "count": the sum of squares is divided by the padded length. "variance":
+        the sum of squares includes the zeros' deviations from the mean. "mean": the sum is divided by the
+        padded length. "both": mean and variance.
     """
     n = c.t.size
     if c.exact.inputs.given is not None or c.vary() is None:

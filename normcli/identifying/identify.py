@@ -177,7 +177,7 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
 
 
 def _shows_count(case: Case, claim: Claim) -> bool:
-    """Return True if a claim of another count than n explains divisors at most 2 % off, better than a gamma.
+    """Return True if a claim's fitted count, in place of n, is likelier than a gamma: divisors within 2 %.
 
     False where values of y are too coarse to tell a count from the next: then any factor is near a count.
     """

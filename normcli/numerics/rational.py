@@ -125,7 +125,11 @@ def find_root(square: Fraction, bits: int = ROOT_BITS) -> Fraction:
 
 
 def add_eps(square: Fraction, eps: float | None, mode: EpsMode | None, bits: int = ROOT_BITS) -> Fraction:
-    """Return a group's divisor, from its variance, mean square or squared length; roots to `bits` bits."""
+    """Return the divisor of a group: the root of `square`, with eps added or as a floor, as `mode` says.
+
+    `square` is the variance, mean square or squared length; an eps of None counts as 0. Roots that are not
+    rational are taken to `bits` bits.
+    """
     added = make_fraction(eps or 0.0)
     match mode:
         case EpsMode.INSIDE:

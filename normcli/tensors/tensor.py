@@ -166,10 +166,13 @@ def choose_key(names: Collection[str], archive: str, key: str | None) -> str:
     return key
 
 
-def _suggest(archive: str, names: Collection[str], most: int = 8) -> str:
-    shown = ", ".join(f"{archive}:{name}" for name in list(names)[:most])
-    return shown + (", …" if len(names) > most else "")
+def _suggest(archive: str, names: Collection[str]) -> str:
+    shown = ", ".join(f"{archive}:{name}" for name in list(names)[:_MOST_NAMED])
+    return shown + (", …" if len(names) > _MOST_NAMED else "")
 
+
+_MOST_NAMED = 8
+"""Arrays of an archive that a message lists."""
 
 _SPECIFICATION = re.compile(r"(.+?(\.zarr|\.h5|\.hdf5|\.nc))(?::(.+)|/*)", re.IGNORECASE | re.DOTALL)
 """`STORE` or `STORE:ARRAY`."""

@@ -111,7 +111,7 @@ def test_a_tensor_that_no_norm_with_that_gate_makes_is_none():
 
 
 def test_gates_that_activations_leave_alike_are_undecided():
-    x, _, _ = make("rms", "float32")
+    x = make("rms", "float32")[0][:4, :16]
     z = np.full_like(x, 40.0)
     y = normcli.normalize(x, "rms", gate=z, gate_act="relu").normalized
     judged = normcli.identify(y, x, gate=z)

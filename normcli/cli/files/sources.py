@@ -116,10 +116,11 @@ def require_one_stream(settings: Settings, *others: str | None) -> None:
 
 
 def load_actual(name: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:
-    """Return a tensor to compare with the input; a table's columns are brought into the order of `columns`.
+    """Return a tensor to compare with the input; `columns` are the input's, None if they have no names.
 
-    The file is read with the input's options for tables; `FILE:COLUMN` names its own columns. If the options do
-    not apply to the file (it is no table, or has no such columns), all of it is read.
+    A table's columns are brought into the order of `columns`. The file is read with the input's options for
+    tables; `FILE:COLUMN` names its own columns. If the options do not apply to the file (it is no table, or has
+    no such columns), all of it is read.
 
     Raises
     ------

@@ -143,14 +143,14 @@ class Case:
     def is_constant(self) -> bool:
         """Whether every group of x has equal values, of which a norm that subtracts their mean makes only 0.
 
-        False with `stored`, and for norms without a mean or with `exact`.
+        False with running statistics, without a mean, and where no variance gives the divisor (`exact`).
         """
         is_own = self.centres and self.stored is None and self.has_moments
         return is_own and not np.ptp(self.x, self.axes).any()
 
     @cached_property
     def shows_norm(self) -> Selected:
-        """Values that tell one norm from another, True in a bool array of the shape of x; all with `stored`.
+        """Whether each value of y tells one norm from another; all do with running statistics.
 
         False for a group of equal values (zeros, for a norm without mean), of which every norm makes 0.
         """

@@ -115,8 +115,8 @@ class Claim(NamedTuple):
     numbers : int
         The count of fitted numbers.
     bits_shown : float
-        The part of the evidence, in bits, that the group's means and divisors recovered from y are; NaN if the
-        claim changes more than these.
+        The evidence, in bits, of the means and divisors recovered from y alone; NaN if the claim changes more
+        than these.
     """
 
     faults: tuple[Fault, ...]
@@ -176,7 +176,7 @@ class Claim(NamedTuple):
 def may_be_rounding(case: Case, found: Found) -> bool:
     """Return True if a finding's fitted numbers move y by so little that half-precision sums may have done it.
 
-    False for findings of a region or without fitted numbers, unless y is of half precision, and with running
+    False if y is not of half precision; for findings of a region or without fitted numbers; and with running
     statistics, which a kernel does not sum. False also if the statistics recovered from y are nearly the
     finding's: errors of sums in half precision would scatter about them.
     """
@@ -193,7 +193,7 @@ def may_be_rounding(case: Case, found: Found) -> bool:
 def make_claim(case: Case, found: Found) -> Claim:
     """Return the claim that y has the faults of a finding, with its words, evidence and rank.
 
-    For a wrong region without a fault of its own, the words name a reason in x, gamma or beta if there is one.
+    If only a wrong region explains y, the words name a reason in x, gamma or beta if there is one.
     """
     error = np.abs(case.y - found.prediction.values)
     counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask

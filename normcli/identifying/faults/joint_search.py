@@ -88,7 +88,7 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
 def choose_case_eps(case: Case) -> Case:
     """Return the case with the usual eps that makes most values of a sample right, if at least half are.
 
-    Otherwise, and for norms without eps or with `exact`, the case is returned as it is.
+    Otherwise return the case as it is; also without eps, and for divisors not from a variance or mean square.
     """
     if not case.has_moments or case.plan.spec.eps is None:
         return case
@@ -223,9 +223,8 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
         region = find_region(case, ~one.explained) or _find_few(case, one)
         if region is None and not np.isfinite(case.y).any():
             region = IndexRegion("", np.ones(case.y.shape, np.bool_))
-        if region is None:
-            continue
-        yield from _tell_region(case, one, region, (*STATISTICS, *REST))
+        if region is not None:
+            yield from _tell_region(case, one, region, (*STATISTICS, *REST))
 
 
 def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:

@@ -198,8 +198,8 @@ def _try_gates(case: Case) -> Iterator[Found]:
 def _shows(case: Case, row: Row) -> bool:
     """Return True if a sample of y may have the gate's fault of a row, in addition to the fault of the case.
 
-    For a gate behind the norm, most of the sample has to be explained. Before the norm, a rounded gate changes
-    the statistics too: then the sample only has to be near the right result, and other faults count always.
+    For a gate behind the norm, most of the sample has to be explained. For one before the norm, True for any
+    fault but a rounded gate, which changes the statistics too: then the sample has to be near the right result.
     """
     few = thin_out(case).case
     if case.gate is not None:

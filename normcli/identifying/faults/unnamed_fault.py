@@ -182,7 +182,7 @@ _MOST_LISTED = 3
 
 
 def find_region(case: Case, wrong: Selected) -> IndexRegion | None:
-    """Return the region that holds all wrong values of y, if at least 90 % of its values are wrong; else None.
+    """Return the region of all wrong values of y, which are at least 90 % of it; None if there is none.
 
     A region is one or several indices of each of some axes; or it runs to the end of an axis, from an index
     that differs along a second axis. None too if no value is wrong, or every one.
@@ -210,8 +210,8 @@ def find_region(case: Case, wrong: Selected) -> IndexRegion | None:
 def _count_bits(chosen: Selected) -> float:
     """Return the bits that it takes to say which indices of an axis are chosen.
 
-    For a run of indices these name its two ends, otherwise the choice among all sets of this size. `chosen` is
-    True for the indices.
+    If they are neighbours, the bits name the first and the last, otherwise a set among all of this size.
+    `chosen` is True for the indices.
     """
     length, count = len(chosen), int(np.count_nonzero(chosen))
     is_run = np.flatnonzero(chosen)[-1] - np.flatnonzero(chosen)[0] + 1 == count

@@ -39,7 +39,7 @@ _ANY_DTYPE = np.dtype(np.float64)
 
 
 def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> Iterator[Match]:
-    """Yield a match for every norm that has the groups of a hypothesis by default, its own or a framework's.
+    """Yield a match for every norm that has the groups of a hypothesis, by its own or a framework's default.
 
     Without such a norm, at least one match is of a norm that has these groups if its axes are given.
 

@@ -101,7 +101,7 @@ def format_fitted(match: Match, asked: Question) -> str:
 
 
 def find_factor(match: Match) -> float | None:
-    """Return a match's gamma as one number, if constant and without beta to 0.1 % of gamma; else None."""
+    """Return a match's gamma if it is one number and beta is 0, both within 0.1 % of gamma; else None."""
     step = None if match.hypothesis is None else match.hypothesis.affine
     if step is None or step.scale is None:
         return None

@@ -108,7 +108,7 @@ def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], ac
 def _diagnose(
     subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], checked: Checked
 ) -> Diagnosis | None:
-    """Return the diagnosis of `diagnose_actual`, for an actual tensor in the dtype in which it is judged."""
+    """Return the diagnosis of a tensor in the dtype in which it is judged, as `diagnose_actual` describes."""
     plan, inputs, _ = subject
     gate = inputs.gate
     if gate is None:
@@ -146,7 +146,7 @@ def _diagnose(
 
 
 def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, option: str | None) -> Diagnosis:
-    """Return the diagnosis of a tensor with a mask or slice, given the identification without these.
+    """Return the diagnosis of a tensor with a mask or slice; `found` is the identification without these.
 
     `given` are running statistics or None, `option` the option with the smallest tolerance or None.
     """

@@ -114,10 +114,10 @@ def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
 def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
     """Yield variants with statistics of only the first k indices along an axis.
 
-    Sums are divided by the number of values summed, or by the group size if `keeps_count`: then squares may
-    also be E[x²] − E[x]², about the mean of the k values, or of all values. For each axis, at most two k are
-    taken: the two whose variances are nearest to those recovered from y, if they differ by less than 2 % in the
-    median. For a norm with a mean, two k more are taken by their means. Nothing for norms with a slice.
+    Sums are divided by the number of values summed, or by the group size if `keeps_count`: then the variance
+    may also be E[x²] − E[x]², about the mean of the k values, or that of all values about the wrong mean. For
+    each axis, at most two k are tried: those whose variances are nearest to the ones recovered from y, if
+    within 2 % in the median. For a norm with a mean, two k more by their means. Nothing for norms with a slice.
     """
     if "slice" in case.parts:
         return
@@ -236,7 +236,7 @@ def _shard(case: Case) -> Iterator[Variant]:
 
 
 def _average_parts(case: Case) -> Iterator[Variant]:
-    """Yield variants whose variance is the mean variance of equal parts, or their mean deviation squared.
+    """Yield variants whose variance is the mean of the variances of equal parts, or the mean deviation squared.
 
     Each part's variance is about its own mean; a norm without mean has only the second, of root mean squares.
     """
@@ -252,8 +252,8 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
 
     Either each group uses those of an index up to 64 before or after its own, or all groups those of one of the
     first 64 indices. With several kept axes, all groups are also tried with those of one group, for the 4
-    groups whose divisors are nearest to the ones recovered from y. A variant is yielded only if its divisors
-    are within 2 % of the recovered ones in at least half of the groups; if only its mean differs, its means.
+    groups whose divisors are nearest to the ones recovered from y. A variant is yielded only if, in at least
+    half of the groups, its divisors (or means, if only these differ) are within 2 % of the recovered ones.
     """
     of_square = f"the {case.square_name} is that"
     names = ("statistics are those", "the mean is that", of_square) if case.centres else (of_square,)
@@ -270,9 +270,9 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
 
 
 def _list_choices(case: Case, root: Floats) -> Iterator[tuple[str, Callable[[Floats], Floats]]]:
-    """Yield pairs of words for other groups, and a function that takes their numbers from an array of all.
+    """Yield (words, take): other groups whose statistics a kernel may use, and a function that takes theirs.
 
-    The other groups are those whose statistics a kernel may use. `root` has the divisor of each group.
+    `take` is given an array with a number for each group. `root` has the divisor of each group.
     """
     for axis in case.kept:
         for which, places in _list_places(case.name_axis(axis), root.shape[axis]):

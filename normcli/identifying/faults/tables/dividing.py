@@ -92,9 +92,10 @@ def _shorten(shown: float) -> Iterator[tuple[float, int]]:
 def _list_eps(case: Case, moved: Case) -> dict[float, int]:
     """Return the eps to try, each with the number of fitted numbers that it counts as: 0 for a usual eps.
 
-    The other eps is the one that y shows: the median over groups of the eps that leads to the divisors
-    recovered from y, rounded to 1, 2, 3, 5 and 8 digits. It is left out if it is large beside the variances.
-    `moved` is the case with eps in the place (inside or outside the root) that is tried.
+    In addition to the usual eps, there is the one that y shows: the median over groups of the eps that leads to
+    the divisors recovered from y, rounded to 1, 2, 3, 5 and 8 digits. It is left out if it is large in
+    comparison with the variances. `moved` is the case with eps in the place (inside or outside the root) that
+    is tried.
     """
     found = dict.fromkeys((case.eps, *COMMON_EPS), 0)
     shown = float(np.median(moved.unroot(case.used.divisor, case.square)))
@@ -127,7 +128,7 @@ def _move_eps(case: Case) -> Iterator[Variant]:
 
 
 def _change_ddof(case: Case) -> Iterator[Variant]:
-    """Yield variants whose sum of squares is divided by n or n − 1, for the one that the norm does not have.
+    """Yield variants whose sum of squares is divided by n or by n − 1, whichever the norm does not divide by.
 
     Nothing with running statistics.
     """

@@ -113,7 +113,7 @@ def _round(case: Case) -> Iterator[Variant]:
 
 
 def _take_other_sample(case: Case) -> Iterator[Variant]:
-    """Yield variants in which one index of a kept axis has its gamma, or gamma and beta, used for all indices.
+    """Yield variants where every index of a kept axis uses the gamma, or gamma and beta, of one index.
 
     Each kept axis along which gamma varies is tried, with its first 64 indices, if gamma varies along another
     axis too.
