@@ -12,8 +12,7 @@ import numpy as np
 from normcli.checking.gradient_terms import add_eps
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.fault_evidence import fit_used
-from normcli.identifying.faults.variant import MOST, NOTHING, Found, Prediction, Used, Variant
+from normcli.identifying.faults.variant import MOST, NOTHING, Found, Prediction, Used, Variant, fit_used
 from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.statistics.divisor import find_freedom
 

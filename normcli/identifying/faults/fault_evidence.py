@@ -11,7 +11,7 @@ import numpy as np
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_half
 from normcli.identifying.faults.tables.dividing import EPS
-from normcli.identifying.faults.variant import Used, Variant
+from normcli.identifying.faults.variant import Used, Variant, weigh_standardized
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
@@ -38,46 +38,9 @@ _SUMMED = 16.0
 
 
 @np.errstate(all="ignore")
-def fit_used(case: Case) -> Used:
-    """Return the mean and the divisor of each group that fit y best, by least squares.
-
-    With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a. For a norm
-    without mean, the means are 0, unless fitted means bring more values of y within rounding.
-    """
-    weight, y = _weigh_standardized(case)
-    moved = case.x - case.own_mean
-    centre_x, centre_y = (case.average(weight * values) for values in (moved, y))
-    moved = moved - centre_x
-    a = case.average(weight * moved * (y - centre_y)) / case.average(weight * moved**2)
-    moved = np.where(a == 0.0, 0.0, centre_x - centre_y / a)
-    line = Used(case.own_mean + moved, 1.0 / a)
-    if case.centres:
-        return line
-    through_zero = case.average(weight * case.x**2) / case.average(weight * case.x * y)
-    used = Used(np.zeros_like(line.mean), through_zero)
-    fits = [case.explains(case.predict(Variant(*one))).mean() for one in (used, line)]
-    return used if fits[0] >= fits[1] else line
-
-
-def _weigh_standardized(case: Case) -> tuple[Floats, Floats]:
-    """Return a weight for each value, and y before the gate, beta and gamma: (y − beta) / gamma.
-
-    A weight is the inverse square of the rounding bound of y, 1 on average in each group. Both arrays are 0
-    where y is not finite or gamma is 0.
-    """
-    units = (measure_unit(np.nan_to_num(values), case.dtype) for values in (case.y, case.right.values))
-    allowed = case.right.allowed + np.subtract(*units)
-    gamma, beta = case.gamma * case.factor, case.beta * case.factor
-    weight = np.where(np.isfinite(case.y), np.square(gamma / allowed), 0.0)
-    weight = weight / case.average(weight)
-    y = np.where(np.isfinite(case.y), (case.y - beta) / gamma, 0.0)
-    return np.where(gamma == 0.0, 0.0, weight), np.where(gamma == 0.0, 0.0, y)
-
-
-@np.errstate(all="ignore")
 def fit_apart(case: Case) -> Used:
     """Return the least-squares means with the norm's own divisors, and the divisors with its own means."""
-    weight, y = _weigh_standardized(case)
+    weight, y = weigh_standardized(case)
     moved = case.x - case.mean
     mean = case.mean + case.average(weight * (moved - case.divisor * y))
     return Used(mean, case.average(weight * moved**2) / case.average(weight * moved * y))
@@ -93,7 +56,7 @@ def measure_doubt(case: Case) -> Used:
     kernel's arithmetic is added. Equal values of x count once, as y rounds them alike.
     """
     used = case.used
-    weight, y = _weigh_standardized(case)
+    weight, y = weigh_standardized(case)
     moved = (case.x - used.mean) / used.divisor
     centre = case.average(weight * moved) if case.centres else 0.0
     size = case.gamma * case.factor
