@@ -62,6 +62,8 @@ class Graph:
         for node in self.nodes:
             if node.op_type == "Constant" and node.attribute[0].name == "value":
                 self.constants[node.output[0]] = node.attribute[0].t
+            elif node.op_type == "Identity" and node.input[0] in self.constants:
+                self.constants[node.output[0]] = self.constants[node.input[0]]
         self._read = functools.partial(numpy_helper.to_array, base_dir=folder)
 
     def read(self, name: str) -> NDArray[Any] | None:

@@ -107,12 +107,9 @@ class Rounder:
     def _round_compiled(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None] | None:
-        """Round by the compiled kernel, and return (error, saturated, flushed, None), or None.
+        """Do what `_round` does by the compiled kernel; return its results, or None if the kernel cannot.
 
-        `error` is the largest |code · scale − y|, the next two are numbers of values. Codes and sums of squares
-        are written to `codes` and `sums`.
-
-        Return None if there is no kernel, values that share a scale are not consecutive, or some value lies
+        That is so if there is no kernel, values that share a scale are not consecutive, or some value lies
         halfway between two codes. `codes` and `sums` are then not valid, and have to be written by `_round`.
         """
         kernel = find_kernel()
