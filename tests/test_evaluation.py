@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given as for_all
+from hypothesis import strategies as st
 
 from normcli import normalize
+from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Request
@@ -14,6 +17,7 @@ from normcli.numerics.statistics.solution import Given
 from normcli.results.calculate import calculate
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from tests.conftest import plan_request
+from tests.marks import costly
 from tests.reference.limits import ELEMENT
 from tests.reference.measuring import measure_result
 
@@ -36,6 +40,22 @@ def test_every_value_is_the_exact_one_rounded_once(norm, dtype, affine, eps_mode
     np.testing.assert_array_equal(np.broadcast_to(var, result.var.shape), result.var)
     assert result.check == ()
     assert result.warnings == ()
+
+
+@costly
+@for_all(st.integers(1, 3), st.integers(1, 20), st.integers(1, 800), st.integers(64, 5000), st.integers(1, 3))
+@pytest.mark.slow
+def test_no_bit_depends_on_tiles_threads_or_order(n, c, length, block, threads):
+    rng = np.random.default_rng(n * c * length)
+    x = rng.normal(size=(n, c, length)).astype(np.float32)
+    given = Given(rng.normal(size=c), rng.uniform(0.1, 2.0, c))
+    expected = calculate(plan_request(Request("bn"), x), x, Inputs(given=given)).normalized
+    for values in (x, np.asfortranarray(x), x[:, :, ::-1][:, :, ::-1]):
+        effort = Effort(threads=threads, block=block)
+        actual = calculate(
+            plan_request(Request("bn"), values), values, Inputs(given=given), effort=effort
+        ).normalized
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_a_batch_of_one_is_nothing_special():

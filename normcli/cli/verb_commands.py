@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -228,7 +227,7 @@ def make_command(
     command = click.command(name=name, cls=_Command, help="".join([text, *reasons]), short_help=short)(callback)
     command.params.append(LANGUAGE)
     for param in command.params:
-        if param.type is click.STRING and _NAMES_FILE.search(param.metavar or ""):
+        if param.type is click.STRING and any(word in (param.metavar or "") for word in _NAMES_FILE):
             param.type = FileName()
     return command
 
@@ -249,8 +248,8 @@ def _require_files(norm: str, values: Mapping[str, Any]) -> None:
             raise click.UsageError(f"--at takes one word with commas: --at {values['at']},{word}")
 
 
-_NAMES_FILE = re.compile("FILE|DIR|STATS|VALUE")
-"""The metavars of options whose value may be a file."""
+_NAMES_FILE = ("FILE", "DIR", "STATS", "VALUE")
+"""The words in metavars of options whose value may be a file."""
 
 
 def _refuse(name: str, reason: str) -> Option:

@@ -30,7 +30,7 @@ ROOT_BITS = 300
 """Bits of a root. One more tells whether it is exact: so it rounds to fewer bits as the root itself does."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExactSums:
     """The number, the sum and the sum of the squares of some values."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _OF_RECIPES = ("dist", "low", "high", "skip", "seed", "rng")
 
-_NUMBERS = re.compile(r"[-+.\deE\s]+(,[-+.\deE\s]+)+")
+_NUMBERS = r"[-+.\deE\s]+(,[-+.\deE\s]+)+"
 """Two or more numbers with commas between them: a list without its brackets."""
 
 
@@ -256,7 +256,7 @@ def load_typed(option: str, text: str, settings: Settings, columns: tuple[str, .
 
 def _is_typed(text: str) -> bool:
     """Whether a text is a list of numbers, not the name of a file."""
-    return text.lstrip().startswith("[") or _NUMBERS.fullmatch(text) is not None
+    return text.lstrip().startswith("[") or re.fullmatch(_NUMBERS, text) is not None
 
 
 def _is_number(text: str) -> bool:
@@ -278,7 +278,7 @@ def _parse_values(text: str, option: str) -> Parsed:
     from normcli.tensors.formats.json_lists import parse_json
 
     try:
-        return parse_json(f"[{text}]" if _NUMBERS.fullmatch(text) else text, option)
+        return parse_json(f"[{text}]" if re.fullmatch(_NUMBERS, text) else text, option)
     except DataError:
         from normcli.tensors.formats.json_lists import read_printed
 
