@@ -72,6 +72,8 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
         held = tuple(dict.fromkeys(name for name in options.wanted if name in (rows.names or ())))
         if not options.takes_wanted or not held or {*held} == {*options.wanted}:
             raise
+        import shlex  # on use: a small calculation imports this file
+
         raise DataError(f"{error}; --columns {shlex.quote(join_names(held))} takes that alone") from error
     return chosen, "; ".join(filter(None, (note, unnamed))) or None
 
