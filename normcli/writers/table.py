@@ -179,18 +179,10 @@ def _fold_equation(text: str, width: int) -> Iterator[str]:
 
 
 def _fill(gap: str, pieces: Sequence[str], width: int, first: str, other: str) -> list[str]:
-    """Return the lines of a text that is joined from pieces, as few lines as fit.
+    """Return the lines of a text joined from pieces, with `gap` between them: as few lines as fit `width`.
 
-    Parameters
-    ----------
-    gap : str
-        The text between two pieces.
-    pieces : sequence of str
-        A piece is broken only if it is longer than a line.
-    width : int
-        The most characters of a line.
-    first, other : str
-        The margin of the first line, and of the others.
+    `first` is the margin of the first line, `other` of the others. A piece is broken only if it is longer than
+    a line.
     """
     text = gap.join(piece.translate(_FIXED) for piece in pieces)
     wrapper = WideWrapper(width, first, other)

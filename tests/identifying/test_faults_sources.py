@@ -192,6 +192,14 @@ def test_where_other_groups_overflow_as_well_it_is_not_the_source():
 
 
 @pytest.mark.slow
+def test_padded_rows_of_zeros_are_called_so():
+    x = np.where(np.arange(6)[:, None] < 4, X, np.float32(0.0))
+    told = tell(x, np.where(x == 0.0, 0.0, standardize(x) * G + B), G, B)
+    assert told.cause == "ln differs: y is 0, and x is constant for n ≥ 4"
+    assert told.alternatives == ()
+    assert told.remedy == "give --mask or --lengths if these values are padding"
+
+
 def test_x_that_is_not_finite_is_evidence():
     x = spoil(np.nan)
     told = tell(x, fill(2, 0.5, np.nan_to_num(x)))

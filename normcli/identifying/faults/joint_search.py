@@ -30,6 +30,7 @@ from normcli.identifying.faults.row_search import (
     try_pairs,
     try_rest,
     try_rows,
+    try_statistics,
 )
 from normcli.identifying.faults.tables.dividing import EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
@@ -60,9 +61,8 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
 
     Notes
     -----
-    First, each fault of the tables is tried by itself. If y is within rounding of no result with a fault, pairs
-    are tried: a fault of gamma and beta with a fault of statistics, or another input or gate with another eps.
-    If no pair leads to y, faults in a part of y are tried.
+    Each fault of the tables is tried by itself; if none leads to y, pairs: a fault of gamma and beta with one
+    of statistics, or another input or gate with another eps; and at last faults in a part of y.
     """
     with np.errstate(all="ignore"):
         right = next((case for case in cases if not case.differs.any()), None)
@@ -223,9 +223,8 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
         region = find_region(case, ~one.explained) or _find_few(case, one)
         if region is None and not np.isfinite(case.y).any():
             region = IndexRegion("", np.ones(case.y.shape, np.bool_))
-        if region is None:
-            continue
-        yield from _tell_region(case, one, region, (*STATISTICS, *REST))
+        if region is not None:
+            yield from _tell_region(case, one, region, (*STATISTICS, *REST))
 
 
 def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
@@ -294,7 +293,7 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
                 continue
             rest = replace(case, y=np.where(region.mask, np.nan, case.y))
             own = rest.explains(rest.right).mean()
-            for one in try_all(rest, (*STATISTICS, *REST)):
+            for one in itertools.chain(try_statistics(rest), try_all(rest, REST)):
                 if (one.explained | region.mask).all() and one.share > own:
                     faults, variants = (*one.faults, row.fault), (*one.variants, copy)
                     everywhere = np.ones_like(one.explained)
@@ -307,9 +306,10 @@ def _find_inside(case: Case, region: IndexRegion, rows: Sequence[Row]) -> Iterat
     In regions of fewer than 8 values, and for a y without a finite value, only NaN and infinity are tried.
     """
     is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
-    copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
+    is_padding = not (case.y.any(where=region.mask) or (case.shows_norm & region.mask).any())
+    copies = NOT_FINITE if is_odd else OF_COPIES[1:2] if is_padding else OF_COPIES  # which no screen tells
     tried = (case.hold((row.fault,), (variant,)) for row in copies for variant in row.vary(case))
-    others = try_all(case, () if is_odd else rows)
+    others = try_all(case, () if is_odd or is_padding else rows)
     return (one for one in itertools.chain(tried, others) if one.explained[region.mask].all())
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.shown_statistics import fit_apart
+from normcli.identifying.faults.fault_evidence import fit_apart
 from normcli.identifying.faults.tables.parameters import recover_parameters
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import NEAR, Found, IndexRegion, Variant
@@ -305,10 +305,13 @@ def find_source(case: Case, where: Selected) -> tuple[str, str] | None:
             return f"{name} is not finite", f"find what made {name}"
     if not case.has_moments or case.stored is not None:
         return None
+    groups = np.asarray(where.any(case.axes, keepdims=True))
+    is_constant = (np.ptp(case.x, case.axes, keepdims=True) == 0.0)[groups].all()
+    if is_constant and not case.y[where].any():
+        return "x is constant", "give --mask or --lengths if these values are padding"
     if not (~np.isfinite(case.y) | (case.y == case.beta))[where].all():
         return None
-    groups = np.asarray(where.any(case.axes, keepdims=True))
-    if (np.ptp(case.x, case.axes, keepdims=True) == 0.0)[groups].all():
+    if is_constant:
         return "x is constant", "add eps to the variance"
     if np.isnan(case.y[where]).all() and _may_cancel(case)[groups].all():
         return "E[x²] − E[x]² may be negative", "take squares of x − mean"

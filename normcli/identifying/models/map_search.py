@@ -11,13 +11,7 @@ import numpy as np
 from normcli.checking.ulp import ROUNDED_ONCE, measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.models.error_bounds import Level
-from normcli.identifying.models.line_fit import (
-    PlainMap,
-    count_bits,
-    fit_closely,
-    fit_lines,
-    fit_medians,
-)
+from normcli.identifying.models.line_fit import PlainMap, count_bits, fit_closely, fit_lines, fit_medians
 from normcli.identifying.models.weight import CERTAIN, choose_bits
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import PIECE, forget

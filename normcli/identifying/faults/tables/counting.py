@@ -140,19 +140,17 @@ def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
                 (mean, squares / divided - mean**2), (own_mean, (squares - counts * own_mean**2) / divided),
                 (mean, square + (own - mean) ** 2 * case.unbiasing),
             ]  # fmt: skip
-        for means, found in tried:
-            off = np.median(np.abs((found + case.eps) / target - 1.0).reshape(-1, length), axis=0)
-            for k in np.argsort(off)[:2]:
-                if k + 1 < length and off[k] < NEAR:
-                    of_part = Variant(means[..., k].reshape(shape), square=found[..., k].reshape(shape))
-                    values: dict[str, Any] = {"part": int(k) + 1, "skipped": length - int(k) - 1}
-                    yield from label([of_part], 1, name=name, length=length, **values)
-        if case.centres:
-            off = np.abs(mean - case.used.mean.reshape(target.shape)) / case.divisor.reshape(target.shape)
-            off = np.median(off.reshape(-1, length), axis=0)
-            for k in (k for k in np.argsort(off)[:2] if k + 1 < length and off[k] < NEAR):
-                values = {"part": int(k) + 1, "skipped": length - int(k) - 1}
-                yield from label([Variant(mean[..., k].reshape(shape))], 1, name=name, length=length, **values)
+        far = [np.abs((found + case.eps) / target - 1.0) for _, found in tried]
+        far.append(np.abs(mean - case.used.mean.reshape(target.shape)) / case.divisor.reshape(target.shape))
+        every = [*tried, *([(mean, None)] if case.centres else [])]
+        for (means, square), each in zip(every, far, strict=False):
+            off = np.median(each.reshape(-1, length), axis=0)
+            for k in (int(k) for k in np.argsort(off)[:2] if k + 1 < length and off[k] < NEAR):
+                mean_k, square_k = (
+                    one if one is None else one[..., k].reshape(shape) for one in (means, square)
+                )
+                values: dict[str, Any] = {"part": k + 1, "skipped": length - k - 1}
+                yield from label([Variant(mean_k, square=square_k)], 1, name=name, length=length, **values)
 
 
 def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:
@@ -292,10 +290,7 @@ _MOST_NEAREST = 4
 
 
 def _list_places(name: str, length: int) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Yield words and an index array: for each index of an axis, the index whose statistics a kernel may use.
-
-    Either all are shifted by up to 64, or all are one of the first indices. `name` and `length` are the axis's.
-    """
+    """Yield words and, for each index of an axis, the index used instead: shifted, or one for all."""
     own = np.arange(length)
     for shift in list_shifts(length):
         yield f"index {name} − {shift}" if shift > 0 else f"index {name} + {-shift}", (own - shift) % length
