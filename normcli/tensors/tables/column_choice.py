@@ -66,7 +66,15 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
         note = f"rows are grouped by {list_names(grouping)}: each group has one value there"
     if options.wanted is None:
         return chosen, note
-    chosen, unnamed = match_columns(rows, chosen, options.wanted, options.columns_source)
+    try:
+        chosen, unnamed = match_columns(rows, chosen, options.wanted, options.columns_source)
+    except DataError as error:
+        held = tuple(dict.fromkeys(name for name in options.wanted if name in (rows.names or ())))
+        if not options.takes_wanted or not held or {*held} == {*options.wanted}:
+            raise
+        import shlex  # on use: a small calculation imports this file
+
+        raise DataError(f"{error}; --columns {shlex.quote(join_names(held))} takes that alone") from error
     return chosen, "; ".join(filter(None, (note, unnamed))) or None
 
 
