@@ -299,7 +299,7 @@ def _list_places(case: Case, axis: int) -> Iterator[tuple[str, NDArray[np.intp]]
     for shift in list_shifts(own.size):
         around = np.unique((wrong - shift) // own.size)
         by = shift + own.size * int(around[0]) if around.size == 1 else shift
-        yield f"index {name} {'−' if by > 0 else '+'} {abs(by)}", (own - shift) % own.size
+        yield f"index {name} − {by}" if by > 0 else f"index {name} + {-by}", (own - shift) % own.size
     for index in own[:_MOST_PARTS]:
         yield f"{name}={index} in every group", own[[index]]
 
