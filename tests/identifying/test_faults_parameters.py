@@ -64,3 +64,21 @@ def test_a_gamma_of_groups_that_any_line_fits_takes_no_long_search():
     gamma, beta = draw_affine(64)
     shown = np.random.default_rng(0).normal(1, 0.3, (1, 64, 1, 1))
     assert ask("bn", x, standardize(x, (0, 2, 3)) * shown + shown[:, ::-1], gamma, beta) == ()
+
+
+@pytest.mark.parametrize(
+    ("place", "cause"),
+    [
+        pytest.param(
+            np.arange(12) // 3, "gamma and beta are those of the group's index, not the channel's", id="group"
+        ),
+        pytest.param(
+            np.arange(12) % 3, "gamma and beta are those of group=0 in every group", id="within a group"
+        ),
+    ],
+)
+def test_parameters_that_are_not_indexed_by_the_channel_are_told(place, cause):
+    x, (gamma, beta) = draw((4, 12, 6)), draw_affine(12)
+    right = standardize(x.reshape(4, 4, 18)).reshape(x.shape)
+    y = right * gamma[place, None] + beta[place, None]
+    assert ask("gn", x, y, gamma, beta, groups=4)[0].cause == cause

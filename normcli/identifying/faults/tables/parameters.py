@@ -116,15 +116,25 @@ def _take_other_sample(case: Case) -> Iterator[Variant]:
     """Yield variants where every index of a kept axis uses the gamma, or gamma and beta, of one index.
 
     Each kept axis along which gamma varies is tried, with its first 64 indices, if gamma varies along another
-    axis too.
+    axis too. For channel groups, gamma and beta are also indexed by the group.
     """
     wide = [axis for axis, n in enumerate(case.gamma.shape) if n > 1]
     for axis in (axis for axis in wide if axis not in case.axes and len(wide) > 1):
-        for index in range(min(case.gamma.shape[axis], MOST_SHIFTS)):
-            gamma, beta = (p.take([index], axis) if p.shape[axis] > 1 else p for p in (case.gamma, case.beta))
+        name, length = case.name_axis(axis), case.gamma.shape[axis]
+        every = [
+            [p.take([index], axis) if p.shape[axis] > 1 else p for p in (case.gamma, case.beta)]
+            for index in range(min(length, MOST_SHIFTS))
+        ]
+        words = [f"{name}={index} in every sample" for index in range(len(every))]
+        if name == "group":
+            words = [f"{name}={index} in every group" for index in range(len(every))]
+            words.append("the group's index, not the channel's")
+            shape = [length if other == axis else 1 for other in range(case.gamma.ndim)]
+            every.append([p.flat[:length].reshape(shape) if p.size > 1 else p for p in (case.gamma, case.beta)])
+        for (gamma, beta), which in zip(every, words, strict=True):
             both = Variant(gamma=gamma, beta=beta, values={"what": "gamma and beta are those"})
             alone = Variant(gamma=gamma, values={"what": "gamma is that"})
-            yield from label((both, alone), 1, which=f"{case.name_axis(axis)}={index} in every sample")
+            yield from label((both, alone), 1, which=which)
 
 
 @np.errstate(all="ignore")
