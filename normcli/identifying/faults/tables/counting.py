@@ -275,7 +275,7 @@ def _list_choices(case: Case, root: Floats) -> Iterator[tuple[str, Callable[[Flo
     `take` is given an array with a number for each group. `root` has the divisor of each group.
     """
     for axis in case.kept:
-        for which, places in _list_places(case.name_axis(axis), root.shape[axis]):
+        for which, places in _list_places(case, axis):
             yield which, functools.partial(np.take, indices=places, axis=axis)
     if len(case.kept) > 1:
         off = np.abs(root / np.median(case.used.divisor) - 1.0)
@@ -289,11 +289,17 @@ _MOST_NEAREST = 4
 """The most single groups whose statistics are tried for all groups."""
 
 
-def _list_places(name: str, length: int) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Yield words and, for each index of an axis, the index used instead: shifted, or one for all."""
-    own = np.arange(length)
-    for shift in list_shifts(length):
-        yield f"index {name} − {shift}" if shift > 0 else f"index {name} + {-shift}", (own - shift) % length
+def _list_places(case: Case, axis: int) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """Yield words and, for each index of an axis, the index used instead: shifted, or one for all.
+
+    Where all wrong values are shifted around one end of the axis, the words name the index within it.
+    """
+    name, own = case.name_axis(axis), np.arange(case.x.shape[axis])
+    wrong = np.flatnonzero(case.differs.any(tuple(other for other in range(case.x.ndim) if other != axis)))
+    for shift in list_shifts(own.size):
+        around = np.unique((wrong - shift) // own.size)
+        by = shift + own.size * int(around[0]) if around.size == 1 else shift
+        yield f"index {name} − {by}" if by > 0 else f"index {name} + {-by}", (own - shift) % own.size
     for index in own[:_MOST_PARTS]:
         yield f"{name}={index} in every group", own[[index]]
 

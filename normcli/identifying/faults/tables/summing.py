@@ -13,7 +13,7 @@ from normcli.algorithms.row_computation import Accumulation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import ALGORITHMS
 from normcli.checking.fault import Fault, Row
-from normcli.checking.half_precision import HALVES
+from normcli.checking.half_precision import HALVES, weigh_half
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.faults.tables.dividing import EPS, count_roundings, measure_cancelled
@@ -175,7 +175,7 @@ def _sum_narrowly(case: Case) -> Iterator[Variant]:
     for nearest in np.argsort(off)[:1]:
         algorithm, variant, _ = every[nearest]
         yield from label([variant], dtype=case.dtype.name, algorithm=f"as {algorithm} does")
-    if not _are_scattered(case) or next(cancel(case), None) is not None:
+    if not _are_scattered(case, every) or next(cancel(case), None) is not None:
         return
     of_eps = (variant for row in EPS for variant in row.vary(case))
     if not any(case.explains(case.predict(variant)).all() for variant in of_eps):
@@ -183,28 +183,47 @@ def _sum_narrowly(case: Case) -> Iterator[Variant]:
         yield from label([variant], dtype=case.dtype.name, algorithm="in another order")
 
 
-_FEWEST_GROUPS = 8
-"""The fewest groups from which scattered errors of sums are concluded."""
-
 _LEAST_OFF = 0.5
 """The least size of the largest error of a mean or divisor, in machine epsilons: one rounding makes no more."""
 
+_LESS = 4.0
+"""The factor by which errors of sums may be less alike than in any simulated algorithm."""
 
-def _are_scattered(case: Case) -> bool:
-    """Whether the means and divisors that fit y have random errors of the size of sums in half precision.
 
-    False for fewer than 8 groups, and for errors that E[x²] − E[x]² explains with both means rounded once.
+def _are_scattered(case: Case, every: Sequence[NarrowSums]) -> bool:
+    """Whether the means and divisors that fit y are numbers of half precision, with the errors of sums in it.
+
+    Errors are compared with those of simulated algorithms: most groups are off by as large a part of the
+    largest error, and means by as large a part of the error of divisors. False for errors that E[x²] − E[x]²
+    explains with both means rounded once.
     """
-    off = case.used.divisor / case.divisor - 1.0
-    of_mean = (case.used.mean - case.mean) / case.divisor
-    eps, size = get_eps(case.dtype), case.average(np.abs(case.x)) / case.divisor
     if case.centres:  # no further off than E[x²] − E[x]² of a mean and squares that were rounded once each
-        cancelled = eps * (1.0 + np.square(case.own_mean) / case.own_square)
-        if not np.max(np.abs(off) / cancelled) > 1.0:
+        cancelled = get_eps(case.dtype) * (1.0 + np.square(case.own_mean) / case.own_square)
+        if not np.max(np.abs(case.used.divisor / case.divisor - 1.0) / cancelled) > 1.0:
             return False
-    most = np.maximum(np.abs(off), np.abs(of_mean)) / (eps * (1.0 + size))
-    varies = off.size >= _FEWEST_GROUPS and not is_shared(case.used.divisor / case.divisor)
-    return bool(varies and _LEAST_OFF <= most.max() <= math.sqrt(case.count))
+    most, *parts = _compare_errors(case, Variant(*case.used))
+    least = np.nanmin([_compare_errors(case, sums.variant)[1:] for sums in every], axis=0) / _LESS
+    mean, divisor = case.used
+    square = divisor**2 - case.eps
+    shown = mean, mean * case.count, divisor, 1.0 / divisor, square, square * case.freedom
+    is_alike = most >= _LEAST_OFF and np.all(parts >= least)
+    return bool(is_alike) and max(weigh_half(numbers, case.dtype) for numbers in shown) >= CERTAIN
+
+
+@np.errstate(all="ignore")
+def _compare_errors(case: Case, variant: Variant) -> tuple[float, float, float]:
+    """Return the largest error of a variant's statistics, in machine epsilons of half precision, and two parts.
+
+    These are the median error over groups as a part of the largest, and that of means as a part of that of
+    divisors.
+    """
+    size = get_eps(case.dtype) * (1.0 + case.average(np.abs(case.x)) / case.divisor)
+    mean = case.mean if variant.mean is None else variant.mean
+    of_mean = np.abs(mean - case.mean) / case.divisor / size
+    of_divisor = np.abs(case.find_divisor(variant) / case.divisor - 1.0) / size
+    larger = np.maximum(of_mean, of_divisor)
+    most = float(larger.max())
+    return most, float(np.median(larger)) / most, float(np.median(of_mean) / np.median(of_divisor))
 
 
 _MOST_SHOWN = 2.0**24
