@@ -57,8 +57,8 @@ EPS_TWICE = next(row.fault for row in STATISTICS if row.fault.id == "stats-eps-t
 GAMMAS = frozenset(("affine-constant", "affine-offset"))
 """The faults that are the same as a gamma and a beta of one number each."""
 
-_APPROXIMATE, _ANY_ERRORS = "stats-approximate", 5
-"""The id of an approximate root, and the most groups whose fitted errors are no evidence of one."""
+_APPROXIMATE = "stats-approximate"
+"""The id of an approximate root."""
 
 _ANY_NUMBER = GAMMAS | {"stats-constant"}
 """The faults of one number for all of y, which may be any."""
@@ -168,9 +168,12 @@ class Claim(NamedTuple):
         return self.region is None and self.numbers < other.numbers and (is_any or self.is_near(other.misfit))
 
     @property
-    def is_of_few_groups(self) -> bool:
-        """Whether it is an approximate root with errors that were fitted to at most 5 groups."""
-        return self.fault.id == _APPROXIMATE and 0 < self.numbers <= _ANY_ERRORS
+    def is_of_any_errors(self) -> bool:
+        """Whether it is an approximate root with errors fitted to each group, which any divisor nearly right has.
+
+        It only supports claims with fewer fitted numbers, and is not shown.
+        """
+        return self.fault.id == _APPROXIMATE and self.numbers > 1
 
     def leave_out(self, ids: frozenset[str]) -> Claim:
         """Return the claim without the faults of some ids; at least one fault has to be left."""
@@ -281,7 +284,7 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     ]
     order = {row.fault.id: number for number, row in enumerate(FAULTS)}
     ranked.sort(key=lambda claim: (claim.rank, order[claim.fault.id]))
-    return keep_first([claim for claim in ranked if not claim.is_of_few_groups])
+    return keep_first([claim for claim in ranked if not claim.is_of_any_errors])
 
 
 def keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:

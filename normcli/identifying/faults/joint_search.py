@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.checking.half_precision import may_be_of_float32
 from normcli.identifying.faults.case_sampling import LIKELY, thin_out
 from normcli.identifying.faults.claim import (
     DDOFS,
@@ -33,7 +34,15 @@ from normcli.identifying.faults.row_search import (
 )
 from normcli.identifying.faults.tables.dividing import EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
-from normcli.identifying.faults.tables.places import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, ORDER
+from normcli.identifying.faults.tables.places import (
+    CAST,
+    NOT_FINITE,
+    OF_COPIES,
+    OF_REGIONS,
+    ORDER,
+    UNKNOWN,
+)
+from normcli.identifying.faults.tables.summing import SUMMING, may_cancel
 from normcli.identifying.faults.unnamed_fault import find_region, find_unknown, tell_places
 from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant
 from normcli.identifying.models.divisor_fit import COMMON_EPS
@@ -119,7 +128,12 @@ def _calculate_shorter(case: Case) -> Case:
 
 @functools.lru_cache(maxsize=2)  # they are the same where parts of y are looked at
 def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """Return the cases with arithmetic in float32, but for those whose y is right within its rounding."""
+    """Return the cases with arithmetic in float32, but for those whose y is right within its rounding.
+
+    Empty if neither x nor y shows float32 (`may_be_of_float32`).
+    """
+    if not may_be_of_float32(cases[0].x, cases[0].y):
+        return ()
     return tuple(case for case in map(_calculate_shorter, cases) if case.differs.any())
 
 
@@ -184,6 +198,11 @@ def recover(case: Case) -> tuple[Claim, ...]:
         if named:
             return named
         claims = [one for one in (make_claim(case, one) for one in find_unknown(case)) if one.bits >= CERTAIN]
+        if claims and claims[0].fault.id == UNKNOWN["divisor"].fault.id:
+            fault, found = next(row.fault for row in SUMMING if row.fault.id == "stats-one-pass"), may_cancel(case)
+            claims += [
+                make_claim(case, case.hold((fault,), (one,)))._replace(rank=claims[0].rank) for one in found
+            ]
         for fault, _, other in list_others(case, GATE_ORDERS) if claims else ():
             for one in find_unknown(other):
                 beside = one._replace(faults=(fault, *one.faults), variants=(*one.variants, NOTHING))

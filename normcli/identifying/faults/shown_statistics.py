@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.algorithms import summation_orders as sums
 from normcli.checking.ulp import measure_unit
 from normcli.identifying.faults.variant import Used, Variant
+from normcli.identifying.models.divisor_fit import COMMON_EPS
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
@@ -126,3 +131,46 @@ def _compare(far: Floats, near: Floats) -> float:
     if not all(map(math.isfinite, sizes)):
         return 0.0 if not math.isfinite(sizes[1]) else _MOST_BITS
     return min(math.log2(sizes[0] / sizes[1]), _MOST_BITS)
+
+
+_ADDED = (sums.add_in_turn, sums.add_pairwise, sums.add_by_halves, sums.add_in_vectors)
+"""The orders of addition in which E[x²] − E[x]² is calculated, to compare it with a kernel's variances."""
+
+_OF_A_GROUP = 1.0
+"""Bits of evidence that each group costs, in which two errors may be near each other by chance."""
+
+
+@np.errstate(all="ignore")
+def weigh_one_pass(
+    rows: Floats, divisors: Floats, right: Floats, dtype: np.dtype[Any], unbiasing: float, *, outside: bool
+) -> float:
+    """Return the evidence, in bits, that variances have the errors of E[x²] − E[x]² in a known order of sums.
+
+    Errors of the same size alone are none: those of any wrong divisor may be as large. A group counts how much
+    nearer the variance is to the one calculated in a dtype than to the right one, at most 24 bits. Of the usual
+    eps, the one with most evidence counts.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (groups, values)
+        The values of x.
+    divisors, right : ndarray, shape (groups,)
+        The divisors recovered from y, and the right variances.
+    dtype : numpy.dtype
+        The dtype of the sums.
+    unbiasing : float
+        The factor n / (n − ddof).
+    outside : bool
+        Whether eps is added outside the root.
+    """
+    rows = rows.astype(dtype)
+    count, found = dtype.type(rows.shape[1]), []
+    every = [(divisors - eps) ** 2 if outside else divisors**2 - eps for eps in COMMON_EPS]
+    for add in _ADDED:
+        mean, square = add(rows) / count, add(rows * rows) / count
+        wide = square.astype(np.float64) - np.square(mean.astype(np.float64))
+        for variance, shown in itertools.product((square - mean * mean, wide.astype(dtype)), every):
+            left = np.abs(shown - np.maximum(variance, 0.0) * unbiasing)
+            nearer = np.nan_to_num(np.log2(np.abs(shown - right) / left))
+            found.append(float((np.clip(nearer, -_MOST_BITS, _MOST_BITS) - _OF_A_GROUP).sum()))
+    return max(found) - math.log2(len(found))

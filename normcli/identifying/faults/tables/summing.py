@@ -16,9 +16,11 @@ from normcli.checking.fault import Fault, Row
 from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
+from normcli.identifying.faults.shown_statistics import weigh_one_pass
 from normcli.identifying.faults.tables.dividing import EPS, count_roundings, measure_cancelled
 from normcli.identifying.faults.variant import NOTHING, Variant, label
 from normcli.identifying.models.weight import CERTAIN
+from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import round_to_short
 from normcli.tuples import NamedTuple
 
@@ -207,10 +209,6 @@ def _are_scattered(case: Case) -> bool:
     return bool(varies and _LEAST_OFF <= most.max() <= math.sqrt(case.count))
 
 
-_MOST_SHOWN = 2.0**24
-"""The largest ratio of a statistic to its error that counts as evidence."""
-
-
 def shows_cancelling(used: Floats, right: Floats, skew: Floats, count: int, unit: float) -> bool:
     """Return True if divisors have the errors of E[x²] − E[x]² as the variance, and of no other arithmetic.
 
@@ -241,13 +239,21 @@ def shows_cancelling(used: Floats, right: Floats, skew: Floats, count: int, unit
 
 
 def cancel(case: Case) -> Iterator[Variant]:
-    """Yield a variant with the divisors recovered from y, if E[x²] − E[x]² may have errors as large as theirs.
+    """Yield a variant with the divisors recovered from y, if E[x²] − E[x]² in a known order of sums has them.
 
-    The errors are bounded by the kernel's arithmetic. For y of half precision, up to three variants with E[x²]
-    − E[x]² in half precision come first. Nothing if the divisors are further off, or off by one factor.
+    For y of half precision, up to three variants with E[x²] − E[x]² in half precision come first. Nothing if the
+    divisors are further off than the kernel's arithmetic allows, or off by one factor.
     """
     if is_half(case.dtype):
         yield from _cancel_in_half(case)
+    yield from (one for one in may_cancel(case) if one.bits >= CERTAIN)
+
+
+def may_cancel(case: Case) -> Iterator[Variant]:
+    """Yield a variant with the divisors recovered from y, if E[x²] − E[x]² may have errors as large as theirs.
+
+    Its `bits` are the evidence that a known order of sums has these errors; 0 if the case has parts of groups.
+    """
     off, most = np.abs(case.unroot(case.used.divisor, case.square) - case.eps), measure_cancelled(case)
     if (
         np.all(off <= most)
@@ -255,9 +261,14 @@ def cancel(case: Case) -> Iterator[Variant]:
         and not is_shared(case.used.divisor / case.divisor)
     ):
         values = {"percent": _format_percent(float((off / case.square).max()))}
-        of_mean = count_roundings(case.count) * case.arithmetic * np.abs(case.mean)
-        parts = case.square / most, case.divisor / of_mean  # how near both are to the right ones
-        bits = sum(float(np.log2(np.clip(part, 1.0, _MOST_SHOWN)).sum()) for part in parts)
+        kept = [axis for axis in range(case.x.ndim) if axis not in case.axes]
+        rows = case.x.transpose(*kept, *case.axes).reshape(case.divisor.size, -1)
+        dtype = np.dtype(np.float64 if case.arithmetic < get_eps(np.dtype(np.float32)) else np.float32)
+        bits = 0.0
+        if rows.shape[1] == case.count and case.stored is None:
+            outside = case.plan.spec.eps_mode is EpsMode.OUTSIDE
+            divisors, right = case.used.divisor.ravel(), case.square.ravel()
+            bits = weigh_one_pass(rows, divisors, right, dtype, case.unbiasing, outside=outside)
         yield Variant(divisor=case.used.divisor, values=values, numbers=1, is_fitted=True, bits=bits)
 
 
