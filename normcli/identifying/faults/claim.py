@@ -169,7 +169,7 @@ class Claim(NamedTuple):
 
     @property
     def is_of_any_errors(self) -> bool:
-        """Whether it is an approximate root with errors fitted to each group, which any divisor nearly right has.
+        """Whether it is an approximate root with errors fitted to each group, as nearly right divisors have.
 
         It only supports claims with fewer fitted numbers, and is not shown.
         """

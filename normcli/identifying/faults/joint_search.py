@@ -199,10 +199,9 @@ def recover(case: Case) -> tuple[Claim, ...]:
             return named
         claims = [one for one in (make_claim(case, one) for one in find_unknown(case)) if one.bits >= CERTAIN]
         if claims and claims[0].fault.id == UNKNOWN["divisor"].fault.id:
-            fault, found = next(row.fault for row in SUMMING if row.fault.id == "stats-one-pass"), may_cancel(case)
-            claims += [
-                make_claim(case, case.hold((fault,), (one,)))._replace(rank=claims[0].rank) for one in found
-            ]
+            one_pass = next(row.fault for row in SUMMING if row.fault.id == "stats-one-pass")
+            maybe = [case.hold((one_pass,), (variant,)) for variant in may_cancel(case)]
+            claims += [make_claim(case, one)._replace(rank=claims[0].rank) for one in maybe]
         for fault, _, other in list_others(case, GATE_ORDERS) if claims else ():
             for one in find_unknown(other):
                 beside = one._replace(faults=(fault, *one.faults), variants=(*one.variants, NOTHING))

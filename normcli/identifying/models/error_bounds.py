@@ -268,8 +268,8 @@ def list_levels(dtype: np.dtype[Any], *, shorter: bool = True) -> tuple[Level, .
         wide = (Level(_CALCULATED, ROUNDED_ONCE, roundings) for roundings in careless[1:])
         return (*wide, Level(name, 1.0, 1.0), Level(name, 1.0, 2.0))
     levels = (Level(name, ROUNDED_ONCE, 0.0), Level(name, 2.0, 0.0), *(Level(name, 1.0, n) for n in careless))
-    wide = _OF_SHORTER if shorter and name != _CALCULATED else ()
-    return (*levels, *(Level(_CALCULATED, 1.0, roundings) for roundings in wide))
+    last = [Level(_CALCULATED, 1.0, n) for n in _OF_SHORTER] if shorter and name != _CALCULATED else []
+    return (*levels, *last)
 
 
 def choose_careless(dtype: np.dtype[Any]) -> Level:

@@ -104,7 +104,7 @@ ONE_PASS = next(row.fault for row in SUMMING if row.fault.id == "stats-one-pass"
 
 
 def _cancels(match: Match, dtype: np.dtype[Any]) -> bool:
-    """Return True if the divisors recovered from y have errors that no other right arithmetic than one pass makes.
+    """Return True if the divisors recovered from y have errors that, of right arithmetic, only one pass makes.
 
     False for a `dtype` of y of half precision, which shows too little, and for a fitted gamma.
     """
@@ -116,7 +116,7 @@ def _cancels(match: Match, dtype: np.dtype[Any]) -> bool:
 
 
 def _weigh_cancelling(match: Match) -> float:
-    """Return the evidence, in bits, that a known order of sums of E[x²] − E[x]² has the errors of the divisors."""
+    """Return the evidence, in bits, that E[x²] − E[x]² in a known order of sums has the divisors' errors."""
     assert match.hypothesis is not None
     standard, precision = match.hypothesis.sample.standard, np.dtype(find_type(match.precision.split(",")[0]))
     if standard.rows.shape[1] != standard.group_size:

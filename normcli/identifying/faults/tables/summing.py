@@ -209,6 +209,10 @@ def _are_scattered(case: Case) -> bool:
     return bool(varies and _LEAST_OFF <= most.max() <= math.sqrt(case.count))
 
 
+_TOLD = 16.0
+"""Machine epsilons of half precision are at least this many times an error that shows numbers of it."""
+
+
 def shows_cancelling(used: Floats, right: Floats, skew: Floats, count: int, unit: float) -> bool:
     """Return True if divisors have the errors of E[x²] − E[x]² as the variance, and of no other arithmetic.
 
@@ -233,7 +237,8 @@ def shows_cancelling(used: Floats, right: Floats, skew: Floats, count: int, unit
     other = roundings + 2.0 * unit * skew
     if used.size < _FEWEST_SHARED or is_shared(used / right) or not np.any(off > other):
         return False
-    numbers = itertools.product(HALVES, (used, 1.0 / used, used**2))
+    told = [name for name in HALVES if np.all(_TOLD * other <= get_eps(np.dtype(find_type(name))))]
+    numbers = itertools.product(told, (used, 1.0 / used, used**2))
     is_rounded = any(np.all(np.abs(round_to_short(z, name) - z) <= 2.0 * other * z) for name, z in numbers)
     return bool(np.all(off <= roundings * (1.0 + skew**2) / 2.0)) and not is_rounded
 
@@ -241,8 +246,8 @@ def shows_cancelling(used: Floats, right: Floats, skew: Floats, count: int, unit
 def cancel(case: Case) -> Iterator[Variant]:
     """Yield a variant with the divisors recovered from y, if E[x²] − E[x]² in a known order of sums has them.
 
-    For y of half precision, up to three variants with E[x²] − E[x]² in half precision come first. Nothing if the
-    divisors are further off than the kernel's arithmetic allows, or off by one factor.
+    For y of half precision, up to three variants with E[x²] − E[x]² in half precision come first. Nothing if
+    the divisors are further off than the kernel's arithmetic allows, or off by one factor.
     """
     if is_half(case.dtype):
         yield from _cancel_in_half(case)
