@@ -5,7 +5,7 @@ import gc
 import os
 import sys
 
-_OBJECTS = 50_000
+_OBJECTS = 100_000
 """The number of new objects from which on garbage is collected; importing modules makes fewer."""
 
 

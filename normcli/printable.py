@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-_UNPRINTABLE = re.compile(
+_UNPRINTABLE = (
     "["
     r"\x00-\x1f\x7f-\x9f"  # control characters
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # characters that turn the direction of writing round
@@ -35,7 +35,7 @@ def make_printable(text: str) -> str:
     >>> make_printable("red \x1b[31m"), make_printable("exe.\u202egnp")
     ('red \\x1b[31m', 'exe.\\u202egnp')
     """
-    return _UNPRINTABLE.sub(_escape, text)
+    return text if text.isprintable() else re.sub(_UNPRINTABLE, _escape, text)
 
 
 class TerminalBytes(io.RawIOBase):
@@ -60,7 +60,7 @@ class TerminalBytes(io.RawIOBase):
         """Write bytes of UTF-8, the last character of which may be cut; return their number."""
         text = self._decoder.decode(bytes(data))
         self._terminal.write(
-            _UNPRINTABLE.sub(lambda found: found[0] if found[0] in "\t\n" else _escape(found), text)
+            re.sub(_UNPRINTABLE, lambda found: found[0] if found[0] in "\t\n" else _escape(found), text)
         )
         return memoryview(data).nbytes
 
@@ -191,7 +191,7 @@ def split_words(text: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-_CHUNK = re.compile(rf"[^\S{_FILLER}]+|[^\s]+{_FILLER}+|[^\s]+")
+_CHUNK = rf"[^\S{_FILLER}]+|[^\s]+{_FILLER}+|[^\s]+"
 """The pattern of white space, or of a word or a wide character with its fillers."""
 
 
@@ -219,4 +219,4 @@ class WideWrapper(TextWrapper):
         )
 
     def _split(self, text: str) -> list[str]:
-        return _CHUNK.findall(text) if _FILLER in text else super()._split(text)
+        return re.findall(_CHUNK, text) if _FILLER in text else super()._split(text)

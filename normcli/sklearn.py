@@ -172,13 +172,13 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ig
 
     def transform(self, X: ArrayLike) -> Any:  # noqa: N803
         """Return the normalized columns of X, shape (samples, features); `NotFittedError` before `fit`."""
-        return self._use(X).apply(self._read(X, reset=False))
+        return self._fitted().apply(self._read(X, reset=False))
 
     def inverse_transform(self, X: ArrayLike) -> Any:  # noqa: N803
         """Return the values that `transform` makes into X, each rounded once; `NotFittedError` before `fit`."""
-        return self._use(X).invert(self._read(X, reset=False))
+        return self._fitted().invert(self._read(X, reset=False))
 
-    def _use(self, x: ArrayLike) -> Statistics:
+    def _fitted(self) -> Statistics:
         """Return the fitted statistics; raise `NotFittedError` if there are none."""
         check_is_fitted(self, "statistics_")
         return self.statistics_

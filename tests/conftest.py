@@ -44,10 +44,10 @@ ASKED_FOR = ("peers", "browser")
 
 
 def pytest_configure(config):
-    """Draw 60 examples of a property, and 20 in the quick loop."""
+    """Draw 40 examples of a property, and 20 in the quick loop."""
     quick = "not slow" in (config.getoption("-m") or "")
     hypothesis.settings.register_profile(
-        "tests", hypothesis.settings(), max_examples=20 if quick else 60, deadline=None
+        "tests", hypothesis.settings(), max_examples=20 if quick else 40, deadline=None
     )
     hypothesis.settings.load_profile("tests")
 

@@ -109,8 +109,8 @@ def file_index() -> str:
     shown: list[str] = []
     for init in sorted((ROOT / "normcli").rglob("__init__.py")):
         text = ast.get_docstring(ast.parse(init.read_text())) or ""
-        lines = re.findall(r"^\* `(\w+)`: (.*)", text, flags=re.M)
-        files = [(init.parent / f"{name}.py", words) for name, words in lines]
+        lines = re.findall(r"^\* `(\w+)`: (.*(?:\n\w.*)*)", text, flags=re.M)
+        files = [(init.parent / f"{name}.py", words.replace("\n", " ")) for name, words in lines]
         if _list_names(init):
             files.insert(0, (init, text.split("\n")[0]))
         listed = [f"- `{path.name}`: {words}{_list_names(path)}" for path, words in files if path.exists()]

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from normcli.norms import divisors
-from normcli.norms.rules import AxesRule, Centre, EpsMode
+from normcli.norms.rules import AxesRule, Centre
 from normcli.norms.table import NORMS
 
 shapes = hnp.array_shapes(min_dims=2, max_dims=5, min_side=1, max_side=5)
@@ -18,12 +17,8 @@ GROUPED = [n.name for n in NORMS.values() if n.axes is not AxesRule.CHANNEL_WIND
 SCALERS = [n.name for n in NORMS.values() if n.axes is AxesRule.FIRST and n.centre is not Centre.MEAN]
 """Norms of columns, by the order of their values."""
 
-DEVIATION = [n for n in NORMS.values() if n.divisor == divisors.DEVIATION]
-
 every_norm = st.sampled_from(list(NORMS))
 grouped_norms = st.sampled_from(GROUPED)
-deviation_norms = st.sampled_from([n.name for n in DEVIATION])
-deviation_norms_with_eps_inside = st.sampled_from([n.name for n in DEVIATION if n.eps_mode is EpsMode.INSIDE])
 
 
 @st.composite

@@ -49,6 +49,12 @@ def test_tuples_have_fields_defaults_and_methods():
     assert (point, point.x, point.y, repr(point)) == ((3, ()), 3, (), "Quick(x=3, y=())")
     assert (Quick.origin(), point.double, point + point) == ((0, ()), 6, (9, ()))
     assert pickle.loads(pickle.dumps(point)) == point
+    assert Quick._make([1, (2.0,)]) == (1, (2.0,))
+    assert point._asdict() == {"x": 3, "y": ()}
+    with pytest.raises(TypeError, match="Expected 2 arguments, got 1"):
+        Quick._make([1])
+    with pytest.raises(ValueError, match="unexpected field names: \\['z'\\]"):
+        point._replace(z=1)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
         Quick()
     with pytest.raises(AttributeError):

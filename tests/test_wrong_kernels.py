@@ -62,9 +62,14 @@ def test_the_ids_of_faults_are_kept():
     assert sorted(ids) == sorted(NAMES)
 
 
+@pytest.fixture(scope="module")
+def every_wrong():
+    return [*list_wrong()]
+
+
 @pytest.mark.slow
-def test_plants_have_names_of_their_own():
-    names = Counter(wrong.name for wrong in list_wrong())
+def test_plants_have_names_of_their_own(every_wrong):
+    names = Counter(wrong.name for wrong in every_wrong)
     assert not [name for name, count in names.items() if count > 1]
 
 
@@ -76,24 +81,16 @@ def passes(wrong, y):
 @costly
 @pytest.mark.all_tried
 @pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.__name__.split(".")[-1])
-def test_a_wrong_kernel_is_off_by_more_than_its_rounding(joint):
+def test_a_wrong_kernel_is_off_by_more_than_its_rounding_and_right_without_its_fault(joint):
     made = [make_wrong(row, number) for row in joint.ROWS for number in range(len(row.layers))]
     assert not [wrong.name for wrong in made if passes(wrong, wrong.y)]
-
-
-@pytest.mark.slow
-@costly
-@pytest.mark.all_tried
-@pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.__name__.split(".")[-1])
-def test_a_kernel_without_its_fault_is_right(joint):
-    made = [make_wrong(row, number) for row in joint.ROWS for number in range(len(row.layers))]
     assert not [wrong.name for wrong in made if not passes(wrong, wrong.right)]
 
 
 @pytest.mark.slow
-def test_what_a_request_says_of_a_wrong_kernel_is_so():
+def test_what_a_request_says_of_a_wrong_kernel_is_so(every_wrong):
     """Where another request is all that is wrong, its exact result is y."""
-    requests = [wrong for wrong in list_wrong() if wrong.really is not None and wrong.given is None]
+    requests = [wrong for wrong in every_wrong if wrong.really is not None and wrong.given is None]
     off = []
     for wrong in requests:
         names = wrong.really.norm.parameter_names
@@ -111,8 +108,8 @@ def test_what_a_request_says_of_a_wrong_kernel_is_so():
 
 
 @pytest.mark.slow
-def test_groups_differ_in_mean_and_in_spread():
-    for wrong in list_wrong():
+def test_groups_differ_in_mean_and_in_spread(every_wrong):
+    for wrong in every_wrong:
         x = wrong.x.astype(np.float64).reshape(wrong.plan.grid.view_shape)
         mean, deviation = x.mean(wrong.plan.grid.view_axes), x.std(wrong.plan.grid.view_axes)
         assert np.ptp(mean) > 0.2 * deviation.mean(), wrong.name

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 class RowMoments(NamedTuple):
-    """The mean and the mean square of each row, as a kernel calculates them in the dtype of its sums.
+    """The mean, and the variance or mean square, of each row, as a kernel calculates them.
+
+    Both have the dtype of the kernel's sums.
 
     Parameters
     ----------

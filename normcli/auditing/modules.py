@@ -50,11 +50,16 @@ PARAMETERS = {"weight": ("weight", "gamma", "scale"), "bias": ("bias", "beta")}
 
 
 def looks_like_norm(module: Any, also: Mapping[Any, str]) -> bool:
-    """Whether a module's class is a known norm or in `also`, or has "norm" in its name and no child modules."""
+    """Whether a module's class is a known norm or in `also`, or looks like a norm.
+
+    A module without child modules does if its class has "norm" in its name, or is none of torch's own and the
+    module has an eps.
+    """
     kind = type(module)
     if kind in also or kind.__name__ in also or _find_row(kind) is not None:
         return True
-    return "norm" in kind.__name__.lower() and not list(module.children())
+    has_eps = not kind.__module__.startswith("torch.") and any(hasattr(module, name) for name in _EPS)
+    return ("norm" in kind.__name__.lower() or has_eps) and not list(module.children())
 
 
 def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSettings:

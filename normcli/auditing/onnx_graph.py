@@ -62,6 +62,8 @@ class Graph:
         for node in self.nodes:
             if node.op_type == "Constant" and node.attribute[0].name == "value":
                 self.constants[node.output[0]] = node.attribute[0].t
+            elif node.op_type == "Identity" and node.input[0] in self.constants:
+                self.constants[node.output[0]] = self.constants[node.input[0]]
         self._read = functools.partial(numpy_helper.to_array, base_dir=folder)
 
     def read(self, name: str) -> NDArray[Any] | None:
@@ -105,7 +107,7 @@ def read_attributes(node: Any) -> dict[str, Any]:
 
 
 class _NodeRule(NamedTuple):
-    """How a kind of ONNX node is read: its norm, inputs and attributes.
+    """The rule to read a kind of ONNX node: its norm, inputs and attributes.
 
     Parameters
     ----------

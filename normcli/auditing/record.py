@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _ClassRule(NamedTuple):
-    """How a class of layers of Keras or Flax is read: its norm, options and tensors.
+    """The rule to read a class of layers of Keras or Flax: its norm, options and tensors.
 
     Parameters
     ----------

@@ -9,7 +9,16 @@ import numpy as np
 
 from normcli.checking.fault import Fault
 from normcli.checking.gradient_bounds import CLEARLY, GradientScales
-from normcli.checking.gradient_faults import FACTOR, OVERFLOW, ROWS, VALUES, ZERO, find_overflow
+from normcli.checking.gradient_faults import (
+    FACTOR,
+    OVERFLOW,
+    ROWS,
+    VALUES,
+    ZERO,
+    Wrong,
+    find_overflow,
+    list_factors,
+)
 from normcli.checking.gradient_forms import WrongGradient, find_summed
 from normcli.checking.gradient_terms import GradientTerms, add_up, make_terms
 from normcli.checking.tally import Comparison
@@ -42,9 +51,6 @@ _SAME = 1e-9
 _MOST_SAID = 3
 """The most numbers that are named if several fit a gradient equally well, as in `eps is 1e-08 or 0`."""
 
-_Wrong = tuple[Fault, tuple[str, ...], Any]
-"""A fault, the values for its words, and the gradient of a kernel with the fault."""
-
 _ROUNDED = {
     "terms": Fault("", "rounding of its terms in {0} explains the difference", "tolerate it: they cancel", ""),
     "both": Fault("", "rounding of the mean and of its terms in {0} may explain the difference",
@@ -58,7 +64,6 @@ _ROUNDED = {
 
 _FEW_WRONG = 0.05
 """The largest part of all values that may be wrong where rounding explains the others."""
-_UNKNOWN = Fault("", "nothing known explains it", "", "")
 
 
 class GradientFinding(NamedTuple):
@@ -142,8 +147,7 @@ def check_gradients(
     effort : Effort
         Threads and memory; the result does not depend on it.
     allowed : mapping of str to ndarray of float64
-        The largest error of each value of a gradient, by its name, in place of the tolerance. Gradients that
-        are left out are judged by the tolerance.
+        The largest error of each value of some gradients, by name, in place of the tolerance.
 
     Raises
     ------
@@ -186,10 +190,7 @@ def _find_scale(expected: NDArray[Any]) -> float:
 
 
 def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...], plan: Plan) -> NDArray[Any]:
-    """Return an array reshaped to `shape`; raise `DataError` if the shapes differ by more than lengths of 1.
-
-    The message names the gradient, `name`. If the array has the shape of a sum over other axes, it names these.
-    """
+    """Return an array in another shape; raise `DataError` if the shapes differ other than by lengths of 1."""
     if [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
         summed = next(find_summed(plan, array.shape), None) if name in ("dgamma", "dbeta") else None
         if summed is None:
@@ -205,10 +206,9 @@ def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...], plan: Plan) -> 
 def find_cause(
     exact: Gradients, name: str, actual: NDArray[Any], tolerance: Tolerance | None = None
 ) -> GradientFinding | None:
-    """Return the cause of a given gradient's difference; None if none was looked for or can be told.
+    """Return the cause of a given gradient's difference; None above 2²² values, and if none can be told.
 
-    None is looked for if x has more than 2²² values. If only some values count (a mask), or the norm's
-    gradients have no known terms, few faults are tried, and None is returned if none of them fits.
+    With a mask, or if the norm's gradients have no known terms, only a few faults can be told.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def find_cause(
             return GradientFinding(name, _say(name, OVERFLOW if over else ZERO, [over]))
         scales, all_count = GradientScales.of(exact, name, actual, right, terms), exact.inputs.selection is None
         faults = _list_wrong(exact, name, wide, right, terms) if all_count else ()
-        found = _choose(name, wide, right, (*faults, *_scale(wide, right, scales)), scales, tolerance)
+        found = _choose(name, wide, right, (*faults, *list_factors(wide, right, scales)), scales, tolerance)
         if isinstance(found, GradientFinding):
             return found
         known = terms is not None and all_count  # else bounds are of the exact gradient alone
@@ -243,8 +243,7 @@ def _tell_rounding(
 ) -> GradientFinding:
     """Return a finding for a gradient that no fault explains: rounding, a few wrong values, or unknown.
 
-    Rounding, if every value is within its bounds; a few wrong values, if nearly all are. `nearest` has the
-    words of the nearest fault, which evidence mentions if the cause is unknown; None without one.
+    `nearest` has the words of the nearest fault, which evidence of an unknown cause mentions; None without one.
     """
     error, size = actual - right, scales.measure(right) or 1.0
     beyond = [int(scales.exceeds(error, level).sum()) for level in range(len(scales.roundings))]
@@ -265,25 +264,23 @@ def _tell_rounding(
         fault = _say(name, VALUES, [(format_count(wrong, "value"),)])
         return GradientFinding(name, fault, (), ("rounding explains every other value",))
     clauses = *clauses, f"rounding comes to {scales.measure(largest) / size:.2g} at most"
-    return GradientFinding(
-        name, _UNKNOWN, (), clauses if nearest is None else (*clauses, f"nearest: {nearest}")
-    )
+    clauses = clauses if nearest is None else (*clauses, f"nearest: {nearest}")
+    return GradientFinding(name, Fault("", "nothing known explains it", "", ""), (), clauses)
 
 
 def _choose(
     name: str,
     actual: Floats,
     right: Floats,
-    candidates: Iterable[_Wrong],
+    candidates: Iterable[Wrong],
     scales: GradientScales,
     tolerance: Tolerance | None = None,
 ) -> GradientFinding | str | None:
     """Return the finding of the fault whose gradient is nearest to a given one, with faults about as near.
 
     The nearest fault has to be nearer than the exact gradient by the factor `scales.clearly`, and what then
-    remains has to be within bounds of rounding. If more remains, a str is returned: the fault's words. None if
-    no fault is near enough, if the roundings of terms explain the difference, or if any rounding does in fewer
-    than 4 groups.
+    remains within rounding: else a str is returned, the fault's words. None if no fault is near enough, if
+    roundings of terms explain the difference, or if any rounding does in fewer than 4 groups.
 
     Parameters
     ----------
@@ -336,28 +333,10 @@ def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
     return fault._replace(id=f"{name}-{fault.id}", words=words, remedy=remedy)
 
 
-def _scale(actual: Floats, right: Floats, scales: GradientScales) -> Iterator[_Wrong]:
-    """Yield at most one fault: the given gradient is the exact one times a factor (that of least squares).
-
-    Nothing is yielded if the factor, rounded to 3 digits, is 1 or −1 (a turned sign), or if in any value more
-    than a rounding error remains.
-    """
-    usable = np.isfinite(actual) & np.isfinite(right)
-    known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
-    factor = float(np.vdot(wide, known) / np.vdot(known, known))
-    wrong = np.where(usable, factor * right, actual)
-    if f"{abs(factor):.3g}" != "1" and not scales.exceeds(actual - wrong, -2, max(1.0, abs(factor))).any():
-        yield FACTOR, (f"{factor:.3g}",), wrong
-
-
 def _list_wrong(
     exact: Gradients, name: str, actual: Floats, right: Floats, terms: GradientTerms | None
-) -> Iterator[_Wrong]:
-    """Yield each possible fault, the values for its words, and the gradient of a kernel with the fault.
-
-    Without terms, only the turned sign is yielded. `actual` and `right` are the given and the exact gradient of
-    this name, of one shape.
-    """
+) -> Iterator[Wrong]:
+    """Yield each possible fault, the values for its words, and its gradient; without terms, the turned sign."""
     if terms is None:
         yield ROWS[0].fault, (), -right
         return

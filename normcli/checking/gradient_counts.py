@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.fault import list_padded_counts
+from normcli.checking.gradient_bounds import CLEARLY
 from normcli.norms.grid import Split
 from normcli.norms.rules import GroupOrder
 from normcli.numerics.statistics.divisor import find_freedom
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from normcli.checking.gradient_forms import Detailed, WrongGradient
+    from normcli.checking.gradient_terms import GradientTerms
+    from normcli.dtypes import Floats
 
 _SHARDS = (2, 3, 4, 8)
 
@@ -51,43 +54,82 @@ def _list_counts(size: int) -> list[int]:
 
 
 def pad(c: WrongGradient, what: str) -> Iterator[Detailed]:
-    """Yield terms with statistics of groups that a kernel pads with zeros, for each padded length.
+    """Yield the terms for statistics with a padded count, with means of the backward pass over n or over it.
 
-    Each is yielded twice: the means of the backward pass are divided by n, the group's size, and by the padded
-    length. Nothing for running statistics, for tensors above 2²⁰ values, and if `make_terms` returns None for
-    the norm.
+    Counts are usual ones up to twice n, and for each form the one that the gradient shows. Nothing for running
+    statistics, for tensors above 2²⁰ values, and if `make_terms` returns None for the norm.
 
     Parameters
     ----------
     c : WrongGradient
     what : {"count", "variance", "mean", "both"}
         What the padding makes wrong. "count": the sum of squares is divided by the padded length. "variance":
-        it has the squares of the zeros' deviations. "mean": the sum is divided by the padded length. "both":
-        mean and variance.
+        the sum of squares includes the zeros' deviations from the mean. "mean": the sum is divided by the
+        padded length. "both": mean and variance.
     """
-    t, n = c.t, c.t.size
-    if c.exact.inputs.given is not None:
+    n = c.t.size
+    if c.exact.inputs.given is not None or c.vary() is None:
         return
-    x, own, freedom = t.w + t.mean, t.mean, find_freedom(c.plan, n)
-    for count in _list_counts(n):
-        more, mean = count - n, own * (n / count)
-        sums = [(np.square(x - center)).sum(t.axes, keepdims=True) for center in (own, mean)]
-        moments = {
-            "count": [(own, sums[0] / (freedom + more))],
-            "variance": [(own, (sums[0] + more * own**2) / divided) for divided in (freedom, freedom + more)],
-            "mean": [(mean, total / freedom) for total in sums],
-            "both": [
-                (mean, (sums[1] + more * mean**2) / (freedom + more)),
-                (mean, sums[1] / (freedom + more)),
-                (mean, sums[0] / (freedom + more)),
-            ],
-        }[what]
-        words = (str(count), str(n)) if what == "count" else (str(more),)
-        for some in moments:
-            terms = c.vary(moments=some)
-            if terms is None:
-                return
-            yield from ((words, terms._replace(share=share)) for share in (1.0, n / count))
+    forms = [*itertools.product(range(len(_list_moments(c, what, n))), (False, True))]
+    tried = [(count, *form) for count in _list_counts(n) for form in forms]
+    tried += [(count, *form) for form in forms if (count := _find_count(c, what, *form)) is not None]
+    for count, form, is_shared in tried:
+        words = (str(count), str(n)) if what == "count" else (str(count - n),)
+        yield words, _take_padded(c, what, count, form, is_shared)
+
+
+def _list_moments(c: WrongGradient, what: str, count: float) -> list[tuple[Floats, Floats]]:
+    """Return the mean and variance of each form of statistics with a padded count."""
+    t, n, freedom = c.t, c.t.size, find_freedom(c.plan, c.t.size)
+    x, own, more, mean = t.w + t.mean, t.mean, count - n, t.mean * (n / count)
+    sums = [(np.square(x - center)).sum(t.axes, keepdims=True) for center in (own, mean)]
+    return {
+        "count": [(own, sums[0] / (freedom + more))],
+        "variance": [(own, (sums[0] + more * own**2) / divided) for divided in (freedom, freedom + more)],
+        "mean": [(mean, total / freedom) for total in sums],
+        "both": [(mean, one / (freedom + more)) for one in (sums[1] + more * mean**2, *sums[::-1])],
+    }[what]
+
+
+def _take_padded(c: WrongGradient, what: str, count: float, form: int, is_shared: bool) -> GradientTerms:
+    """Return the terms of one form of a padded count, which divides the backward means too if `is_shared`."""
+    terms = c.vary(moments=_list_moments(c, what, count)[form])
+    assert terms is not None  # as of the norm itself
+    return terms._replace(share=c.t.size / count if is_shared else 1.0)
+
+
+_STEPS = 12
+"""The steps of a fixed point to the count that a gradient shows."""
+
+_MOST_TIMES = 256
+"""The largest padded count that a gradient may show, as a multiple of the group's size."""
+
+
+def _find_count(c: WrongGradient, what: str, form: int, is_shared: bool) -> int | None:
+    """Return the padded count that the gradient shows: a fixed point of m · (⟨right, actual⟩ / ⟨right, of m⟩)².
+
+    None for a usual count, and if that leaves over an eighth of the error of the best multiple of the gradient.
+    """
+    right, actual = (np.nan_to_num(values.reshape(-1)) for values in (c.right, c.actual))
+    shown, n = float(np.vdot(right, actual)), c.t.size
+    least = np.linalg.norm(actual - shown / np.vdot(right, right) * right) / CLEARLY
+    if not least > _NOTHING * np.linalg.norm(actual):
+        return None
+    count, found = 2.0 * n, 0
+    for _ in range(_STEPS):
+        if not n < count <= _MOST_TIMES * n or found == round(count):
+            break
+        found = round(count)
+        wrong = c.take(_take_padded(c, what, count, form, is_shared)).reshape(-1)
+        count *= (shown / float(np.vdot(right, wrong))) ** 2
+    if found in (0, n, *_list_counts(n)):
+        return None
+    wrong = c.take(_take_padded(c, what, found, form, is_shared)).reshape(-1)
+    return found if np.linalg.norm(actual - wrong) <= least else None
+
+
+_NOTHING = 1e-6
+"""The error of a multiple of the right gradient, as a part of the given one, below which it is a factor."""
 
 
 def sum_part(c: WrongGradient) -> Iterator[Detailed]:

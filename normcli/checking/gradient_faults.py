@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,11 +36,15 @@ from normcli.dtypes import find_type, is_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
+    from normcli.checking.gradient_bounds import GradientScales
     from normcli.checking.gradient_terms import GradientTerms
+    from normcli.dtypes import Floats
     from normcli.results.backward import Gradients
 
+
+Wrong = tuple[Fault, tuple[str, ...], Any]
+"""A fault, the values for its words, and the gradient of a kernel with the fault."""
 
 _PULL = "the x̂ · mean(dy · gamma · x̂) term"
 _END = "- xhat * mean(g * xhat)) / std"
@@ -234,6 +238,20 @@ VALUES = Fault("values", "it is right, except for {0}", "look at what these valu
                "dx[3] = 0.0", ("a few values",))  # fmt: skip
 FACTOR = Fault("factor", "every value is {0} times what it should be", "leave the factor out", "dx = 2 * right",
                ("C",))  # fmt: skip
+
+
+def list_factors(actual: Floats, right: Floats, scales: GradientScales) -> Iterator[Wrong]:
+    """Yield at most one fault: the given gradient is the exact one times a factor (that of least squares).
+
+    Nothing is yielded if the factor, rounded to 3 digits, is 1 or −1 (a turned sign), or if in any value more
+    than a rounding error remains.
+    """
+    usable = np.isfinite(actual) & np.isfinite(right)
+    known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
+    factor = float(np.vdot(wide, known) / np.vdot(known, known))
+    wrong = np.where(usable, factor * right, actual)
+    if f"{abs(factor):.3g}" != "1" and not scales.exceeds(actual - wrong, -2, max(1.0, abs(factor))).any():
+        yield FACTOR, (f"{factor:.3g}",), wrong
 
 
 def find_overflow(

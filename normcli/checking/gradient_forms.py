@@ -242,7 +242,7 @@ def sum_otherwise(c: WrongGradient) -> Iterator[Detailed]:
 
 
 def find_summed(plan: Plan, shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield sets of axes over which a sum of x has a given shape, other than those of a right dgamma.
+    """Yield each set of axes, other than that of a right dgamma, over which a sum of x has a given shape.
 
     Axes of length 1 are ignored in both comparisons. Nothing is yielded for channel groups.
     """
@@ -271,7 +271,7 @@ def change_axes(c: WrongGradient) -> Iterator[Detailed]:
 
 
 def change_groups(c: WrongGradient) -> Iterator[Detailed]:
-    """Yield the terms for each other number of channel groups; nothing without, or with a gamma for each."""
+    """Yield terms for other counts of channel groups; nothing if there are none or gamma has one a group."""
     split, plan = c.plan.grid.split, c.plan
     if split is None or plan.parameters.rule is ParameterRule.GROUP:
         return

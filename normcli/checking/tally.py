@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.ulp import measure_distance
+from normcli.checking.ulp import measure_distance, raise_limit
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import find_places, forget, iterate_pieces
 from normcli.tensors.spool import make_scratch
@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 PIECE = 1 << 14
 """The number of values compared at once, so that their dozen arrays stay in the cache."""
 
-_FIRST_BOUND = 0.5
-"""The first bin counts correctly rounded values: rounding once makes an error of at most half a unit."""
-
-_BOUNDS = (0.0, *(math.ldexp(_FIRST_BOUND, power) for power in range(1024)), math.inf, math.inf)
-"""The bounds of bins: 0 to ½, ½ to 1, 1 to 2, … up to the largest float64, and infinity."""
+_BOUNDS = (0.0, *(math.ldexp(0.5, power) for power in range(1024)), math.inf, math.inf)
+"""The bounds of bins: 0 to ½ (of values rounded once), ½ to 1, 1 to 2, … up to the largest float64, and ∞."""
 
 _BINS = len(_BOUNDS) - 1
 
@@ -206,23 +203,16 @@ class Comparison:
     def _find_least(self, error: Floats, size: Floats, largest: float) -> tuple[float, float]:
         """Return the smallest rtol and the smallest atol at which these values and all before pass.
 
-        Both are infinite if `largest`, the largest error, is infinite.
-
-        Parameters
-        ----------
-        error, size : ndarray
-            |actual − expected| and |expected| of each value.
-        largest : float
-            The largest error.
+        `error` and `size` are |actual − expected| and |expected|. Both limits are ∞ if `largest`, the largest
+        error, is.
         """
-        rtol, atol = self.tolerance.rtol, self.tolerance.atol
-        least_rtol, least_atol = self.least_rtol, self.least_atol
+        atol, (least_rtol, least_atol) = self.tolerance.atol, (self.least_rtol, self.least_atol)
         if largest == math.inf:
             return math.inf, math.inf
         if largest > atol:
-            least_rtol = _raise_limit(least_rtol, error, np.full_like(error, atol), size)
+            least_rtol = raise_limit(least_rtol, error, np.full_like(error, atol), size)
         if largest > least_atol:
-            least_atol = _raise_limit(least_atol, error, rtol * size, np.ones_like(error))
+            least_atol = raise_limit(least_atol, error, self.tolerance.rtol * size, np.ones_like(error))
         return least_rtol, least_atol
 
     def merge(self, other: Comparison) -> None:
@@ -349,41 +339,9 @@ def _join(groups: NDArray[np.intp], cells: NDArray[np.void]) -> Iterator[GroupDi
     return (GroupDifference(group, *cell) for group, cell in zip(groups.tolist(), cells.tolist(), strict=True))
 
 
-def _raise_limit(least: float, error: Floats, fixed: Floats, factor: Floats) -> float:
-    """Return the smallest float64 t ≥ `least` with error ≤ fixed + factor · t for every value; ∞ if none.
-
-    The comparison is in float64 arithmetic; `error`, `fixed` and `factor` are arrays of one shape.
-    """
-    while least < math.inf:
-        failing = error > fixed + factor * least
-        if not failing.any():
-            break
-        error, fixed, factor = error[failing], fixed[failing], factor[failing]
-        furthest = ((error - fixed) / factor).argmax()
-        least = _bisect(float(error[furthest]), float(fixed[furthest]), float(factor[furthest]))
-    return least
-
-
-_LARGEST = int(np.array(np.finfo(np.float64).max).view(np.int64))
-"""The largest float64 as an integer: positive floats are ordered as their bits are."""
-
-
-def _bisect(error: float, fixed: float, factor: float) -> float:
-    """Return the smallest float t ≥ 0 with error ≤ fixed + factor · t; ∞ if no float is large enough."""
-    low, high = 0, _LARGEST + 1  # whose bits are those of infinity
-    while low < high:
-        middle = (low + high) // 2
-        limit = float(np.int64(middle).view(np.float64))
-        if error <= fixed + factor * limit:
-            high = middle
-        else:
-            low = middle + 1
-    return float(np.int64(low).view(np.float64))
-
-
 def _choose_bins(ulp: Floats) -> NDArray[np.int64]:
     """Return the index of the bin of each distance in ulp: max(0, 1 + ⌈log₂ distance⌉), or the last for ∞."""
     fraction, exponent = np.frexp(ulp)
-    bins: NDArray[np.int64] = np.clip(exponent + (fraction > _FIRST_BOUND), 0, _BINS - 2)
+    bins: NDArray[np.int64] = np.clip(exponent + (fraction > _BOUNDS[1]), 0, _BINS - 2)
     bins[ulp == np.inf] = _BINS - 1
     return bins

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 import operator
@@ -124,6 +125,29 @@ def _read_limit(name: str, value: Any) -> float | None:
     if number is not None and not 0 <= number < math.inf:
         raise UsageError(f"{name} {value} is not a finite number ≥ 0")
     return number
+
+
+def raise_limit(least: float, error: Floats, fixed: Floats, factor: Floats) -> float:
+    """Return the smallest float64 t ≥ `least` with error ≤ fixed + factor · t for every value; ∞ if none.
+
+    The comparison is in float64 arithmetic; `error`, `fixed` and `factor` are arrays of one shape.
+    """
+    while least < math.inf:
+        failing = error > fixed + factor * least
+        if not failing.any():
+            break
+        error, fixed, factor = error[failing], fixed[failing], factor[failing]
+        furthest = ((error - fixed) / factor).argmax()
+        off, own, slope = (float(values[furthest]) for values in (error, fixed, factor))
+        is_enough = functools.partial(_is_enough, error=off, fixed=own, factor=slope)
+        bits = bisect.bisect_left(range(int(_EXPONENT)), 1, key=is_enough)
+        least = float(np.int64(bits).view(np.float64))
+    return least
+
+
+def _is_enough(bits: int, error: float, fixed: float, factor: float) -> bool:
+    """Whether error ≤ fixed + factor · t for the t ≥ 0 with these bits; floats are ordered as they are."""
+    return error <= fixed + factor * float(np.int64(bits).view(np.float64))
 
 
 def choose_counting_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -31,7 +31,7 @@ _ANY_OPTIONS = "[OPTIONS]"
 _UNWRAPPED = "\b\n"
 """The mark before a paragraph whose lines click does not rewrap."""
 
-_COLUMNS = re.compile(r"(.*normcli .* {2,})(\S.*)")
+_COLUMNS = r"(.*normcli .* {2,})(\S.*)"
 """A line of an example: the command, two or more blanks, and its description."""
 
 
@@ -107,7 +107,7 @@ def _wrap_paragraph(paragraph: str, width: int) -> str:
 
 
 def _translate_example(line: str) -> str:
-    found = _COLUMNS.fullmatch(line)
+    found = re.fullmatch(_COLUMNS, line)
     if found is not None:
         return found[1] + translate(found[2])
     return line if "normcli " in line else translate(line)

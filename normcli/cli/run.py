@@ -64,7 +64,8 @@ def run(arguments: Sequence[str]) -> int:
             _write_notes(context)
         sys.stdout.flush()
     except BrokenPipeError:
-        _close_stdout()
+        with contextlib.suppress(OSError):  # so that the interpreter's last flush finds no broken pipe
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     except click.exceptions.Exit as stop:
         return stop.exit_code
@@ -151,9 +152,3 @@ def _tolerate_narrow_encodings() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-def _close_stdout() -> None:
-    """Redirect stdout to the null device, so that the interpreter's last flush finds no broken pipe."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
-import stat
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from normcli.cli.commands import CommandGroup, name_verbs
+from normcli.cli.files.conflicting_files import require_unread_outputs
 from normcli.cli.languages import LANGUAGE, TranslatedContext
 from normcli.cli.parameters.types import FileName
 from normcli.norms.rules import AxesRule
@@ -218,7 +217,7 @@ def make_command(
         from normcli.cli.parameters.settings import parse_settings
 
         _require_files(norm, values)
-        _require_other_pipe(values)
+        require_unread_outputs(values)
         settings, own = parse_settings(norm, values, click.get_current_context().command.params)
         run(settings, **own)
 
@@ -228,7 +227,7 @@ def make_command(
     command = click.command(name=name, cls=_Command, help="".join([text, *reasons]), short_help=short)(callback)
     command.params.append(LANGUAGE)
     for param in command.params:
-        if param.type is click.STRING and _NAMES_FILE.search(param.metavar or ""):
+        if param.type is click.STRING and any(word in (param.metavar or "") for word in _NAMES_FILE):
             param.type = FileName()
     return command
 
@@ -249,29 +248,8 @@ def _require_files(norm: str, values: Mapping[str, Any]) -> None:
             raise click.UsageError(f"--at takes one word with commas: --at {values['at']},{word}")
 
 
-_NAMES_FILE = re.compile("FILE|DIR|STATS|VALUE")
-"""The metavars of options whose value may be a file."""
-
-
-def _require_other_pipe(values: Mapping[str, Any]) -> None:
-    """Raise click's `UsageError` if an output is a named pipe that the command also reads (a deadlock)."""
-    for output in ("output", "stats_output"):
-        path = values.get(output)
-        if path is None or not _is_pipe(path):
-            continue
-        others = [values[name] for name in values if name != output]
-        texts = [text for other in others for text in (other if isinstance(other, tuple) else (other,))]
-        if any(isinstance(text, str) and _is_pipe(text) and os.path.samefile(text, path) for text in texts):  # noqa: PTH121
-            raise click.UsageError(
-                f"--{output.replace('_', '-')} {path} is a pipe that is also named to be read; give another"
-            )
-
-
-def _is_pipe(path: str) -> bool:
-    try:
-        return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116
-    except (OSError, ValueError):
-        return False
+_NAMES_FILE = ("FILE", "DIR", "STATS", "VALUE")
+"""The words in metavars of options whose value may be a file."""
 
 
 def _refuse(name: str, reason: str) -> Option:

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class BlockCheck(NamedTuple):
-    """How a block of a tensor is compared with the exact values; a worker calls `run` for each block.
+    """The comparison of a tensor with the exact values, block by block; a worker calls `run` for each block.
 
     Parameters
     ----------
     block : BlockUse or BlockNorm
-        How a block is normalized exactly. Its output dtype, if it has one, is the dtype whose ulp are counted.
+        The exact normalization of a block. Its output dtype, if it has one, is the dtype whose ulp are counted.
     tolerate : callable
         Takes a dtype and returns the `Tolerance` for its values.
     """

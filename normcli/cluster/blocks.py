@@ -24,7 +24,7 @@ from normcli.tuples import NamedTuple
 from normcli.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dask.delayed import Delayed
     from numpy.typing import NDArray
@@ -57,12 +57,12 @@ def require_sums(subject: Subject) -> None:
 
 
 class Whole(NamedTuple):
-    """A tensor that is fitted in blocks: its shape, its subject, and the rule for NaN.
+    """A tensor that is fitted in blocks: the norm, the tensor's shape and dtype, and the rule for NaN.
 
     Parameters
     ----------
     subject : Subject
-        The norm to fit.
+        The norm to fit, with the dtype and columns of the tensor.
     shape : tuple of int
         The shape of the whole tensor.
     nan : {"propagate", "omit", "raise"}
@@ -147,18 +147,13 @@ class Whole(NamedTuple):
         roots = []
         for parts in by_groups.values():
             while len(parts) > 1:
-                parts = [add(whole, list(some)) for some in _batch(parts, FAN_IN)]
+                parts = [add(whole, parts[at : at + FAN_IN]) for at in range(0, len(parts), FAN_IN)]
             roots += parts
         return roots
 
 
-def _batch(parts: Sequence[Delayed], size: int) -> Iterator[Sequence[Delayed]]:
-    for start in range(0, len(parts), size):
-        yield parts[start : start + size]
-
-
 class BlockUse(NamedTuple):
-    """How a block is normalized with fitted statistics; a worker calls `run` for each block.
+    """The work to normalize a tensor's blocks with fitted statistics; a worker calls `run` for each block.
 
     Parameters
     ----------
@@ -221,7 +216,7 @@ class BlockUse(NamedTuple):
 
 
 class BlockNorm(NamedTuple):
-    """How a block that holds whole groups is normalized; a worker calls `run` for each block.
+    """The work to normalize blocks that hold whole groups; a worker calls `run` for each block.
 
     Parameters
     ----------
@@ -298,7 +293,10 @@ def choose_block(
     nan: str | None,
     fit: Callable[[Request, str], Stats],
 ) -> BlockUse | BlockNorm:
-    """Return how blocks are normalized: `BlockUse` if groups extend over samples, otherwise `BlockNorm`.
+    """Return the work to do for each block of a tensor, to normalize it.
+
+    It is a `BlockUse` (with statistics fitted to the whole tensor) if groups extend over samples, otherwise a
+    `BlockNorm` (each block alone).
 
     Parameters
     ----------

@@ -102,7 +102,7 @@ class Session:
         return gathered
 
     def _settle(self, keys: set[Any]) -> None:
-        """Wait at most 30 seconds until no worker runs a task with one of these keys, and might still write.
+        """Wait, at most 30 seconds, until no worker runs a dask task with one of these keys and might write.
 
         Workers that were started here are stopped instead, and the session with them: their threads may write
         on after a task ends.

@@ -243,7 +243,7 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
     ----------
     session : Session
     use : BlockUse or BlockNorm
-        How a block is normalized.
+        The work on each block.
     source : str
         The path or URL of the array.
     target : zarr.Array
@@ -272,7 +272,7 @@ def check_store(session: Session, check: BlockCheck, source: str, actual: str) -
     ----------
     session : Session
     check : BlockCheck
-        How a block is compared.
+        The comparison of each block.
     source, actual : str
         The paths or URLs of the array x, and of the array that is compared.
 

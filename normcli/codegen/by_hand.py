@@ -68,7 +68,7 @@ class Writer(Printer):
     ----------
     arrays : Arrays
     plan : Plan
-        The plan, which has the reduced axes and the shape of the tensor in the code.
+        The plan; the code works on a tensor of the shape `Grid.view_shape`.
 
     Attributes
     ----------

@@ -114,7 +114,7 @@ class _Graph:
         self._tensors[statement.targets[0].id] = self._make(statement.value)
 
     def finish(self) -> str:
-        """Name the last tensor assigned to `y` so, and return that name."""
+        """Give the last tensor that was assigned to `y` the name `y` in the graph; return that name."""
         made = self._tensors["y"]
         if not self.nodes or self.nodes[-1].output[0] != made:
             self._add_node("Identity", [made])

@@ -235,9 +235,9 @@ class _Excerpt(NamedTuple):
         ]
 
     def _build_band(self, outer: tuple[int, ...]) -> Iterator[Matrix | None]:
-        """Yield the matrices of one band: one for each panel at each index along the third axis from the end.
+        """Yield a band's matrices: one per range of columns, at each index along the third axis from the end.
 
-        `outer` is the band's index along the axes before. None stands for matrices left out.
+        `outer` is the band's index along the axes before the last three. None stands for matrices left out.
         """
         names = self.grid.layout.names
         for inner in _walk(self.positions[-3:-2], self.grid.shape[-3:-2]):

@@ -166,12 +166,12 @@ def number_groups_of(rows: NDArray[np.intp] | Sequence[int], columns: int) -> ND
 
 
 def gather_by_column(subject: Subject, tensor: Tensor, effort: Effort) -> tuple[Subject, Sums]:
-    """Return a subject with the names of a table's groups as labels, and the sums of each group and column.
+    """Return the sums of each group of a table's rows, and before them a `Subject` with the groups' names.
 
     Parameters
     ----------
     subject : Subject
-        The subject to be copied; its own labels are not used.
+        The norm and the columns of the table. The first result is a copy with the groups' names as `labels`.
     tensor : Tensor
         The table, with `by`.
     effort : Effort

@@ -219,7 +219,7 @@ def _search_quantiles(
 
 
 class Survey(NamedTuple):
-    """How each tensor of a fit is measured; it can be pickled and sent to other processes.
+    """The rules by which each tensor of a fit is measured; it can be pickled and sent to other processes.
 
     Parameters
     ----------

@@ -224,7 +224,7 @@ def find_moments(plan: Plan, stats: Stats) -> Measured:
 
 
 def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:
-    """Return the statistics over the files of both, exact in either order.
+    """Return the statistics over all tensors of two `Stats` together: exact, the same in either order.
 
     The sums of `first` may be changed in place. Columns of `other` are put in the order of those of `first`.
 

@@ -250,7 +250,10 @@ def _hold_rounded(members: Members, stats: Stats) -> None:
 
 
 def _read_subject(members: Members) -> Subject:
-    """Return the subject of the statistics; raise `DataError` if its members do not agree."""
+    """Return the norm, shape, dtype and columns that the statistics in a file are of.
+
+    Raises `DataError` if these members of the file are wrong or do not fit each other.
+    """
     lengths = _take_list(members, "shape")
     rank = len(lengths)
     axes = _take_list(members, "axes", -rank, rank - 1)
@@ -276,7 +279,10 @@ def _read_subject(members: Members) -> Subject:
 
 
 def _read_groups(members: Members, subject: Subject) -> Subject:
-    """Return a subject with its groups' names; raise `DataError` unless these are different and sorted."""
+    """Return a copy of `subject` with the grouping columns and the names of the groups from a file.
+
+    Raises `DataError` unless the names are different and sorted.
+    """
     width, count = members.get_shape("by")[:1], (*members.get_shape("by_values"), 0)[0]
     by, values = members.take_words("by", *width), members.take_words("by_values", count, *width)
     missing = [int(not value) for value in values]

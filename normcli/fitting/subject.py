@@ -33,7 +33,7 @@ _LENGTHS = (2.0, math.inf)
 
 
 class Subject(NamedTuple):
-    """The request, shape, dtype and columns that sets of statistics share if they can be merged.
+    """The norm, shape, dtype and columns that statistics are of; those with equal ones can be merged.
 
     Parameters
     ----------
@@ -104,7 +104,9 @@ def is_dtype_name(name: str) -> bool:
 
 
 def choose_subject(request: Request, tensor: Tensor) -> Subject:
-    """Return the subject of statistics that are fitted to a tensor by a request.
+    """Return the `Subject` of statistics that are fitted to a tensor: norm, options, shape, dtype and columns.
+
+    All tensors whose statistics are merged later must have an equal one.
 
     Raises
     ------

@@ -156,8 +156,8 @@ class Solved(NamedTuple):
     Parameters
     ----------
     moments : Moments, Lengths or Extremes
-        The sums about the mean, lengths or extremes that `solve` makes the norm's statistics of; `count` is the
-        number of values of each group that count.
+        The sums about the mean, lengths or extremes from which `solve` calculates the norm's statistics;
+        `count` is the number of values of each group that count.
     low, high : Pair of ndarray
         The least and the largest value; NaN for a group without values, or with a NaN that is not left out.
     image_std : ndarray or None

@@ -121,7 +121,10 @@ def write_golden(
     plan, tensor, inputs = problem[:3]
     values, dtype = tensor.values, plan.choose_output_dtype(tensor.values.dtype)
     if any(map(is_bfloat16, (dtype, values.dtype, *([] if dy is None else [dy.values.dtype])))):
-        raise UsageError("golden files are .npy, which has no bfloat16; choose another dtype")
+        raise UsageError(
+            "golden files are .npy, which has no bfloat16: give inputs as float32, which holds their values, "
+            "and --dtype float32"
+        )
     gamma, beta = (None if array is None else _narrow(array, dtype) for array in (inputs.gamma, inputs.beta))
     inputs, outs = inputs._replace(gamma=gamma, beta=beta), {}
     if isinstance(values, np.memmap):  # a result too large for memory is written while it is calculated

@@ -121,7 +121,7 @@ class Trial(NamedTuple):
         return self.actual.dtype.newbyteorder("=")
 
     def score_all(self, chosen: Sequence[Accumulation] = ()) -> Iterator[tuple[list[Computation], Floats]]:
-        """Yield pairs (computations, shares): of how many values of y each computation gives every bit.
+        """Yield pairs (computations, shares): the share of y's values that each computation gives bit for bit.
 
         There is one pair for each accumulation in `chosen`, or if it is empty, for each that is known. Its
         computations are the accumulation with each order of casts. `shares` has the shape (computations, eps),

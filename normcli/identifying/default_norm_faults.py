@@ -1,20 +1,29 @@
-"""Faults of the default norms, or of the requested one, that explain a y without another answer."""
+"""The default norms of a tensor; their faults, or the requested one's, that explain a y without an answer."""
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
+from normcli.errors import NormError
 from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, keep_first
 from normcli.identifying.faults.fault_search import claims_of_places, open_cases, recover_one
 from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.models.known_maps import find_untrained_eps
+from normcli.identifying.search.match_names import lay_out
+from normcli.norms.divisors import Measurement
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.rules import AxesRule
+from normcli.norms.table import NORMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
@@ -76,3 +85,77 @@ def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]
     gamma, beta = (None if value is None else plan.fit_parameter(name, value) for name, value in given.items())
     dtype = choose_counting_dtype(question.y.dtype)
     return claims_of_places(AskedNorm(plan, Inputs(gamma, beta)), question.x, question.y, dtype)
+
+
+def list_subjects(
+    x: NDArray[Any], gamma: NDArray[Any] | None, beta: NDArray[Any] | None, layout: str | None, norm: str | None
+) -> Iterator[AskedNorm]:
+    """Yield each norm that divides by a variance or mean square and takes the given gamma and beta.
+
+    Options have their defaults. Of norms that do the same to x, only the first is yielded.
+
+    Parameters
+    ----------
+    x : ndarray
+    gamma, beta : ndarray or None
+    layout : str or None
+        One letter for each axis; if None, the channel may be the second axis or the last.
+    norm : str or None
+        The only norm to yield; None for all.
+    """
+    seen = set()
+    given = {name: values for name, values in (("gamma", gamma), ("beta", beta)) if values is not None}
+    for request in _list_requests(x.shape, layout, norm, given):
+        try:
+            plan = make_plan(request, x.shape, x.dtype).adopt_parameters(given)
+            fitted = {name: plan.fit_parameter(name, values) for name, values in given.items()}
+        except NormError:
+            continue
+        features = plan.parameters.full_shape if given else None
+        key = (plan.grid.canonical, plan.norm.centre, plan.norm.divisor, features)
+        if key not in seen and plan.grid.group_size > 1:
+            seen.add(key)
+            yield AskedNorm(plan, Inputs(fitted.get("gamma"), fitted.get("beta")))
+
+
+def _list_requests(
+    shape: tuple[int, ...], layout: str | None, norm: str | None, given: Mapping[str, NDArray[Any]]
+) -> Iterator[Request]:
+    """Yield requests for each norm that divides by a variance or mean square, with every layout to try.
+
+    A norm of channel groups is requested with each number of groups that divides the channels. If gamma or beta
+    has several axes, norms are also requested with each choice of axes of x that has their lengths.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of x.
+    layout : str or None
+        One letter for each axis; if None, the channel may be the second axis or the last.
+    norm : str or None
+        The only norm to yield; None for all.
+    given : mapping of str to ndarray
+        The given ones of `gamma` and `beta`.
+    """
+    rank = len(shape)
+    layouts = (None, lay_out(rank, rank - 1)) if layout is None and rank in _RANKS else (layout,)
+    several = {values.shape for values in given.values() if values.ndim > 1}
+    for row in NORMS.values():
+        if row.divisor.measurement is not Measurement.MOMENTS or norm not in (None, row.name):
+            continue
+        for letters in layouts:
+            request = Request(row.name, layout=letters)
+            if row.axes is AxesRule.CHANNEL_GROUPS:
+                place = rank - 1 if letters is not None and layout is None else min(1, rank - 1)
+                counts = (n for n in range(2, shape[place]) if shape[place] % n == 0)
+                yield from (request._replace(groups=n) for n in counts)
+            else:
+                yield request
+        for lengths in several:
+            for axes in itertools.combinations(range(rank), len(lengths)):
+                if tuple(shape[axis] for axis in axes) == lengths:
+                    yield Request(row.name, layout=layout, feature_axes=axes)
+
+
+_RANKS = range(3, 13)
+"""The ranks whose last axis may be the channel, where no layout says so."""

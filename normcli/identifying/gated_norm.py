@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from normcli.checking.check import NORMALIZED, check
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
-from normcli.identifying.faults.fault_search import list_subjects, open_cases
+from normcli.identifying.default_norm_faults import list_subjects
+from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.divisor_fit import list_usual_eps
@@ -63,7 +64,7 @@ def identify_gated(
     """
     if question.y.shape != question.x.shape:
         raise DataError(f"the actual tensor has the shape {question.y.shape}; x has {question.x.shape}")
-    found = [*find_gated(question, gate, norm)]
+    found = sorted(find_gated(question, gate, norm), key=lambda match: -match.equal)  # else the likelier first
     is_small = question.x.size < _LEAST_VALUES
     if not found or is_small:
         claims = () if is_small else _find_claims(question, gate, norm)

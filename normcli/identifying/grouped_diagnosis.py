@@ -100,7 +100,7 @@ def _read_convention(plan: Plan, request: Request) -> tuple[float, object, objec
 def _list_nearest(
     others: Iterable[OtherRequest], compare: Callable[[Request], Comparison]
 ) -> list[OtherRequest]:
-    """Return the requests with whose result a table agrees, without those that fit clearly less well.
+    """Return the requests whose exact result a table agrees with, without those clearly further off.
 
     They are in the given order; requests for which `compare` raises `NormError` are left out.
 
@@ -147,7 +147,7 @@ def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) 
 
 
 def _diagnose_half(table: GroupedTable, request: Request, half: np.dtype[Any]) -> Diagnosis | None:
-    """Return the diagnosis of a table with only numbers of the half precision of `request`, though x is longer.
+    """Return the diagnosis of a table that has only numbers of the half precision of `request`, unlike x.
 
     If it agrees with `request`, that is the diagnosis; else it is that of the remaining difference, or None.
     """

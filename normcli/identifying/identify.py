@@ -18,26 +18,20 @@ from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
-from normcli.identifying.default_norm_faults import add_claims
-from normcli.identifying.faults.case_sampling import goes_with_x
+from normcli.identifying.default_norm_faults import add_claims, list_subjects
+from normcli.identifying.faults.case_sampling import choose_case_eps, goes_with_x
 from normcli.identifying.faults.claim import REQUESTS, SCALERS
 from normcli.identifying.faults.fault_search import (
     claims_of_order,
     claims_of_places,
     find_nearest,
     list_near_plans,
-    list_subjects,
     open_cases,
     shows_nothing,
 )
-from normcli.identifying.faults.joint_search import choose_case_eps, open_joints, recover
+from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.faults.variant import NEAR, REGION_IDS
-from normcli.identifying.models.known_maps import (
-    SPECTRAL,
-    name_constants,
-    name_map,
-    read_evaluation,
-)
+from normcli.identifying.models.known_maps import SPECTRAL, name_constants, name_map, read_evaluation
 from normcli.identifying.models.map_search import (
     MOST_SAMPLED,
     SampledBlock,
@@ -183,7 +177,7 @@ def _check_subject(question: Question, saved: str | None) -> Identification | No
 
 
 def _shows_count(case: Case, claim: Claim) -> bool:
-    """Return True if a claim of another count than n explains divisors at most 2 % off, better than a gamma.
+    """Return True if a claim's fitted count, in place of n, is likelier than a gamma: divisors within 2 %.
 
     False where values of y are too coarse to tell a count from the next: then any factor is near a count.
     """
@@ -337,10 +331,7 @@ def _part(
 
 
 def _is_known(plain: PlainMap, samples: Samples) -> bool:
-    """Return True if y is, within rounding, also a map of image constants or of an untrained layer.
-
-    `plain` is the fitted map. Such known maps are simpler than any norm.
-    """
+    """Whether a map of image constants, or of an untrained layer, leads to y: it is simpler than any norm."""
     x, y = SampledBlock(samples.x, samples.y, MOST_SAMPLED).take(plain.axes)
     return any(True for _ in name_constants(plain, x, y, samples.scope.dtype))
 

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from normcli.errors import DataError, NormError
-from normcli.identifying.faults.fault_search import list_subjects
+from normcli.identifying.default_norm_faults import list_subjects
 from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.numerics.elements.activation import Activation
 from normcli.quantizing.judging import judge_quantized

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
 from normcli.fitting.shards import require_all
 from normcli.fitting.stats_file import read_stats
 from normcli.library.intake import fit_sums
@@ -123,10 +123,14 @@ def merge(first: Statistics, *others: Statistics, partial: bool = False) -> Stat
 
     Raises
     ------
+    UsageError
+        If an argument is none of `Statistics`, such as a list.
     DataError
         If norms, options, rules for NaN, shapes, columns, grouping columns or dtypes differ; if the statistics
         are quantiles; if one shard is given twice; or, without `partial`, if shards are missing.
     """
+    if not all(isinstance(one, Statistics) for one in (first, *others)):
+        raise UsageError("merge takes statistics one by one: merge(first, second), of a list merge(*list)")
     merged = first
     for other in others:
         merged |= other

@@ -182,9 +182,10 @@ class Call(NamedTuple):
         yield from self._list_refused(plan, evaluation=evaluation)
 
     def _list_refused(self, plan: Plan, *, evaluation: bool) -> Iterator[str]:
-        """Yield texts on a plan's matrices or windows that this call cannot express, and on training.
+        """Yield a text for each matrix or window option of a plan that this call cannot express.
 
-        Training is refused by some calls; it is not looked at if `evaluation`, that is with running statistics.
+        Unless `evaluation` (running statistics are given), texts are also yielded for training that the call
+        refuses.
         """
         grid, window, refuses = plan.grid, plan.spec.window, self.convention.refuses
         rows, iteration = plan.spec.rows, plan.spec.iteration

@@ -24,7 +24,7 @@ CHANNEL_WORDS = frozenset({"c", "channel", "channels", "band", "bands", "feature
 BATCH_WORDS = frozenset({"n", "b", "batch", "sample", "samples"})
 """The words that name a batch axis."""
 
-_TOKEN = re.compile(r"(?P<number>[+-]?\d{1,18})|(?P<letter>[A-Za-z])|[^\s,()\[\]]")
+_TOKEN = r"(?P<number>[+-]?\d{1,18})|(?P<letter>[A-Za-z])|[^\s,()\[\]]"
 """A number of an axis, a letter of an axis, or a character that is not allowed between them."""
 
 
@@ -224,7 +224,7 @@ def _split(spec: AxisSpec, option: str, *, words: bool) -> list[str | int]:
         parts = [word.strip() for word in spec.strip(" ()[]").split(",") if word.strip()]
         return [int(part) if re.fullmatch(r"[+-]?\d{1,18}", part) else part for part in parts]
     tokens: list[str | int] = []
-    for found in _TOKEN.finditer(spec):
+    for found in re.finditer(_TOKEN, spec):
         if found.lastgroup is None:
             raise UsageError(f"{option} {spec!r}: {found[0]!r} is neither a letter nor a number of an axis")
         tokens.append(int(found[0]) if found.lastgroup == "number" else found[0])

@@ -328,7 +328,11 @@ def make_plan(
     window = find_window(chosen)
     reach = None if window is None else Reach(window.before, window.after)
     grid = Grid(shape, layout, axes, split, reach, columns)
-    _require_few_of_nothing(grid)
+    if 0 in shape and grid.group_count > _MOST_OF_NOTHING:
+        raise DataError(
+            f"the shape {shape} has {grid.group_count:,} groups and no values; "
+            f"statistics of no values are given for {_MOST_OF_NOTHING:,} groups at most"
+        )
     spec = make_spec(chosen, window, dtype, grid.group_size)
     rows = choose_rows(chosen, layout, axes)
     if rows is not None:
@@ -341,12 +345,3 @@ def make_plan(
     chosen_axes = request.feature_axes
     features = None if chosen_axes is None else layout.resolve(chosen_axes, "feature_axes")
     return Plan(request, norm, spec, grid, shape_parameters(rule, grid, features), dtype)
-
-
-def _require_few_of_nothing(grid: Grid) -> None:
-    """Raise `DataError` if a shape without values has more than 2²⁰ groups."""
-    if 0 in grid.shape and grid.group_count > _MOST_OF_NOTHING:
-        raise DataError(
-            f"the shape {grid.shape} has {grid.group_count:,} groups and no values; "
-            f"statistics of no values are given for {_MOST_OF_NOTHING:,} groups at most"
-        )

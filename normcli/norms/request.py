@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.errors import UsageError, name_subject
 from normcli.norms.options import NAMES, OPTIONS, find_option
-from normcli.norms.table import find_norm
+from normcli.norms.table import find_norm, require_name
 from normcli.printable import shorten
 from normcli.tuples import NamedTuple
 
@@ -91,8 +91,9 @@ class Request(NamedTuple):
         Raises
         ------
         UsageError
-            If a value is not of its option's kind.
+            If a value is not of its option's kind, or the norm is no string.
         """
+        require_name(norm)
         chosen = {
             name: find_option(name).convert(value)
             for name, value in given.items()

@@ -10,6 +10,7 @@ neither has a mean and a divisor of groups, and each would need a second kind of
 from __future__ import annotations
 
 import math
+import reprlib
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -235,6 +236,12 @@ BY_ANY_NAME: Mapping[str, Norm] = MappingProxyType({name: row for row in _ROWS f
 """Every name, alias and preset, in lower case → its row."""
 
 
+def require_name(name: str) -> None:
+    """Raise `UsageError` if a norm's name is no string, but an array, say."""
+    if not isinstance(name, str):
+        raise UsageError(f"norm {reprlib.repr(name)} is not a name")
+
+
 def find_norm(name: str) -> tuple[Norm, Mapping[str, float]]:
     """Return the norm called `name`, and the options that this name fixes.
 
@@ -260,8 +267,7 @@ def find_norm(name: str) -> tuple[Norm, Mapping[str, float]]:
     >>> dict(find_norm("l1")[1])
     {'p': 1.0}
     """
-    if not isinstance(name, str):
-        raise UsageError(f"norm {name!r} is not a name")
+    require_name(name)
     key = name.lower()
     row = BY_ANY_NAME.get(key)
     if row is None:

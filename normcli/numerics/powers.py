@@ -99,8 +99,8 @@ def _tabulate_powers() -> Pair:
     return Pair(*np.array([round_fixed(power) for power in powers]).T)
 
 
-def raise_to_power(a: Pair, p: float, unit: Any = 1.0, exponent: Any = 0) -> Scaled:
-    """Return (a · 2^exponent / unit)ᵖ, as a pair times a power of two.
+def raise_to_power(a: Pair, p: float, unit: Any = 1.0) -> Scaled:
+    """Return (a / unit)ᵖ, as a pair times a power of two.
 
     Parameters
     ----------
@@ -110,12 +110,11 @@ def raise_to_power(a: Pair, p: float, unit: Any = 1.0, exponent: Any = 0) -> Sca
         Any finite number.
     unit : float or ndarray
         Positive and finite. Where the quotient is near 1, no digit of the logarithm is lost.
-    exponent : int or ndarray
     """
     for roots in range(_MOST_ROOTS + 1):
         if (whole := float(p) * 2**roots).is_integer() and abs(whole) <= _MOST_FACTORS:
-            return _multiply_roots(_divide(a, unit, exponent), int(whole), roots)
-    log = take_log2(a, unit, exponent)
+            return _multiply_roots(_divide(a, unit), int(whole), roots)
+    log = take_log2(a, unit)
     factor = math.copysign(min(abs(p), _LARGEST_LOGARITHM_FACTOR), p)  # 0 for any larger |p|, too, or 1
     product = two_prod(log.hi, factor)
     return raise_two(quick_two_sum(product.hi, product.lo + log.lo * factor))
@@ -127,17 +126,17 @@ def raise_pair(a: Pair, p: float) -> Pair:
     return power.value.map(lambda part: np.ldexp(part, power.exponent))
 
 
-def _divide(a: Pair, unit: Any, exponent: Any) -> Scaled:
-    """Return a · 2^exponent / unit, the value between ½ and 2."""
-    hi, own_exponent = np.frexp(a.hi)
-    lo = np.ldexp(a.lo, -own_exponent)
+def _divide(a: Pair, unit: Any) -> Scaled:
+    """Return a / unit, the value between ½ and 2."""
+    hi, exponent = np.frexp(a.hi)
+    lo = np.ldexp(a.lo, -exponent)
     base, base_exponent = np.frexp(unit)
     value = Pair(hi, lo)
     if np.any(base != 0.5):  # a power of two divides without any rounding
         value = pair_divide(value, Pair(base, 0.0))
     else:
         base_exponent = base_exponent - 1
-    return Scaled(value, exponent + (own_exponent - base_exponent))
+    return Scaled(value, exponent - base_exponent)
 
 
 def _multiply_roots(a: Scaled, factors: int, roots: int) -> Scaled:
@@ -169,15 +168,15 @@ def take_root(a: Pair, p: float) -> Scaled:
     return raise_two(quotient.map(lambda part: np.ldexp(part, -exponent)))
 
 
-def take_log2(a: Pair, unit: Any = 1.0, exponent: Any = 0) -> Pair:
-    """Return log₂(a · 2^exponent / unit), within `LOGARITHM` of itself, also where it is near 0."""
-    hi, own_exponent = np.frexp(a.hi)
+def take_log2(a: Pair, unit: Any = 1.0) -> Pair:
+    """Return log₂(a / unit), within `LOGARITHM` of itself, also where it is near 0."""
+    hi, exponent = np.frexp(a.hi)
     base, base_exponent = np.frexp(unit)
     ratio = hi / base
     step = (ratio < math.sqrt(0.5)).astype(np.int64) - (ratio > math.sqrt(2.0))
     hi, ratio = np.ldexp(hi, step), np.ldexp(ratio, step)
-    lo = np.ldexp(a.lo, step - own_exponent)
-    whole = exponent + ((own_exponent - base_exponent) - step)
+    lo = np.ldexp(a.lo, step - exponent)
+    whole = exponent - base_exponent - step
     index = np.rint(ratio * _LOG_STEPS)
     product = two_prod(base, index / _LOG_STEPS)
     table = _tabulate_logarithms().map(lambda part: part[index.astype(np.intp) - _FIRST_LOG])

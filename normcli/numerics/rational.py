@@ -30,7 +30,7 @@ ROOT_BITS = 300
 """Bits of a root. One more tells whether it is exact: so it rounds to fewer bits as the root itself does."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExactSums:
     """The number, the sum and the sum of the squares of some values."""
 
@@ -125,7 +125,11 @@ def find_root(square: Fraction, bits: int = ROOT_BITS) -> Fraction:
 
 
 def add_eps(square: Fraction, eps: float | None, mode: EpsMode | None, bits: int = ROOT_BITS) -> Fraction:
-    """Return a group's divisor, from its variance, mean square or squared length; roots to `bits` bits."""
+    """Return the divisor of a group: the root of `square`, with eps added or as a floor, as `mode` says.
+
+    `square` is the variance, mean square or squared length; an eps of None counts as 0. Roots that are not
+    rational are taken to `bits` bits.
+    """
     added = make_fraction(eps or 0.0)
     match mode:
         case EpsMode.INSIDE:

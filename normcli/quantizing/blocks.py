@@ -107,12 +107,9 @@ class Rounder:
     def _round_compiled(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None] | None:
-        """Round by the compiled kernel, and return (error, saturated, flushed, None), or None.
+        """Do what `_round` does by the compiled kernel; return its results, or None if the kernel cannot.
 
-        `error` is the largest |code · scale − y|, the next two are numbers of values. Codes and sums of squares
-        are written to `codes` and `sums`.
-
-        Return None if there is no kernel, values that share a scale are not consecutive, or some value lies
+        That is so if there is no kernel, values that share a scale are not consecutive, or some value lies
         halfway between two codes. `codes` and `sums` are then not valid, and have to be written by `_round`.
         """
         kernel = find_kernel()
@@ -126,12 +123,19 @@ class Rounder:
     def _round(
         self, y: Floats, factors: Floats, codes: NDArray[Any], sums: Floats, work: Workspace
     ) -> tuple[float, int, int, Selected | None]:
-        """Round by NumPy, and return (error, saturated, flushed, is_midpoint).
+        """Write the codes of values y / scales to `codes`, by NumPy; return what `round` adds to the losses.
 
-        `error` is the largest |code · scale − y|, `saturated` and `flushed` are numbers of values,
-        `is_midpoint` is True for values halfway between two codes, or None without any. Codes are written to
-        `codes`, and sums of squares to `sums`: in its first row of (code · scale − y)², in its second of y²,
-        for each piece of the block.
+        `factors` has the scales. The first row of `sums` gets Σ(code · scale − y)², the second Σy², each for
+        pieces of `row` values.
+
+        Returns
+        -------
+        float
+            The largest |code · scale − y|.
+        int, int
+            The numbers of saturated values, and of values flushed to 0.
+        ndarray of bool or None
+            True for values halfway between two codes; None if there is none.
         """
         found = round_quotients(y, np.where(factors == 0.0, np.inf, factors), self._grid, work)
         codes[...] = encode(found.values, self._grid, work)
@@ -178,7 +182,8 @@ def round_parts(
     Parameters
     ----------
     parts : ndarray of float64
-        The values, in the view of four axes of `find_view`.
+        The values, reshaped to the four axes that `find_view` returns; groups that share a scale lie along
+        the second and the last.
     factors : ndarray of float64
         The scales, with the axes of `parts`, of length 1 along the second and the last.
     grid : NumberGrid

@@ -122,7 +122,8 @@ def list_scale_rules(found: Quantized) -> Iterator[ScaleRule]:
 def _list_divisions(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
     """Yield the ways in which kernels make a float32 scale from the largest magnitude, amax.
 
-    `per` says which of the values `y` share a scale; `of` is words about `y` at the end of the cause, or "".
+    `per` says which of the values `y` share a scale; `of` is words about `y`, or "", at the end of the sentence
+    that names the rule.
     """
     for divisor in LARGEST:
         for fault, words, scale in (
@@ -138,7 +139,8 @@ def _list_divisions(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
 def _list_eps(per: str, y: Floats, of: str) -> Iterator[ScaleRule]:
     """Yield the ways in which an eps enters a float32 scale: (amax + eps) / divisor, max(amax, eps) / divisor.
 
-    `per` says which of the values `y` share a scale; `of` is words about `y` at the end of the cause, or "".
+    `per` says which of the values `y` share a scale; `of` is words about `y`, or "", at the end of the sentence
+    that names the rule.
     """
     for divisor in LARGEST:
         for eps in _EPS:

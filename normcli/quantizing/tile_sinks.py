@@ -60,7 +60,7 @@ class _RowSink:
         """Return the array into which the values of a tile are written."""
         return work.get("quantized", find_lengths(tile), self.dtype)
 
-    def _take(self, tile: Slices, values: NDArray[Any], length: int) -> Floats:
+    def _take(self, values: NDArray[Any], length: int) -> Floats:
         """Return the values of a tile as float64, cut into pieces of `length` along a new last axis.
 
         Raises
@@ -101,7 +101,7 @@ class LargestSink(_RowSink):
         UndecidedError
             If the tile holds parts of the tensor's rows.
         """
-        y = self._take(tile, values, self._length)
+        y = self._take(values, self._length)
         if self._numbers is None:
             largest = find_largest(y.reshape(1, -1, self._length, 1)).reshape(-1)
             with self._lock:
@@ -165,7 +165,7 @@ class QuantizingSink(_RowSink):
             or two scales.
         """
         codes = self.codes[tile[:-1]]
-        y = self._take(tile, values, codes.shape[-1])
+        y = self._take(values, codes.shape[-1])
         factors = self._find_factors(y, tile)
         step = max(1, BLOCK // y[0].size)
         for start in range(0, len(y), step):

@@ -40,7 +40,7 @@ Rounding moves each value by half of one at most, and the mean square of the val
 
 
 class Check(NamedTuple):
-    """One statistic of normalized groups, compared with the value that the norm promises for it.
+    """One statistic of normalized groups, compared with the value that the norm should give it.
 
     The statistic is measured from a group's normalized values before gamma and beta.
 
@@ -49,7 +49,7 @@ class Check(NamedTuple):
     quantity : str
         The name of the statistic: `mean`, `var`, `ms`, `norm`, `min`, `max`, `median` or `iqr`.
     target : float
-        The value that the definition promises without eps.
+        The value that follows from the norm's definition without eps, such as 1 for the variance.
     lowest, highest : float
         The least and the largest value over the groups whose predictions are finite; NaN if there is none.
     overall : float
@@ -100,8 +100,8 @@ def check_promises(
     Returns
     -------
     tuple of Check
-        One for each quantity. Empty for norms that promise nothing (a sliding window), for `lp` with p < 1, and
-        for tensors without groups or values.
+        One for each statistic that the norm fixes. Empty for norms that fix none (sliding windows), for `lp`
+        with p < 1, and for tensors without groups or values.
     """
     is_no_norm = plan.spec.p is not None and plan.spec.p < _SMALLEST_P
     if is_no_norm or plan.grid.group_count == 0 or plan.grid.group_size == 0:

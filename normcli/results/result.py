@@ -292,10 +292,10 @@ class Result:
 
     @functools.cached_property
     def check(self) -> tuple[Check, ...]:
-        """Each statistic that the norm promises (mean 0, variance 1), measured on the normalized values.
+        """Each statistic that the norm fixes (mean 0, variance 1), measured on the normalized values.
 
-        Empty for running statistics, for norms that promise nothing (a sliding window), for `lp` with p < 1,
-        and for tensors without values.
+        Empty for running statistics, for norms that fix none (sliding windows), for `lp` with p < 1, and for
+        tensors without values.
         """
         if self.running is not None:
             return ()

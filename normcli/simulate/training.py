@@ -155,8 +155,6 @@ def simulate_training(
     plan = make_plan(request._replace(dtype="float64"), values.shape, values.dtype)
     if not plan.norm.tracks:
         raise UsageError(f"{plan.norm.name} keeps no running statistics: evaluation is what training is")
-    if steps < 1 or runs < 1:
-        raise UsageError("steps and runs are 1 or more")
     population = Population(values, plan.grid.layout.batch or 0, sample)
     population.require_batches([batch], "a batch")
     rule = choose_rule(plan.norm.name, request.like, momentum, None, None)

@@ -153,8 +153,8 @@ class _Distance(NamedTuple):
     max_abs : float
         The largest difference; infinite where one is NaN and the other is not.
     rounding : bool
-        Whether every difference is at most `_ROUNDINGS` machine epsilons (1 for float32 and half precision)
-        of the larger value.
+        Whether every difference is at most `_ROUNDINGS` · ε · the larger value, or for float32 and half
+        precision 1 · ε; ε is the dtype's machine epsilon.
     equal : bool
         Whether all values are equal, NaN to NaN; in float64, whether they are equal up to rounding.
     """

@@ -229,7 +229,7 @@ def _find_version(status: os.stat_result, place: str | int) -> tuple[int, int, i
     return status.st_ino, status.st_size, status.st_mtime_ns, changed
 
 
-_LEFT = re.compile(r"\.normcli-[0-9a-f]{16}\.(part|lock)")
+_LEFT = r"\.normcli-[0-9a-f]{16}\.(part|lock)"
 """The pattern of the names of drafts and locks."""
 
 
@@ -275,7 +275,7 @@ def remove_leftovers(folder: Path) -> None:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             is_real = entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
-            if _LEFT.fullmatch(entry.name) and is_real:
+            if re.fullmatch(_LEFT, entry.name) and is_real:
                 with contextlib.suppress(OSError):
                     _remove_dead(Path(entry.path))
 

@@ -25,7 +25,7 @@ _MOST_INTEGER = np.iinfo(np.int64)
 
 
 class ResidualSum(enum.StrEnum):
-    """How a residual is added: each sum rounded to the dtype of x + residual in frameworks, or exact."""
+    """The ways to add a residual: each sum rounded to the dtype of x + residual in frameworks, or exact."""
 
     ROUNDED = "rounded"
     EXACT = "exact"

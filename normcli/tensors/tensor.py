@@ -166,12 +166,15 @@ def choose_key(names: Collection[str], archive: str, key: str | None) -> str:
     return key
 
 
-def _suggest(archive: str, names: Collection[str], most: int = 8) -> str:
-    shown = ", ".join(f"{archive}:{name}" for name in list(names)[:most])
-    return shown + (", …" if len(names) > most else "")
+def _suggest(archive: str, names: Collection[str]) -> str:
+    shown = ", ".join(f"{archive}:{name}" for name in list(names)[:_MOST_NAMED])
+    return shown + (", …" if len(names) > _MOST_NAMED else "")
 
 
-_SPECIFICATION = re.compile(r"(.+?(\.zarr|\.h5|\.hdf5|\.nc))(?::(.+)|/*)", re.IGNORECASE | re.DOTALL)
+_MOST_NAMED = 8
+"""Arrays of an archive that a message lists."""
+
+_SPECIFICATION = r"(?is)(.+?(\.zarr|\.h5|\.hdf5|\.nc))(?::(.+)|/*)"
 """`STORE` or `STORE:ARRAY`."""
 
 _KIND_OF = {".zarr": "zarr", ".h5": "hdf5", ".hdf5": "hdf5", ".nc": "hdf5"}
@@ -214,7 +217,7 @@ def find_place(specification: str) -> Place | None:
     Place(path='s3://data/store.zarr', suffix='.zarr', key='group/x')
     >>> find_place("x.npy")
     """
-    found = _SPECIFICATION.fullmatch(specification)
+    found = re.fullmatch(_SPECIFICATION, specification)
     if found is None:
         return None
     path, suffix, key = found.groups()

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _NARROWEST = 20
 """The least width, in characters, of a column whose texts are broken over lines."""
 
-_EQUALITY, _OPERATION = re.compile(" (?=[=≈] )"), re.compile(" [+−/·] ")
-"""The places in arithmetic where a line may be broken: before a sign of equality, before an operation."""
+_OPERATION = re.compile(" [+−/·] ")
+"""The places in arithmetic where a line may be broken, if need be: before an operation."""
 
 _FIXED = str.maketrans(" \v", "\0\1")
 """Stand-ins for blanks, and for the fillers of wide characters, where no line may be broken."""
@@ -166,7 +166,7 @@ def _fold_equation(text: str, width: int) -> Iterator[str]:
     if len(margin) + len(text) <= width:
         yield margin + text
         return
-    symbol, *links = _EQUALITY.split(text)
+    symbol, *links = re.split(" (?=[=≈] )", text)
     head = f"{margin}{symbol} "
     indent = " " * Text(head).cell_len
     if len(indent) > width // 3:
@@ -179,18 +179,10 @@ def _fold_equation(text: str, width: int) -> Iterator[str]:
 
 
 def _fill(gap: str, pieces: Sequence[str], width: int, first: str, other: str) -> list[str]:
-    """Return the lines of a text that is joined from pieces, as few lines as fit.
+    """Return the lines of a text joined from pieces, with `gap` between them: as few lines as fit `width`.
 
-    Parameters
-    ----------
-    gap : str
-        The text between two pieces.
-    pieces : sequence of str
-        A piece is broken only if it is longer than a line.
-    width : int
-        The most characters of a line.
-    first, other : str
-        The margin of the first line, and of the others.
+    `first` is the margin of the first line, `other` of the others. A piece is broken only if it is longer than
+    a line.
     """
     text = gap.join(piece.translate(_FIXED) for piece in pieces)
     wrapper = WideWrapper(width, first, other)

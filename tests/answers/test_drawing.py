@@ -50,11 +50,6 @@ def test_drawings_look_as_they_did(name):
     assert text == path.read_text()
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.endswith("80")])
-def test_no_line_is_wider_than_the_terminal(name):
-    assert max(map(len, CASES[name]().splitlines())) <= 80
-
-
 @pytest.mark.usefixtures("truecolor")
 def test_without_values_each_cell_is_a_block_of_its_groups_colour():
     text = render("bn", (1, 2, 1, 2), View(width=80, colour=True), Options(values="none"))

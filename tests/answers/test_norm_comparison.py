@@ -83,12 +83,6 @@ def test_snapshot(name):
     assert text == path.read_text()
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.endswith(("-80", "-200"))])
-def test_no_line_is_wider_than_the_terminal(name):
-    width = int(name.rsplit("-", 1)[1])
-    assert max(map(len, render(*CASES[name]()).splitlines())) <= width
-
-
 @pytest.mark.parametrize("width", [30, 44, 60, 100])
 def test_other_terminals_are_not_overrun_by_the_facts(width):
     view = View(width=width, show=frozenset(("facts",)))

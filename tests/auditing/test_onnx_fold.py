@@ -135,3 +135,17 @@ def test_a_state_dict_is_saved_as_no_model(normcli):
     np.savez("m.npz", **ARRAYS)
     ran = normcli("fold", "--checkpoint", "m.npz", "-o", "plain.onnx")
     assert (ran.code, ran.out) == (2, "")
+
+
+def test_a_parameter_behind_an_identity_is_a_constant(normcli, tmp_path, monkeypatch):
+    """As PyTorch's exporter writes parameters that equal another layer's."""
+    monkeypatch.chdir(tmp_path)
+    same = node("Identity", "n1.weight", "same")
+    behind = node("BatchNormalization", "a same n1.bias n1.running_mean n1.running_var", "y", epsilon=1e-5)
+    write("m.onnx", [same, node("Conv", "x a.weight", "a", group=2), behind], ARRAYS, ["y"])
+    ran = normcli("fold", "--checkpoint", "m.onnx", "-o", "folded.onnx")
+    assert (ran.code, "left" in ran.err) == (0, False)
+    assert [made.op_type for made in onnx.load("folded.onnx").graph.node if made.op_type != "Identity"] == [
+        "Conv"
+    ]
+    np.testing.assert_allclose(run("folded.onnx"), run("m.onnx"), rtol=1e-4, atol=1e-5)

@@ -309,9 +309,19 @@ class PixelRMSNorm(nn.Module):
         return x * torch.rsqrt(x.square().mean(1, keepdim=True) + 1e-6)
 
 
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.ones(3, 1, 1)), 1e-6
+
+    def forward(self, x):
+        return self.weight * x / (x.square().mean(1, keepdim=True) + self.eps).sqrt()
+
+
 @pytest.mark.parametrize(
     ("norm", "problem"),
     [
+        pytest.param(Scale(), "Scale is no norm that is known: name it with also=", id="by its eps"),
         pytest.param(Activated(3), "Activated is no norm that is known: name it with also=", id="activated"),
         pytest.param(
             PixelRMSNorm(),

@@ -148,6 +148,19 @@ def test_a_padded_count_is_named(offset):
     assert "divided by 128, not 100" in check_gradients(problem, kernels["count"]).faults["dx"].sentence
 
 
+@pytest.mark.parametrize(("offset", "padded"), [(0.0, 113), (0.0, 512), (3.0, 1000)])
+def test_a_count_that_is_not_usual_is_found(offset, padded):
+    x, dy = np.random.default_rng(3).normal((offset,), 1.0, (2, 8, 100)) - [[[0.0]], [[offset]]]
+    x, dy = (values.astype("f4").astype("f8") for values in (x, dy))
+    mean, more = x.mean(1, keepdims=True) * 100 / padded, padded - 100
+    var = (((x - mean) ** 2).sum(1, keepdims=True) + more * mean**2) / padded
+    exact = backward(x.astype("f4"), dy.astype("f4"), "ln", gamma=np.ones(100, "f4"))
+    problem = BackwardProblem(exact.plan, exact.input, exact.dy, exact.inputs)
+    found = check_gradients(problem, make_ln(x, dy, var, mean, 100 / padded)).faults
+    words = f"mean and variance count {more} zeros of padding"
+    assert {name: one.fault.words for name, one in found.items()} == {"dx": words, "dgamma": words}
+
+
 def test_a_factor_holds_for_every_value():
     x, dy = np.random.default_rng(4).normal(size=(2, 8, 32))
     exact = backward(x, dy, "ln")

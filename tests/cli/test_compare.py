@@ -97,21 +97,6 @@ def test_what_cannot_be_evaluated_or_left_out(line, message, normcli):
     assert message in ran.err
 
 
-def test_the_table_of_the_document_that_compares_both_norms(normcli):
-    ran = normcli("compare", "bn:axes=N", "ln", "-i", WORDS, "--layout", "NLC")
-    assert (ran.code, ran.err) == (0, "")
-    table = read_table(ran.lines)
-    assert table["reduces"] == ["N = 2", "C = 4"]
-    assert table["a group, such as"] == ["[1, -1]", "[1, 2, 3, 4]"]
-    assert table["groups"] == ["12 groups × 2", "6 groups × 4"]
-    assert table["depends on the batch"] == ["yes", "no"]
-    assert table["with a batch of one"] == ["no", "yes"]
-    assert "convolutional networks on images" in table["typical use"][0]
-    assert "Transformers" in table["typical use"][1]
-    assert "its variance is 0; evaluation needs running statistics" in ran.out
-    assert "-1.3416 -0.4472  0.4472  1.3416" in ran.out
-
-
 def test_batch_norm_by_its_definition_and_layer_norm_on_the_same_words(normcli):
     table = read_table(normcli("compare", "bn", "ln", "-i", WORDS, "--layout", "NLC").lines)
     assert table["reduces"] == ["N×L = 2×3", "C = 4"]
@@ -123,18 +108,6 @@ def test_batch_norm_by_its_definition_and_layer_norm_on_the_same_words(normcli):
 def test_shapes_are_drawn_with_the_letters_of_the_layout(normcli):
     ran = normcli("compare", "bn", "ln", "--shape", "2,3,4", "--layout", "bnd")
     assert read_table(ran.lines)["shape of the stats"] == ["bnd → 11d", "bnd → bn1"]
-
-
-def test_four_norms(normcli):
-    ran = normcli(*FOUR)
-    assert (ran.code, ran.err) == (0, "")
-    table = read_table(ran.lines)
-    assert table["groups"] == ["4 groups × 32", "32 groups × 4", "8 groups × 16", "4 groups × 32"]
-    assert table["gamma, beta"] == ["(C) = (4,)", "(W) = (4,)", "(C) = (4,)", "(C) = (4,)"]
-    assert "no two of these are equal on this tensor" in ran.out
-    assert (
-        "in = gn:groups=4  the same groups: both reduce h w; groups=4 makes a group for each channel" in ran.out
-    )
 
 
 def test_a_pipe_gets_group_numbers_and_no_colours(normcli):
@@ -300,12 +273,6 @@ def test_csv_holds_a_line_for_each_norm(normcli):
     assert [row["name"] for row in rows] == ["bn", "ln", "in", "gn"]
     assert [row["axes"] for row in rows] == ["0 2 3", "3", "2 3", "1 2 3"]
     assert rows[0]["batch_of_one_becomes"] == "in"
-
-
-def test_markdown_is_a_table_with_a_column_a_norm(normcli):
-    ran = normcli(*FOUR, "-f", "markdown")
-    assert "|  | bn | ln | in | gn |\n| :--- | :--- | :--- | :--- | :--- |" in ran.out
-    assert "| groups | 4 groups × 32 | 32 groups × 4 | 8 groups × 16 | 4 groups × 32 |" in ran.out
 
 
 @pytest.mark.parametrize("suffix", ["txt", "json", "jsonl", "csv", "md"])

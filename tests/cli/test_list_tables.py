@@ -438,7 +438,7 @@ class TestSeveralFiles:
         Path("in/b.csv").write_text("x,z\n1,2\n")
         ran = normcli("apply", "p.npz", "in/a.csv", "in/b.csv", "-o", "in/")
         assert (ran.code, ran.raw) == (3, b"")
-        assert "--columns" not in ran.err
+        assert "there is no y; there is also z; --columns x takes that alone" in ran.err
         assert Path("in/a.csv").read_text() == P
 
     def test_a_format_is_of_standard_output(self, normcli):

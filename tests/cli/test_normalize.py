@@ -242,10 +242,6 @@ def test_strict_lets_sound_groups_pass(normcli):
     assert normcli("bn", "--data", "[[1,5],[2,6]]", "--strict").code == 0
 
 
-def test_norms_as_json(normcli):
-    assert [norm["norm"] for norm in normcli("norms", "-f", "json").json["norms"]] == list(NORMS)
-
-
 @pytest.mark.parametrize("source", ["--data", "-i"])
 def test_a_whole_number_that_is_rounded_is_said(source, normcli, tmp_path):
     text, path = "[9007199254740993, 0.5]", tmp_path / "x.json"

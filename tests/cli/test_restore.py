@@ -15,26 +15,6 @@ from tests.marks import sampled, slowly
 TORCH = ["--shape", "3,4", "--rng", "torch", "--dist", "normal", "--seed", 0]
 
 
-def test_batch_norm_comes_back(normcli):
-    ran = normcli("restore", "bn", *TORCH)
-    assert (ran.code, ran.err) == (0, "")
-    assert "with     gamma = std   beta = mean   each over n" in ran.out
-    assert (
-        "✓ recovered: all 12 values (rtol 0.0001, atol 0.0001)   largest difference 2.4e-05 at n=2 c=3"
-        in ran.out
-    )
-    assert "run along the same axes (c)" in ran.out
-    for row in ("1.5410 -0.2934 -2.1788  0.5684", "-0.7193 -0.4033 -0.5966  0.1821"):
-        assert row in ran.out, "as the document prints what it restored"
-
-
-def test_layer_norm_does_not_and_the_exit_code_is_that_of_a_verdict(normcli):
-    ran = normcli("restore", "ln", *TORCH)
-    assert (ran.code, ran.err) == (1, "")
-    assert "✗ not recovered: 12 of 12 values differ" in ran.out
-    assert "statistics run along n, gamma and beta along c" in ran.out
-
-
 SHAPES = [(3, 4), (2, 4, 3), (1, 4, 2, 2), (4,), (2, 1, 4, 1, 2, 2)]
 
 

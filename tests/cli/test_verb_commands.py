@@ -6,6 +6,7 @@ import itertools
 import os
 
 import click
+import numpy as np
 import pytest
 
 from normcli.cli.commands import VERBS
@@ -110,6 +111,43 @@ def test_one_pipe_is_not_read_and_written(line, normcli, tmp_path, monkeypatch):
     ran = normcli(*line.split())
     assert (ran.code, ran.out) == (2, "")
     assert "is a pipe that is also named to be read; give another" in ran.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("ln -i x.npy --gamma g.npy -o g.npy", id="gamma"),
+        pytest.param("ln -i x.npy --stats-output keyed.npz -i keyed.npz:x", id="statistics"),
+        pytest.param("ln -i keyed.npz:x -o keyed.npz", id="the other arrays of an archive"),
+        pytest.param("fit zscore x.npy keyed.npz:x -o ./keyed.npz", id="fit"),
+        pytest.param("fit zscore *.np[yz] -o keyed.npz", id="fit, a pattern"),
+        pytest.param("apply keyed.npz x.npy -o keyed.npz", id="apply"),
+        pytest.param("invert in:like=revin x.npy --of g.npy -o g.npy", id="invert"),
+        pytest.param("backward ln -i x.npy -o x.npy", id="backward"),
+        pytest.param("backward ln -i x.npy --dy g.npy -o g.npy", id="dy"),
+    ],
+)
+def test_no_output_replaces_what_is_read(line, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = np.arange(12.0).reshape(3, 4)
+    np.save("x.npy", x)
+    np.save("g.npy", x[0])
+    np.savez("keyed.npz", x=x, other=x)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    ran = normcli(*line.split())
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert "would replace a file that is read; name another file" in ran.err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_result_may_replace_its_own_tensor(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("a,b\n1,x\n3,y\n")
+    np.save("x.npy", np.arange(12.0).reshape(3, 4))
+    assert normcli("zscore", "-i", "x.csv:a", "-o", "x.csv", "-q").code == 0
+    assert (tmp_path / "x.csv").read_text() == "a,b\n-1.0,x\n1.0,y\n"
+    assert normcli("ln", "-i", "x.npy", "-o", "x.npy", "-q").code == 0
+    assert abs(np.load("x.npy").mean()) < 1e-9
 
 
 def test_flags_may_stand_twice(normcli):

@@ -324,7 +324,7 @@ def test_what_is_damaged_is_named(change, message, folder, normcli):
         pytest.param("golden bn --shape 2,3 -o g", 2, "this folder is not empty", id="not empty"),
         pytest.param("golden bn --shape 2,3 -o no/where", 2, "there is no folder", id="no parent"),
         pytest.param("golden bn --shape 2,3 -o g/mean.npy", 2, "this is no folder", id="a file"),
-        pytest.param("golden bn --shape 2,3 --dtype bfloat16 -o h", 2, "has no bfloat16", id="bfloat16"),
+        pytest.param("golden bn --shape 2,3 --dtype bfloat16 -o h", 2, "and --dtype float32", id="bfloat16"),
         pytest.param("golden bn --data [[1,1]] --strict -o h", 4, "holds a single value", id="strict"),
         pytest.param("check nothing", 2, "there is no norm or folder 'nothing'", id="no folder to check"),
     ],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.faults.fault_search import list_subjects, open_cases, recover_one
+from normcli.identifying.default_norm_faults import list_subjects
+from normcli.identifying.faults.fault_search import open_cases, recover_one
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.words.phrasing import diagnose

@@ -173,6 +173,32 @@ def test_so_are_sums_in_an_order_that_is_not_known():
     assert told.fault == "stats-half-sums"
 
 
+def spoil_statistics(x, which):
+    """Return the mean and variance of rows, in which a kernel that adds in float32 takes some values amiss."""
+    mean, squares = x.mean(-1, keepdims=True), (x - x.mean(-1, keepdims=True)) ** 2
+    if which == "warp":
+        squares[..., 32:64] = 0.0
+    square = squares.mean(-1, keepdims=True)
+    row = np.arange(24) % 16 if which == "mod" else np.minimum(np.arange(24), 22 if which == "last" else 23)
+    return mean[row], square[row]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("which", "cause"),
+    [
+        pytest.param("last", "y is right, except for n=23", id="a stale row"),
+        pytest.param("mod", "statistics are those of index n − 16 for n ≥ 16", id="stale rows"),
+        pytest.param("warp", "the mean is right, the divisor is another", id="a warp left out"),
+    ],
+)
+def test_exact_means_or_exact_groups_show_that_sums_are_not_in_half_precision(which, cause, dtype):
+    x = np.random.default_rng(0).normal(1.2, 1.0, (24, 256)).astype(DTYPES[dtype])
+    wide = x.astype("f4")
+    mean, square = spoil_statistics(wide, which)
+    assert tell(x, standardize(wide, mean=mean, square=square)).cause == f"ln differs: {cause}"
+
+
 def test_exact_sums_that_are_rounded_to_half_precision_are_not_sums_in_it():
     """ONNX's reference evaluator averages in float32, rounds to float16, and calculates the rest in it."""
     rng, f2 = np.random.default_rng(1), np.float16
@@ -192,6 +218,14 @@ def test_where_other_groups_overflow_as_well_it_is_not_the_source():
 
 
 @pytest.mark.slow
+def test_padded_rows_of_zeros_are_called_so():
+    x = np.where(np.arange(6)[:, None] < 4, X, np.float32(0.0))
+    told = tell(x, np.where(x == 0.0, 0.0, standardize(x) * G + B), G, B)
+    assert told.cause == "ln differs: y is 0, and x is constant for n ≥ 4"
+    assert told.alternatives == ()
+    assert told.remedy == "give --mask or --lengths if these values are padding"
+
+
 def test_x_that_is_not_finite_is_evidence():
     x = spoil(np.nan)
     told = tell(x, fill(2, 0.5, np.nan_to_num(x)))

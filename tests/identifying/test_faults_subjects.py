@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
+from normcli.identifying.default_norm_faults import list_subjects
 from normcli.identifying.faults.case_sampling import MOST_VALUES, AskedNorm, open_case
-from normcli.identifying.faults.fault_search import list_subjects, open_cases
+from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.variant import cut_at
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize

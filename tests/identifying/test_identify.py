@@ -388,15 +388,6 @@ def test_no_gamma_and_beta_are_fitted_to_what_holds_nan(monkeypatch):
     assert list(estimation.estimate(x.astype("f8"), y.astype("f8"), x.dtype, grids)) == []
 
 
-@pytest.mark.slow
-def test_noise_is_nothing():
-    x = make(IMAGES)
-    y = make(x.shape, 9)
-    found = identify(x, y)
-    assert not found.matches
-    assert diagnose(found).cause == "nothing known explains y"
-
-
 @pytest.mark.parametrize(
     ("x", "y", "reason"),
     [

@@ -92,8 +92,17 @@ def test_a_fitted_gamma_that_is_one_number_is_said(scale, shift, factor):
     match = FOUND._replace(affine="estimated", hypothesis=Hypothesis(None, step, None))
     assert find_factor(match) == (None if factor is None else pytest.approx(factor, rel=1e-4))
     said = "a fitted gamma and beta" if factor is None else f"a gamma of {factor:.5g} everywhere"
-    assert format_fitted(match) == said
+    assert format_fitted(match, Question(*np.ones((2, 3, 5, 7)))) == said
     assert find_factor(FOUND) is None
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"), [(12**-0.5, "1/√12"), (60**0.5, "√60"), (0.29, "0.29"), (5**-0.5, "0.44721")]
+)
+def test_a_gamma_that_is_a_root_of_a_length_or_a_count_is_said_so(factor, words):
+    step = AffineStep("estimated", np.array([factor]), None)
+    match = FOUND._replace(affine="estimated", axes=(1, 2), hypothesis=Hypothesis(None, step, None))
+    assert format_fitted(match, Question(*np.ones((2, 3, 5, 12)))) == f"a gamma of {words} everywhere"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 from normcli import check, normalize
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_tolerance
-from normcli.identifying.words.request_phrasing import diagnose_request, suggest_option
+from normcli.identifying.words.request_phrasing import diagnose_request
+from normcli.identifying.words.suggestion import suggest_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule

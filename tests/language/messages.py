@@ -7,6 +7,7 @@ files they stand, `NO_MESSAGE` what else looks like one.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import tomllib
@@ -51,6 +52,7 @@ SENTENCE = re.compile(r"(?<=[.?!]) (?=[A-Z\[(“|-])")
 _VALUE = re.compile(r"\{(\w+)\}")
 
 
+@functools.cache
 def find_messages() -> dict[str, list[str]]:
     """Return each message, and the files in which it stands."""
     found: dict[str, list[str]] = {}

@@ -186,3 +186,10 @@ def test_tensors_of_torch():
     x = torch.tensor(X, dtype=torch.bfloat16)
     y = fit(x, "zscore").apply(x)
     assert (type(y), y.dtype) == (torch.Tensor, torch.bfloat16)
+
+
+@pytest.mark.parametrize("others", [([],), (3,)])
+def test_merge_takes_statistics_alone(others):
+    first = fit(np.arange(6.0).reshape(3, 2), "zscore")
+    with pytest.raises(UsageError, match=r"of a list merge\(\*list\)"):
+        merge(first, *others)

@@ -67,6 +67,9 @@ def test_resolve_refuses(spec, message):
         pytest.param("NCH", "names 3 axes; the tensor has 4", id="too short"),
         pytest.param("NCHH", "a letter twice", id="twice"),
         pytest.param("N1HW", "not one letter per axis", id="a digit"),
+        pytest.param("time,lat", "names 2 axes; the tensor has 4", id="too few words"),
+        pytest.param("time,lat,lat,lon", "has a word twice", id="a word twice"),
+        pytest.param("time,2,lat,lon", "not one letter per axis", id="a number"),
     ],
 )
 def test_make_layout_refuses(text, message):
@@ -120,19 +123,6 @@ def test_words_resolve(spec, axes):
 def test_words_refuse(spec, message):
     with pytest.raises(UsageError, match=message):
         WORDS.resolve(spec, "axes")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        pytest.param("time,lat", "names 2 axes; the tensor has 3", id="too short"),
-        pytest.param("time,lat,lat", "has a word twice", id="twice"),
-        pytest.param("time,2,lat", "not one letter per axis", id="a number"),
-    ],
-)
-def test_make_layout_refuses_words(text, message):
-    with pytest.raises(UsageError, match=message):
-        make_layout(text, 3)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from normcli.errors import UsageError
 from normcli.norms.divisors import DIVISORS
+from normcli.norms.request import Request
 from normcli.norms.rules import EpsMode, ParameterRule
 from normcli.norms.table import NORMS, find_norm
 from tests.conftest import ROOT
@@ -93,7 +96,8 @@ def test_each_divisor_has_statistics():
     assert {row.divisor for row in NORMS.values()} == set(DIVISORS)
 
 
-@pytest.mark.parametrize("name", [3, None, b"bn"])
-def test_a_norm_is_named_by_a_text(name):
-    with pytest.raises(UsageError, match=f"^norm {name!r} is not a name$"):
-        find_norm(name)
+@pytest.mark.parametrize("name", [3, None, b"bn", ["ln"]])
+@pytest.mark.parametrize("read", [find_norm, lambda name: Request.collect(name, {})])
+def test_a_norm_is_named_by_a_text(name, read):
+    with pytest.raises(UsageError, match=f"^norm {re.escape(repr(name))} is not a name$"):
+        read(name)

@@ -13,7 +13,7 @@ import pytest
 from normcli.numerics.deciding import PRECISIONS
 from normcli.numerics.elements.in_fractions import normalize, settle
 from normcli.numerics.elements.in_pairs import round_pair
-from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
+from normcli.numerics.elements.kernel import Parameters, apply
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.statistics.divisor import Solution, make_neutral
 
@@ -247,7 +247,7 @@ def test_affine_steps_after_a_rounding_are_exact_before_the_next(dtype, rng):
     gamma = rng.normal(size=300)
     beta = -gamma * x.astype(np.float64) * (1.0 + np.ldexp(1.0, -rng.integers(0, 60, 300)))
     out, parameters = np.empty_like(x), Parameters(gamma, beta)
-    undecided = apply_affine(x, out, parameters)
+    undecided = apply(x, out, None, parameters)
     if undecided is not None:
         settle(x, out, undecided, make_neutral(1), parameters)
     exact = [Fraction(float(a)) * Fraction(b) + Fraction(c) for a, b, c in zip(x, gamma, beta, strict=True)]

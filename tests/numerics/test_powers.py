@@ -103,10 +103,3 @@ def test_roots(p):
         else:
             assert np.sign(root.exponent[place]) == mpmath.sign(exact[place])
             assert abs(root.exponent[place]) > 5e4
-
-
-@mpmath.workprec(300)
-def test_an_exponent_of_its_own_takes_part():
-    power = raise_to_power(Pair(np.array([1.5]), np.array([0.0])), 1.5, exponent=np.array([3001]))
-    exact = mpmath.mpf(1.5) ** 1.5 * mpmath.mpf(2) ** 4501.5
-    assert abs(widen(power.value, 0, power.exponent[0]) / exact - 1) < 2.0**-95

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from normcli.simulate.batches import Change
     from normcli.simulate.training import Training
 
+    _Lines = list[tuple[str, tuple[str, ...]]]
+    _Told = tuple[str, Mapping[str, Plan], _Lines]
+
 
 _MARGIN, _TITLE, _FACTS = 28.0, 30.0, 20.0
 
@@ -80,35 +83,26 @@ class _SimulationAnswer(Drawable):
     found: BatchSizes | Training
     tensor: Tensor
 
-    @property
-    def _plans(self) -> Mapping[str, Plan]:
-        """The plans of the norms, by their names."""
-        raise NotImplementedError
-
-    @property
-    def _title(self) -> str:
-        raise NotImplementedError
-
-    def _list_facts(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield lines of the header, (label, facts), on how batches are drawn and changed."""
+    def _tell(self) -> _Told:
+        """Return the title, the plans of the norms by their names, and lines on how batches are drawn."""
         raise NotImplementedError
 
     def _build_header(self) -> Facts:
         """Return the header: the population, the watched sample, the batches."""
-        population, plan = self.found.population, next(iter(self._plans.values()))
-        along = f"{population.sample_count:,} along {_name_samples(plan)}"
+        population, (title, plans, drawn) = self.found.population, self._tell()
+        along = f"{population.sample_count:,} along {_name_samples(next(iter(plans.values())))}"
         watched = (along, f"number {population.sample} is watched")
         own = (("population", list_facts(self.tensor)), ("samples", watched))
-        return Facts(self._title, (*own, *self._list_facts()))
+        return Facts(title, (*own, *drawn))
 
     def page(self) -> Page:
         """Return an HTML page: the watched sample and the next two, normalized together, and the simulation."""
-        population, plans = self.found.population, self._plans
+        population, (title, plans, _) = self.found.population, self._tell()
         numbers = [(population.sample + step) % population.sample_count for step in range(_ON_A_PAGE)]
         batch = population.take(list(dict.fromkeys(numbers)))
         results = [calculate_batch(plan, batch) for plan in plans.values()]
         shown = Tensor(batch, f"samples {', '.join(map(str, dict.fromkeys(numbers)))} of {self.tensor.source}")
-        return Page(self._title, results, shown, names=[*plans], further=self.sections, picture=self.scene())
+        return Page(title, results, shown, names=[*plans], further=self.sections, picture=self.scene())
 
     def _draw(self, title: str, curves: Panel, note: str) -> Scene:
         """Return a picture: a title, the lines of the header, curves, and a note on how to read them."""
@@ -193,14 +187,6 @@ class BatchSizeAnswer(_SimulationAnswer):
         note = f"Curve: the median of {found.draws} batches drawn around the sample; band: their middle half."
         return self._draw("How far one sample moves with its batch", panel, note)
 
-    @property
-    def _plans(self) -> Mapping[str, Plan]:
-        return {norm.name: norm.plan for norm in self.found.norms}
-
-    @property
-    def _title(self) -> str:
-        return "simulate batch-size · one sample, and the batch around it"
-
     @functools.cached_property
     def _moving(self) -> tuple[MovedNorm, ...]:
         return tuple(norm for norm in self.found.norms if norm.moves)
@@ -209,10 +195,13 @@ class BatchSizeAnswer(_SimulationAnswer):
     def _still(self) -> tuple[MovedNorm, ...]:
         return tuple(norm for norm in self.found.norms if not norm.moves)
 
-    def _list_facts(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        yield "batches", (f"{self.found.draws} of each size", f"drawn with seed {self.found.seed}")
-        if self.found.change != NO_CHANGE:
-            yield "others", (f"x becomes {_format_change(self.found.change)}",)
+    def _tell(self) -> _Told:
+        found = self.found
+        drawn: _Lines = [("batches", (f"{found.draws} of each size", f"drawn with seed {found.seed}"))]
+        if found.change != NO_CHANGE:
+            drawn.append(("others", (f"x becomes {_format_change(found.change)}",)))
+        title = "simulate batch-size · one sample, and the batch around it"
+        return title, {norm.name: norm.plan for norm in found.norms}, drawn
 
     def _tell_why_not(self) -> str:
         """Return a sentence on why the output of some norms does not change with the batch."""
@@ -310,21 +299,16 @@ class TrainingAnswer(_SimulationAnswer):
         note = f"Curve: the median of {found.runs} runs; band: their middle half."
         return self._draw(f"{found.name}: one sample in training and evaluation", panel, note)
 
-    @property
-    def _plans(self) -> Mapping[str, Plan]:
-        return {self.found.name: self.found.plan}
-
-    @property
-    def _title(self) -> str:
-        norm = self.found.plan.norm
-        return f"simulate training · {norm.name} · {norm.title}"
-
-    def _list_facts(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def _tell(self) -> _Told:
         found = self.found
-        yield "batches", (f"of {found.batch}", f"{found.runs} runs", f"drawn with seed {found.seed}")
-        yield "running", (f"momentum {found.rule}", "begins with mean 0 and var 1")
+        drawn: _Lines = [
+            ("batches", (f"of {found.batch}", f"{found.runs} runs", f"drawn with seed {found.seed}")),
+            ("running", (f"momentum {found.rule}", "begins with mean 0 and var 1")),
+        ]
         if found.change != NO_CHANGE:
-            yield "data", (f"x becomes {_format_change(found.change)} from step {found.since} on",)
+            drawn.append(("data", (f"x becomes {_format_change(found.change)} from step {found.since} on",)))
+        norm = found.plan.norm
+        return f"simulate training · {norm.name} · {norm.title}", {found.name: found.plan}, drawn
 
     def _list_steps(self, view: View) -> Table:
         steps = self.found.steps

@@ -55,7 +55,7 @@ _NEAR = 0.01
 """The distance from its target within which a check of all groups is written with ≈."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """The document of `normcli NORM`: one result with its statistics and normalized values.
 

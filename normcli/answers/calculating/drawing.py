@@ -133,7 +133,7 @@ class Drawing(Answer):
 def _draw_bars(bars: list[float], width: int, tallest: float) -> str:
     """Return a histogram as a line of block characters, each bar `width` characters wide.
 
-    `tallest` is the height of bar that is drawn as a full block.
+    `tallest` is the height of a bar that is drawn as a full block.
     """
     heights = (math.ceil(bar * (len(_BARS) - 1) / tallest) for bar in bars)
     return "".join(_BARS[height] * width for height in heights)

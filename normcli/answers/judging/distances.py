@@ -119,7 +119,7 @@ def _format_odd(value: float) -> str:
 
 
 def name_place(plan: Plan, place: int) -> tuple[str, ...]:
-    """Return the index of a tensor's value in words, and its group's name: ("row=0, column=3", "group row=0").
+    """Return the index of a tensor's value in words, and the name of its group: ("n=0 c=3", "group n=0").
 
     `place` is the flat index of the value. For sliding windows, the tuple has only the index.
     """
@@ -163,7 +163,7 @@ def build_worst(name: str, place: tuple[str, ...], comparison: Comparison, view:
 def list_compared(
     comparisons: Mapping[str, Comparison], sources: Mapping[str, str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield a pair for each compared array, a line of a header: a label, and texts (file, dtype, tolerance)."""
+    """Yield a line of a header for each compared array: a label, and a tuple of file, dtype and tolerance."""
     for name, comparison in comparisons.items():
         label = "actual" if name == NORMALIZED else f"actual {name}"
         yield label, (make_printable(sources[name]), *list_tolerance(comparison.tolerance))

@@ -52,6 +52,7 @@ class GradientsVerdict(RecordDocument):
     dy: Tensor
     sources: Mapping[str, str]
     warnings: Sequence[str] = ()
+    row_names = ("gradient", "compared", "mismatches", "max_ulp", "max_abs")
 
     def sections(self, view: View) -> Iterator[Section]:
         """Yield the header, worst values and distances, and the verdict of each array."""
@@ -113,11 +114,6 @@ class GradientsVerdict(RecordDocument):
         """Yield one object for each compared gradient."""
         for name in self.checked.comparisons:
             yield {"gradient": name, **self._describe(name)}
-
-    @property
-    def row_names(self) -> Sequence[str]:
-        """The columns of a CSV file."""
-        return "gradient", "compared", "mismatches", "max_ulp", "max_abs"
 
     def _describe(self, name: str) -> Mapping[str, Any]:
         comparison = self.checked.comparisons[name]

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import (
-    SCHEMA,
-    Facts,
-    Line,
-    Table,
-    TableRow,
-    describe_members,
-    describe_value,
-)
+from normcli.documents.document import SCHEMA, Facts, Line, Table, TableRow, describe_members, describe_value
 from normcli.documents.excerpt import format_hidden
 from normcli.documents.plan_header import describe_tensor, list_facts
 from normcli.identifying.question import Kind, begin_sentence

@@ -301,13 +301,6 @@ def describe_written(destination: Destination, tensor: Tensor) -> Iterator[str]:
     yield f"{format_name} holds numbers alone, without the columns {', '.join(others)}"
 
 
-def save_arrays(destination: Destination | None, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays under their names to a file, whole or not at all; do nothing if `destination` is None."""
-    if destination is not None:
-        with WholeFiles() as files:
-            destination.write_arrays(files, arrays)
-
-
 def print_document(document: Document, answer: AnswerOptions) -> None:
     """Write a document to standard output."""
     Destination(None, answer.format_name or "table").write(document, answer.view())

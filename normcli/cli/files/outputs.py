@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from normcli.cli.files.choose_destination import choose_document_file, choose_tensor_file, choose_values_file
+from normcli.cli.files.conflicting_files import require_distinct
 from normcli.cli.files.destination import STATISTICS_SUFFIXES, Destination, WholeFiles, describe_written
 from normcli.documents.number_format import format_shape
 from normcli.errors import UsageError
@@ -144,13 +144,3 @@ def choose_outputs(settings: Settings) -> Outputs:
         return Outputs(None, statistics, document)
     is_asked = output is None or (output != STANDARD_STREAM and bool(answer.show or format_name))
     return Outputs(tensor, statistics, Destination(None, format_name or "table") if is_asked else None)
-
-
-def require_distinct(paths: dict[str, str | None]) -> None:
-    """Raise `UsageError` if two options name one file, given option → path; None and `-` are ignored."""
-    seen: dict[str, str] = {}
-    for option, path in paths.items():
-        if path is not None and path != STANDARD_STREAM:
-            first = seen.setdefault(os.path.realpath(path), option)
-            if first != option:
-                raise UsageError(f"{first} and {option} are both {path}; one would overwrite the other")

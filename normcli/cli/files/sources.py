@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _OF_RECIPES = ("dist", "low", "high", "skip", "seed", "rng")
 
-_NUMBERS = re.compile(r"[-+.\deE\s]+(,[-+.\deE\s]+)+")
+_NUMBERS = r"[-+.\deE\s]+(,[-+.\deE\s]+)+"
 """Two or more numbers with commas between them: a list without its brackets."""
 
 
@@ -116,10 +116,11 @@ def require_one_stream(settings: Settings, *others: str | None) -> None:
 
 
 def load_actual(name: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:
-    """Return a tensor to compare with the input; a table's columns are brought into the order of `columns`.
+    """Return a tensor to compare with the input; `columns` are the input's, None if they have no names.
 
-    The file is read with the input's options for tables; `FILE:COLUMN` names its own columns. If the options do
-    not apply to the file (it is no table, or has no such columns), all of it is read.
+    A table's columns are brought into the order of `columns`. The file is read with the input's options for
+    tables; `FILE:COLUMN` names its own columns. If the options do not apply to the file (it is no table, or has
+    no such columns), all of it is read.
 
     Raises
     ------
@@ -255,7 +256,7 @@ def load_typed(option: str, text: str, settings: Settings, columns: tuple[str, .
 
 def _is_typed(text: str) -> bool:
     """Whether a text is a list of numbers, not the name of a file."""
-    return text.lstrip().startswith("[") or _NUMBERS.fullmatch(text) is not None
+    return text.lstrip().startswith("[") or re.fullmatch(_NUMBERS, text) is not None
 
 
 def _is_number(text: str) -> bool:
@@ -277,7 +278,7 @@ def _parse_values(text: str, option: str) -> Parsed:
     from normcli.tensors.formats.json_lists import parse_json
 
     try:
-        return parse_json(f"[{text}]" if _NUMBERS.fullmatch(text) else text, option)
+        return parse_json(f"[{text}]" if re.fullmatch(_NUMBERS, text) else text, option)
     except DataError:
         from normcli.tensors.formats.json_lists import read_printed
 

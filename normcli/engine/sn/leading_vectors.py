@@ -128,10 +128,9 @@ def _isolate_first(operator: SymmetricOperator, bits: int) -> _First | None:
 def _measure_vector(
     operator: SymmetricOperator, vector: ScaledIntegers, most: Fraction, bits: int
 ) -> _First | None:
-    """Return a vector as an eigenvector, with its eigenvalue; None if it is not close enough to one.
+    """Return a vector with its eigenvalue; None if a number of it may be off by more than 2^−bits.
 
-    It is not if a number of it may be off by more than 2^−bits. `most` is an upper bound of the other
-    eigenvalues.
+    `most` is an upper bound of all other eigenvalues.
     """
     image = operator.apply(vector)
     length, product, square = (

@@ -39,7 +39,7 @@ def find_lengths(slices: Slices) -> tuple[int, ...]:
     return tuple(part.stop - part.start for part in slices)
 
 
-@dataclass(frozen=True, eq=False)  # `of` returns the same one again
+@dataclass(frozen=True, eq=False, repr=False)  # `of` returns the same one again
 class Geometry:
     """A view collapsed into alternating runs of kept and reduced axes.
 

@@ -19,7 +19,7 @@ from normcli.engine.tiling.geometry import find_lengths
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.norms.divisors import Measurement
 from normcli.numerics.elements.compiled_kernel import measure_rows
-from normcli.numerics.elements.kernel import Parameters, apply, apply_affine
+from normcli.numerics.elements.kernel import Parameters, apply
 from normcli.numerics.rational import sum_pieces
 from normcli.numerics.statistics.divisor import make_neutral
 from normcli.numerics.statistics.moments import find_moments
@@ -174,7 +174,7 @@ class Tiles:
                 self.normalize(raw, rounded, solution, bare)
                 parameters = Parameters(gate=gate)
             values = rounded.astype(out.dtype)
-            undecided = apply_affine(values, out, parameters)
+            undecided = apply(values, out, None, parameters)
             _settle(values, out, undecided, make_neutral(out.ndim), parameters)
         else:
             self._apply(raw, out, solution, parameters)

@@ -4,7 +4,7 @@
 * `case_sampling`: a tensor as a case of one norm, or a sample of it
 * `case`: y with the exact result of a norm, with bounds of rounding errors
 * `variant`: the numbers of a kernel with a fault: another mean, divisor, gamma; how near y is to them
-* `shown_statistics`: the means and divisors that y shows, how closely, and what they say of a variant
+* `fault_evidence`: the evidence in bits: the means and divisors that y shows, how closely, and predicted values
 * `tables`: the rows that yield variants, a table for each part of a norm
 * `row_search`: rows tried on a case, on some values first
 * `joint_search`: the order in which faults, pairs of faults and wrong parts of y are tried

@@ -12,7 +12,7 @@ import numpy as np
 from normcli.checking.gradient_terms import add_eps
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.variant import MOST, NOTHING, Found, Prediction, Used, Variant
+from normcli.identifying.faults.variant import MOST, NOTHING, Found, Prediction, Used, Variant, fit_used
 from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.statistics.divisor import find_freedom
 
@@ -97,11 +97,7 @@ class Case:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The names of what the norm has and what inputs are given; a fault may need some of these.
-
-        They are some of "mean", "moments", "eps", "gamma", "beta", "stored", "addends", "gate", "gated-input"
-        and "slice".
-        """
+        """The names of the parts that the norm has, and of the inputs given, that a fault may need."""
         over = self.plan.request.over is not None
         has = {
             "mean": self.centres, "moments": self.has_moments, "eps": self.eps, "gamma": self.has_gamma,
@@ -146,14 +142,14 @@ class Case:
     def is_constant(self) -> bool:
         """Whether every group of x has equal values, of which a norm that subtracts their mean makes only 0.
 
-        False with `stored`, and for norms without a mean or with `exact`.
+        False with running statistics, without a mean, and where no variance gives the divisor (`exact`).
         """
         is_own = self.centres and self.stored is None and self.has_moments
         return is_own and not np.ptp(self.x, self.axes).any()
 
     @cached_property
     def shows_norm(self) -> Selected:
-        """Values that tell one norm from another, True in a bool array of the shape of x; all with `stored`.
+        """Whether each value of y tells one norm from another; all do with running statistics.
 
         False for a group of equal values (zeros, for a norm without mean), of which every norm makes 0.
         """
@@ -337,42 +333,7 @@ class Case:
     @cached_property
     def used(self) -> Used:
         """The mean and the divisor of each group that fit y by least squares, with the given gamma and beta."""
-        return self._fit()
-
-    @np.errstate(all="ignore")
-    def _fit(self) -> Used:
-        """Return the mean and the divisor of each group that fit y best, by least squares.
-
-        With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a. For a norm
-        without mean, the means are 0, unless fitted means bring more values of y within rounding.
-        """
-        weight, y = self.weigh_standardized()
-        moved = self.x - self.own_mean
-        centre_x, centre_y = (self.average(weight * values) for values in (moved, y))
-        moved = moved - centre_x
-        a = self.average(weight * moved * (y - centre_y)) / self.average(weight * moved**2)
-        moved = np.where(a == 0.0, 0.0, centre_x - centre_y / a)
-        line = Used(self.own_mean + moved, 1.0 / a)
-        if self.centres:
-            return line
-        through_zero = self.average(weight * self.x**2) / self.average(weight * self.x * y)
-        used = Used(np.zeros_like(line.mean), through_zero)
-        fits = [self.explains(self.predict(Variant(*one))).mean() for one in (used, line)]
-        return used if fits[0] >= fits[1] else line
-
-    def weigh_standardized(self) -> tuple[Floats, Floats]:
-        """Return a weight for each value, and y before the gate, beta and gamma: (y − beta) / gamma.
-
-        A weight is the inverse square of the rounding bound of y, 1 on average in each group. Both arrays are 0
-        where y is not finite or gamma is 0.
-        """
-        units = (measure_unit(np.nan_to_num(values), self.dtype) for values in (self.y, self.right.values))
-        allowed = self.right.allowed + np.subtract(*units)
-        gamma, beta = self.gamma * self.factor, self.beta * self.factor
-        weight = np.where(np.isfinite(self.y), np.square(gamma / allowed), 0.0)
-        weight = weight / self.average(weight)
-        y = np.where(np.isfinite(self.y), (self.y - beta) / gamma, 0.0)
-        return np.where(gamma == 0.0, 0.0, weight), np.where(gamma == 0.0, 0.0, y)
+        return fit_used(self)
 
     @np.errstate(all="ignore")
     def explains(self, prediction: Prediction) -> Selected:

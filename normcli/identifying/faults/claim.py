@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.shown_statistics import lies_near, weigh_statistics
+from normcli.identifying.faults.fault_evidence import OF_A_NUMBER, lies_near, measure_bits, weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.behind import BEHIND
 from normcli.identifying.faults.tables.counting import COUNTING
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from normcli.checking.fault import Fault, Row
-    from normcli.dtypes import Floats, Selected
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.faults.variant import Found, IndexRegion, Variant
+    from normcli.identifying.faults.variant import Found, IndexRegion
     from normcli.norms.plan import Plan
 
 STATISTICS: Sequence[Row] = tuple(
@@ -75,18 +74,6 @@ SCALERS = frozenset(("stats-no-mean", "stats-no-divisor"))
 REQUESTS = GAMMAS | ANY_EPS | {"stats-count", "stats-other-axes", "affine-gamma-plus-one"}
 """The faults that are none if another norm, gamma or beta is requested."""
 
-_TRIED = 10.0
-"""Bits of evidence that the choice of a row and variant costs: there are about a thousand."""
-
-_OF_AN_EPS = 4.0
-"""Bits of evidence that the choice of another usual eps costs: it is the likeliest fault of all."""
-
-OF_A_NUMBER = 12.0
-"""Bits of evidence that a fitted number, such as a count or a shift, costs."""
-
-_MOST_BITS = 24.0
-"""The most bits of evidence of one value."""
-
 _FEW_NUMBERS = 8
 """The most recovered numbers of a likely row; with more, a row ranks below rows with fewer."""
 
@@ -96,9 +83,8 @@ _ALIKE, _CLOSE = 3.0, 0.05
 _NEAR_ROUNDINGS = 8.0
 """Fitted numbers that change no value by more machine epsilons of half precision may be errors of its sums."""
 
-_SHOWN, _SUMMED = 4.0, 16.0
-"""Statistics are those that y shows if they are off these by at most so many standard errors, on average: with
-sums in float32, and with careless ones."""
+_SHOWN = 4.0
+"""Statistics are those that y shows if they are off these by at most 4 standard errors, on average."""
 
 _AND = ", and "
 
@@ -129,8 +115,8 @@ class Claim(NamedTuple):
     numbers : int
         The count of fitted numbers.
     bits_shown : float
-        The part of the evidence, in bits, that the group's means and divisors recovered from y are; NaN if the
-        claim changes more than these.
+        The evidence, in bits, of the means and divisors recovered from y alone; NaN if the claim changes more
+        than these.
     """
 
     faults: tuple[Fault, ...]
@@ -198,7 +184,7 @@ class Claim(NamedTuple):
 def may_be_rounding(case: Case, found: Found) -> bool:
     """Return True if a finding's fitted numbers move y by so little that half-precision sums may have done it.
 
-    False for findings of a region or without fitted numbers, unless y is of half precision, and with running
+    False if y is not of half precision; for findings of a region or without fitted numbers; and with running
     statistics, which a kernel does not sum. False also if the statistics recovered from y are nearly the
     finding's: errors of sums in half precision would scatter about them.
     """
@@ -215,7 +201,7 @@ def may_be_rounding(case: Case, found: Found) -> bool:
 def make_claim(case: Case, found: Found) -> Claim:
     """Return the claim that y has the faults of a finding, with its words, evidence and rank.
 
-    For a wrong region without a fault of its own, the words name a reason in x, gamma or beta if there is one.
+    If only a wrong region explains y, the words name a reason in x, gamma or beta if there is one.
     """
     error = np.abs(case.y - found.prediction.values)
     counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask
@@ -291,103 +277,3 @@ def keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     """Return the first of the claims with equal `cause`, in order."""
     unique = {claim.cause: claim for claim in reversed(claims)}
     return tuple(sorted(unique.values(), key=claims.index))
-
-
-# -- the evidence, in bits
-
-
-def measure_bits(case: Case, found: Found, misfit: float) -> float:
-    """Return the evidence of y for a finding, in bits.
-
-    `misfit` is the root mean square of y − prediction, in units of the rounding bound.
-    """
-    of_region = 0.0
-    if len(found.faults) == 1 and found.faults[0].id.startswith("where-"):
-        of_region = _weigh_region(case, found) - _TRIED
-    is_beside = len(found.faults) > 1 and found.region is not None  # of copies, which show where they stand
-    wrong = case.differs
-    if found.region is not None:
-        wrong = wrong & (~found.region.mask if found.is_of_region or is_beside else found.region.mask)
-    bits = _weigh_values(case, found, wrong) - OF_A_NUMBER * found.numbers
-    if found.is_fitted:
-        off = (case.y - case.right.values) / case.right.allowed
-        without = math.sqrt(float(np.mean(off[np.isfinite(off)] ** 2))) if np.isfinite(off).any() else 0.0
-        nearer = math.log2(max(1.0, without / misfit)) if misfit else _MOST_BITS
-        bits = max(bits, max(case.divisor.size * nearer, found.variants[0].bits) - OF_A_NUMBER)
-    elif found.region is None and (shown := weigh_statistics(case, found.variants[0])) is not None:
-        shown = shown if lies_near(case, found.variants[0], _SUMMED) else 0.0
-        bits = max(bits, max(shown, _weigh_exactness(case, found)) - OF_A_NUMBER * found.numbers)
-    region = 0.0 if found.region is None or (is_beside and not found.is_of_region) else found.region.bits
-    usual = [row.fault for row in EPS]
-    choice = sum(_OF_AN_EPS if fault in usual else _TRIED for fault in found.faults)
-    return max(of_region, bits - choice - region)
-
-
-def _weigh_region(case: Case, found: Found) -> float:
-    """Return the evidence, in bits, that only a region of y is wrong, from what is right outside it.
-
-    Each right group or slice outside counts log2 of the region's median error, in rounding bounds, at most 24.
-    For scattered wrong values, each right value counts 4. The bits that it takes to describe the region are
-    subtracted. Groups of equal values do not count, since any norm makes 0 of them.
-    """
-    region = found.region
-    assert region is not None
-    outside = ~region.mask & case.shows_norm
-    if region.kind == "values":
-        return 4.0 * np.count_nonzero(outside & ~case.differs) - region.bits
-    off = np.abs(case.y - case.right.values)[region.mask] / case.right.allowed[region.mask]
-    far = np.log2(max(1.0, float(np.median(np.nan_to_num(off, nan=np.inf)))))
-    count = max(region.slices * float(outside.mean()), float(np.count_nonzero(outside.all(case.axes))))
-    return float(min(far, _MOST_BITS) * count) - region.bits
-
-
-def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
-    """Return how improbable it is, in bits, that a finding's faults predict the wrong values of y by chance.
-
-    `wrong` is True for the values that count. Values with one mean and divisor count together.
-    """
-    prediction, right = found.prediction, case.right
-    moved = np.abs(prediction.values - right.values) / (prediction.allowed + right.allowed)
-    moved = np.where(np.isnan(prediction.values), np.inf, moved)
-    most = 2.0**_MOST_BITS
-    times = np.clip(np.nan_to_num(moved, nan=1.0, posinf=most), 1.0, most) * wrong
-    bits = np.log2(np.maximum(times, 1.0))
-    is_known = np.abs(np.abs(case.y) - np.abs(right.values)) <= right.allowed  # but for its sign
-    bits = np.where(is_known | _repeats(case.y, wrong), np.minimum(bits, 1.0), bits)
-    shape = _find_statistics(case, found.variants[0])
-    if shape is None or found.is_fitted:
-        return float(bits.sum())
-    axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
-    combine = np.sum if is_half(case.dtype) else np.max  # last roundings average out, those of sums are shared
-    together = np.log2(1.0 + combine(times**2, axes))  # of a mean and a divisor, which all these values show
-    return float(np.minimum(np.minimum(bits.sum(axes), together), 2.0 * _MOST_BITS).sum())
-
-
-def _weigh_exactness(case: Case, found: Found) -> float:
-    """Return the evidence, in bits, of a prediction that rounds to y at every value; 0 if it does not.
-
-    It is the number of values to which the right result does not round, but at most 12 in each group: the price
-    of a number fitted to the group.
-    """
-    unit = 0.5 * measure_unit(np.nan_to_num(case.y), case.dtype)
-    if not np.all(np.abs(case.y - found.prediction.values) <= unit):
-        return 0.0
-    missed = np.abs(case.y - case.right.values) > unit
-    return float(np.minimum(np.add.reduce(missed, case.axes), OF_A_NUMBER).sum())
-
-
-def _repeats(y: Floats, wrong: Selected) -> Selected:
-    """Return `wrong` without the first of equal wrong values of y: True where a wrong value is repeated."""
-    flat = np.flatnonzero(wrong)
-    first = flat[np.unique(y.reshape(-1)[flat], return_index=True)[1]]
-    repeated = wrong.copy()
-    repeated.reshape(-1)[first] = False
-    return repeated
-
-
-def _find_statistics(case: Case, variant: Variant) -> tuple[int, ...] | None:
-    """Return the shape of a variant's statistics; None without mean, divisor and square, or with a result."""
-    given = [values for values in (variant.mean, variant.divisor, variant.square) if values is not None]
-    if variant.result is not None or not given:
-        return None
-    return np.broadcast_shapes(case.own_mean.shape, *(values.shape for values in given))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,6 @@ import numpy as np
 
 from normcli.checking.half_precision import may_be_of_float32
 from normcli.dtypes import get_eps
-from normcli.engine.inputs import Inputs
-from normcli.errors import NormError
 from normcli.identifying.faults.case_sampling import (
     MOST_IN_MEMORY,
     MOST_VALUES,
@@ -25,17 +22,12 @@ from normcli.identifying.faults.joint_search import find_places, recover
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.weight import CERTAIN
-from normcli.identifying.search.match_names import lay_out
-from normcli.norms.divisors import Measurement
-from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
-from normcli.norms.rules import AxesRule, Centre
-from normcli.norms.table import NORMS
+from normcli.norms.rules import Centre
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -310,77 +302,3 @@ def is_off_by_rounding(
     ways = (case, *shorter)  # float64 that was calculated in less
     rights = ((one, one.right._replace(allowed=times * one.right.allowed)) for one in ways)
     return any(bool(one.explains(right).all()) for one, right in rights)
-
-
-def list_subjects(
-    x: NDArray[Any], gamma: NDArray[Any] | None, beta: NDArray[Any] | None, layout: str | None, norm: str | None
-) -> Iterator[AskedNorm]:
-    """Yield each norm that divides by a variance or mean square and takes the given gamma and beta.
-
-    Options have their defaults. Of norms that do the same to x, only the first is yielded.
-
-    Parameters
-    ----------
-    x : ndarray
-    gamma, beta : ndarray or None
-    layout : str or None
-        One letter for each axis; if None, the channel may be the second axis or the last.
-    norm : str or None
-        The only norm to yield; None for all.
-    """
-    seen = set()
-    given = {name: values for name, values in (("gamma", gamma), ("beta", beta)) if values is not None}
-    for request in _list_requests(x.shape, layout, norm, given):
-        try:
-            plan = make_plan(request, x.shape, x.dtype).adopt_parameters(given)
-            fitted = {name: plan.fit_parameter(name, values) for name, values in given.items()}
-        except NormError:
-            continue
-        features = plan.parameters.full_shape if given else None
-        key = (plan.grid.canonical, plan.norm.centre, plan.norm.divisor, features)
-        if key not in seen and plan.grid.group_size > 1:
-            seen.add(key)
-            yield AskedNorm(plan, Inputs(fitted.get("gamma"), fitted.get("beta")))
-
-
-def _list_requests(
-    shape: tuple[int, ...], layout: str | None, norm: str | None, given: Mapping[str, NDArray[Any]]
-) -> Iterator[Request]:
-    """Yield requests for each norm that divides by a variance or mean square, with every layout to try.
-
-    A norm of channel groups is requested with each number of groups that divides the channels. If gamma or beta
-    has several axes, norms are also requested with each choice of axes of x that has their lengths.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The shape of x.
-    layout : str or None
-        One letter for each axis; if None, the channel may be the second axis or the last.
-    norm : str or None
-        The only norm to yield; None for all.
-    given : mapping of str to ndarray
-        The given ones of `gamma` and `beta`.
-    """
-    rank = len(shape)
-    layouts = (None, lay_out(rank, rank - 1)) if layout is None and rank in _RANKS else (layout,)
-    several = {values.shape for values in given.values() if values.ndim > 1}
-    for row in NORMS.values():
-        if row.divisor.measurement is not Measurement.MOMENTS or norm not in (None, row.name):
-            continue
-        for letters in layouts:
-            request = Request(row.name, layout=letters)
-            if row.axes is AxesRule.CHANNEL_GROUPS:
-                place = rank - 1 if letters is not None and layout is None else min(1, rank - 1)
-                counts = (n for n in range(2, shape[place]) if shape[place] % n == 0)
-                yield from (request._replace(groups=n) for n in counts)
-            else:
-                yield request
-        for lengths in several:
-            for axes in itertools.combinations(range(rank), len(lengths)):
-                if tuple(shape[axis] for axis in axes) == lengths:
-                    yield Request(row.name, layout=layout, feature_axes=axes)
-
-
-_RANKS = range(3, 13)
-"""The ranks whose last axis may be the channel, where no layout says so."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.half_precision import may_be_of_float32
-from normcli.identifying.faults.case_sampling import LIKELY, thin_out
+from normcli.identifying.faults.case_sampling import LIKELY
 from normcli.identifying.faults.claim import (
     DDOFS,
     GATE_ORDERS,
@@ -31,6 +31,7 @@ from normcli.identifying.faults.row_search import (
     try_pairs,
     try_rest,
     try_rows,
+    try_statistics,
 )
 from normcli.identifying.faults.tables.dividing import EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
@@ -45,7 +46,6 @@ from normcli.identifying.faults.tables.places import (
 from normcli.identifying.faults.tables.summing import SUMMING, may_cancel
 from normcli.identifying.faults.unnamed_fault import find_region, find_unknown, tell_places
 from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant
-from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN, choose_bits
 
 if TYPE_CHECKING:
@@ -69,9 +69,8 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
 
     Notes
     -----
-    First, each fault of the tables is tried by itself. If y is within rounding of no result with a fault, pairs
-    are tried: a fault of gamma and beta with a fault of statistics, or another input or gate with another eps.
-    If no pair leads to y, faults in a part of y are tried.
+    Each fault of the tables is tried by itself; if none leads to y, pairs: a fault of gamma and beta with one
+    of statistics, or another input or gate with another eps; and at last faults in a part of y.
     """
     with np.errstate(all="ignore"):
         right = next((case for case in cases if not case.differs.any()), None)
@@ -92,28 +91,6 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
         if cases[0].arithmetic < _SHORTER and (not claims or claims[0].rank > 1.0):
             claims += _open(_list_careless(tuple(cases)), in_parts=in_parts)
         return keep_first(sorted(claims, key=lambda claim: claim.rank))
-
-
-def choose_case_eps(case: Case) -> Case:
-    """Return the case with the usual eps that makes most values of a sample right, if at least half are.
-
-    Otherwise, and for norms without eps or with `exact`, the case is returned as it is.
-    """
-    if not case.has_moments or case.plan.spec.eps is None:
-        return case
-    with np.errstate(all="ignore"):
-        few = thin_out(case).case
-        shares = {
-            eps: float(few.explains(few.predict(Variant(divisor=few.root(few.square, eps)))).mean())
-            for eps in (case.eps, *COMMON_EPS)
-        }
-    best = max(shares, key=lambda eps: shares[eps])
-    if best == case.eps or shares[best] < _HALF:
-        return case
-    return replace(case, plan=case.plan.change_spec(eps=best))
-
-
-_HALF = 0.5
 
 
 _SHORTER = 2.0**-23
@@ -241,9 +218,8 @@ def _find_parts(case: Case, rows: Sequence[Row] = STATISTICS) -> Iterator[Found]
         region = find_region(case, ~one.explained) or _find_few(case, one)
         if region is None and not np.isfinite(case.y).any():
             region = IndexRegion("", np.ones(case.y.shape, np.bool_))
-        if region is None:
-            continue
-        yield from _tell_region(case, one, region, (*STATISTICS, *REST))
+        if region is not None:
+            yield from _tell_region(case, one, region, (*STATISTICS, *REST))
 
 
 def _tell_region(case: Case, one: Found, region: IndexRegion, rows: Sequence[Row]) -> Iterator[Found]:
@@ -312,7 +288,7 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
                 continue
             rest = replace(case, y=np.where(region.mask, np.nan, case.y))
             own = rest.explains(rest.right).mean()
-            for one in try_all(rest, (*STATISTICS, *REST)):
+            for one in itertools.chain(try_statistics(rest), try_all(rest, REST)):
                 if (one.explained | region.mask).all() and one.share > own:
                     faults, variants = (*one.faults, row.fault), (*one.variants, copy)
                     everywhere = np.ones_like(one.explained)
@@ -325,9 +301,10 @@ def _find_inside(case: Case, region: IndexRegion, rows: Sequence[Row]) -> Iterat
     In regions of fewer than 8 values, and for a y without a finite value, only NaN and infinity are tried.
     """
     is_odd = np.count_nonzero(region.mask) < _LEAST_SHOWN or not np.isfinite(case.y).any()
-    copies = NOT_FINITE if is_odd else OF_COPIES  # which no screen tells: a region may be little of y
+    is_padding = not (case.y.any(where=region.mask) or (case.shows_norm & region.mask).any())
+    copies = NOT_FINITE if is_odd else OF_COPIES[1:2] if is_padding else OF_COPIES  # which no screen tells
     tried = (case.hold((row.fault,), (variant,)) for row in copies for variant in row.vary(case))
-    others = try_all(case, () if is_odd else rows)
+    others = try_all(case, () if is_odd or is_padding else rows)
     return (one for one in itertools.chain(tried, others) if one.explained[region.mask].all())
 
 

@@ -13,13 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.identifying.faults.case_sampling import LIKELY, goes_with_x, thin_out
-from normcli.identifying.faults.claim import (
-    OF_A_NUMBER,
-    REST,
-    STATISTICS,
-    WITHIN_GROUPS,
-)
-from normcli.identifying.faults.shown_statistics import weigh_statistics
+from normcli.identifying.faults.claim import REST, STATISTICS, WITHIN_GROUPS
+from normcli.identifying.faults.fault_evidence import OF_A_NUMBER, weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
@@ -40,11 +35,15 @@ def try_rows(case: Case) -> Iterable[Found]:
 
     Of findings with equal faults, only those with the most evidence are returned.
     """
-    if case.has_moments and _has_lines(case, _MOSTLY):
-        statistics = try_all(case, STATISTICS)
-    else:
-        statistics = try_all(case, WITHIN_GROUPS, _varies_in_groups)
-    return keep_likeliest(case, (one for one in (*statistics, *try_rest(case)) if one.share == 1.0))
+    every = (*try_statistics(case), *try_rest(case))
+    return keep_likeliest(case, (one for one in every if one.share == 1.0))
+
+
+def try_statistics(case: Case) -> Iterator[Found]:
+    """Return the findings with a fault of statistics: where y is no line in most groups, of parts of groups."""
+    if case.has_moments and _has_lines(case, _MOSTLY * float(np.isfinite(case.y).mean())):
+        return try_all(case, STATISTICS)
+    return try_all(case, WITHIN_GROUPS, _varies_in_groups)
 
 
 def keep_likeliest(case: Case, every: Iterable[Found]) -> list[Found]:
@@ -74,7 +73,7 @@ def try_rest(case: Case) -> tuple[Found, ...]:
 
 
 _MOSTLY = 0.5
-"""Faults of statistics are tried if at least this part of y lies on a line y = a · x + b of its group."""
+"""Faults of statistics are tried if at least this part of finite y lies on a line a · x + b of its group."""
 
 
 def try_all(
@@ -188,7 +187,7 @@ def _try_gates(case: Case) -> Iterator[Found]:
             for variant in row.vary(case):
                 if variant.other is None and (variant.numbers or rows is not PARAMETERS):
                     continue
-                other = variant.other or _move(case, variant)
+                other = variant.other or _use_parameters(case, variant)
                 tried = (
                     *(one for one in seconds if _shows(other, one)),
                     *(() if rows is PARAMETERS else PARAMETERS),
@@ -199,8 +198,8 @@ def _try_gates(case: Case) -> Iterator[Found]:
 def _shows(case: Case, row: Row) -> bool:
     """Return True if a sample of y may have the gate's fault of a row, in addition to the fault of the case.
 
-    For a gate behind the norm, most of the sample has to be explained. Before the norm, a rounded gate changes
-    the statistics too: then the sample only has to be near the right result, and other faults count always.
+    For a gate behind the norm, most of the sample has to be explained. For one before the norm, True for any
+    fault but a rounded gate, which changes the statistics too: then the sample has to be near the right result.
     """
     few = thin_out(case).case
     if case.gate is not None:
@@ -234,21 +233,33 @@ _MOST_MOVED = 24
 def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
     """Yield each fault of gamma and beta, its variant, and the case with the variant's gamma and beta.
 
-    Only cases are yielded in which y, with gamma and beta undone, is within rounding a line a · x + b in every
-    group. Nothing for groups of at most two values, which lie on a line whatever y is.
+    Left out are cases in which y before gamma and beta is not a line a · x + b in every group, within rounding,
+    or falls with x in most groups, and a gamma and beta that are the case's own. Nothing for groups of at most
+    two values, which lie on a line whatever y is.
     """
     for row in _choose(case, PARAMETERS) if case.count > _ON_ANY_LINE else ():
         for variant in row.vary(case):
-            moved = _move(case, variant)
-            if _may_have_lines(case, moved.gamma, moved.beta) and _has_lines(moved):
+            moved = _use_parameters(case, variant)
+            is_own = np.array_equal(moved.gamma, case.gamma) and np.array_equal(moved.beta, case.beta)
+            if (
+                not is_own
+                and _may_have_lines(case, moved.gamma, moved.beta)
+                and _has_lines(moved)
+                and np.count_nonzero(moved.used.divisor < 0.0) <= np.count_nonzero(moved.used.divisor > 0.0) / 2
+            ):
                 yield row.fault, variant, moved
 
 
-def _move(case: Case, variant: Variant) -> Case:
-    """Return the case with a variant's gamma and beta."""
+def _use_parameters(case: Case, variant: Variant) -> Case:
+    """Return the case with a variant's gamma and beta; what was calculated of x alone stays."""
     gamma = case.gamma if variant.gamma is None else variant.gamma
-    return replace(case, gamma=gamma, beta=case.beta if variant.beta is None else variant.beta)
+    moved: Case = replace(case, gamma=gamma, beta=case.beta if variant.beta is None else variant.beta)
+    vars(moved).update({name: known for name, known in vars(case).items() if name in _OF_X})
+    return moved
 
+
+_OF_X = frozenset(("own_mean", "own_square", "deviations", "centre", "square", "divisor", "shows_norm"))
+"""What a case calculates of x alone, whatever gamma, beta and y are."""
 
 _ON_ANY_LINE = 2
 """The most values through which some line a · x + b leads exactly."""

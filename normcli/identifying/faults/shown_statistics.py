@@ -1,4 +1,4 @@
-"""The mean and divisor of each group that y shows, how closely, and how far a variant's are from them."""
+"""The divisors that y shows: how closely, and whether E[x²] − E[x]² has their errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.algorithms import summation_orders as sums
+from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
-from normcli.identifying.faults.variant import Used, Variant
+from normcli.dtypes import find_type, get_eps
+from normcli.identifying.faults.variant import Used, weigh_standardized
 from normcli.identifying.models.divisor_fit import COMMON_EPS
+from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
     from typing import Any
@@ -23,17 +26,8 @@ if TYPE_CHECKING:
 _OF_ONE_ROUNDING = 1.0 / math.sqrt(12.0)
 """The root mean square error of one rounding, in units in the last place."""
 
-_MOST_BITS = 24.0
-"""The most bits of evidence of one statistic."""
-
-
-@np.errstate(all="ignore")
-def fit_apart(case: Case) -> Used:
-    """Return the least-squares means with the norm's own divisors, and the divisors with its own means."""
-    weight, y = case.weigh_standardized()
-    moved = case.x - case.mean
-    mean = case.mean + case.average(weight * (moved - case.divisor * y))
-    return Used(mean, case.average(weight * moved**2) / case.average(weight * moved * y))
+MOST_BITS = 24.0
+"""The most bits of evidence of one value or statistic."""
 
 
 @functools.lru_cache(maxsize=8)  # of one case, each variant asks
@@ -46,7 +40,7 @@ def measure_doubt(case: Case) -> Used:
     kernel's arithmetic is added. Equal values of x count once, as y rounds them alike.
     """
     used = case.used
-    weight, y = case.weigh_standardized()
+    weight, y = weigh_standardized(case)
     moved = (case.x - used.mean) / used.divisor
     centre = case.average(weight * moved) if case.centres else 0.0
     size = case.gamma * case.factor
@@ -68,69 +62,62 @@ def _count_distinct(case: Case) -> Floats:
     return np.expand_dims(counts, case.axes)
 
 
-@np.errstate(all="ignore")
-def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
-    """Return how far a variant's divisors (and means) are from those recovered from y, in standard errors.
+_STEPS = 8.0
 
-    The tuple has an array of the divisors' distances, and for norms with a mean one of the means'. Each has a
-    number for each group that shows a norm: groups of equal values do not. A relative difference of the
-    divisors that all groups share does not count up to one unit in the last place, as a kernel's root may have
-    it. Where both divisors are infinite, the distance is 0. None for a variant that changes more than
-    statistics, or has several for one group.
+
+def count_roundings(count: int) -> float:
+    """Return the bound on the relative error of a mean of `count` numbers of one sign, in machine epsilons."""
+    return _STEPS + math.sqrt(count)
+
+
+_SHARED = 8.0
+"""The largest |median| of divisors' relative errors that scatter, as a multiple of their standard deviation."""
+
+_FEWEST_SHARED = 4
+"""The fewest groups that show whether the errors of their divisors scatter."""
+
+
+def is_shared(factors: Floats) -> bool:
+    """Return True if divisors are off by one factor in all groups; False for fewer than 4 groups.
+
+    `factors` has used divisor / right divisor of each group. Errors of sums would scatter over the groups.
     """
-    if (
-        not case.has_moments
-        or variant.result is not None
-        or variant.gamma is not None
-        or variant.beta is not None
-    ):
-        return None
-    divisor, mean = case.find_divisor(variant), case.mean if variant.mean is None else variant.mean
-    shape = case.used.divisor.shape
-    if any(np.broadcast_shapes(shape, one.shape) != shape for one in (divisor, mean)):
-        return None
-    is_lost = np.isinf(divisor) & (case.used.divisor == divisor)  # such a group shows no mean
-    off = np.where(is_lost, 0.0, case.used.divisor / divisor - 1.0)
-    off = off - np.clip(np.median(off), -case.arithmetic, case.arithmetic)
-    every = [np.abs(off) / measure_doubt(case).divisor]
-    if case.centres:
-        every.append(np.abs(case.used.mean - mean) / (np.abs(divisor) * measure_doubt(case).mean))
-    counted = case.shows_norm.any(case.axes, keepdims=True)
-    return tuple(np.nan_to_num(np.where(is_lost, 0.0, one), nan=np.inf)[counted] for one in every)
+    off = factors - 1.0
+    return bool(off.size >= _FEWEST_SHARED and not abs(np.median(off)) <= _SHARED * np.std(off))
 
 
-def lies_near(case: Case, variant: Variant, most: float) -> bool:
-    """Return True if a variant's statistics are within `most` standard errors of those recovered from y.
+_TOLD = 16.0
+"""Machine epsilons of half precision are at least this many times an error that shows numbers of it."""
 
-    The root mean square over groups counts. False where `measure_distance` returns None, as for another gamma.
+
+def shows_cancelling(used: Floats, right: Floats, skew: Floats, count: int, unit: float) -> bool:
+    """Return True if divisors have the errors of E[x²] − E[x]² as the variance, and of no other arithmetic.
+
+    Errors of this formula grow with the square of |mean| / deviation; those of two passes, and of Welford's
+    updates, grow at most in proportion to it. Groups without divisor do not count. False if the divisors are
+    numbers of half precision, or the roots of such.
+
+    Parameters
+    ----------
+    used, right : ndarray, shape (groups,)
+        The divisors recovered from y, and the right ones.
+    skew : ndarray, shape (groups,)
+        |mean| / deviation of each group.
+    count : int
+        The number of values in a group.
+    unit : float
+        The machine epsilon of the kernel's arithmetic.
     """
-    off = measure_distance(case, variant)
-    return off is not None and all(not one.size or np.mean(np.square(one)) <= most**2 for one in off)
-
-
-def weigh_statistics(case: Case, variant: Variant) -> float | None:
-    """Return the evidence, in bits, that the statistics recovered from y are a variant's and not the norm's.
-
-    It is summed over all groups, so that errors below one rounding show in many groups together. None where
-    `measure_distance` returns None, as for another gamma.
-    """
-    far, near = measure_distance(case, Variant()), measure_distance(case, variant)
-    if far is None or near is None:
-        return None
-    return sum(len(there) * _compare(here, there) for here, there in zip(far, near, strict=True))
-
-
-def _compare(far: Floats, near: Floats) -> float:
-    """Return log2(√(1 + mean(far²)) / √(1 + mean(near²))), at most 24, for distances in standard errors.
-
-    0 without distances, and if `near` has an infinite one; 24 if only `far` has.
-    """
-    if not far.size:
-        return 0.0
-    sizes = [math.sqrt(1.0 + float(np.mean(np.square(one)))) for one in (far, near)]
-    if not all(map(math.isfinite, sizes)):
-        return 0.0 if not math.isfinite(sizes[1]) else _MOST_BITS
-    return min(math.log2(sizes[0] / sizes[1]), _MOST_BITS)
+    known = np.isfinite(used / right)
+    used, right, skew = used[known], right[known], skew[known]
+    off, roundings = np.abs(used / right - 1.0), unit * count_roundings(count)
+    other = roundings + 2.0 * unit * skew
+    if used.size < _FEWEST_SHARED or is_shared(used / right) or not np.any(off > other):
+        return False
+    told = [name for name in HALVES if np.all(_TOLD * other <= get_eps(np.dtype(find_type(name))))]
+    numbers = itertools.product(told, (used, 1.0 / used, used**2))
+    is_rounded = any(np.all(np.abs(round_to_short(z, name) - z) <= 2.0 * other * z) for name, z in numbers)
+    return bool(np.all(off <= roundings * (1.0 + skew**2) / 2.0)) and not is_rounded
 
 
 _ADDED = (sums.add_in_turn, sums.add_pairwise, sums.add_by_halves, sums.add_in_vectors)
@@ -172,5 +159,5 @@ def weigh_one_pass(
         for variance, shown in itertools.product((square - mean * mean, wide.astype(dtype)), every):
             left = np.abs(shown - np.maximum(variance, 0.0) * unbiasing)
             nearer = np.nan_to_num(np.log2(np.abs(shown - right) / left))
-            found.append(float((np.clip(nearer, -_MOST_BITS, _MOST_BITS) - _OF_A_GROUP).sum()))
+            found.append(float((np.clip(nearer, -MOST_BITS, MOST_BITS) - _OF_A_GROUP).sum()))
     return max(found) - math.log2(len(found))

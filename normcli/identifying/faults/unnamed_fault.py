@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps, is_half
-from normcli.identifying.faults.shown_statistics import fit_apart
+from normcli.identifying.faults.fault_evidence import fit_apart
 from normcli.identifying.faults.tables.parameters import recover_parameters
 from normcli.identifying.faults.tables.places import UNKNOWN
 from normcli.identifying.faults.variant import NEAR, Found, IndexRegion, Variant
@@ -177,15 +177,19 @@ def show_used(case: Case, found: Found) -> tuple[str, ...]:
 _MOSTLY = 0.9
 """The least part of a region's values that are wrong: a few may be right by chance."""
 
+_ENDS = 2
+"""The most ends of a run of indices along an axis."""
+
 _MOST_LISTED = 3
 """The most indices of an axis that are listed one by one."""
 
 
 def find_region(case: Case, wrong: Selected) -> IndexRegion | None:
-    """Return the region that holds all wrong values of y, if at least 90 % of its values are wrong; else None.
+    """Return the region of all wrong values of y, which are at least 90 % of it; None if there is none.
 
     A region is one or several indices of each of some axes; or it runs to the end of an axis, from an index
-    that differs along a second axis. None too if no value is wrong, or every one.
+    that differs along a second axis. Up to 10 % of an axis's indices, scattered, are part of the region though
+    right: they may be right by chance. None too if no value is wrong, or every one.
     """
     merged = wrong.reshape(case.plan.grid.merge_shape(wrong.shape))
     if not merged.any() or merged.all():
@@ -194,15 +198,16 @@ def find_region(case: Case, wrong: Selected) -> IndexRegion | None:
     inside = [np.asarray(merged.any(tuple(other for other in every if other != axis))) for axis in every]
     box = np.ones(merged.shape, np.bool_)
     words = []
-    for axis, chosen in enumerate(inside):
-        if not chosen.all():
-            words.append(_tell_indices(case.plan.grid.layout.name(axis), chosen))
-            box &= chosen.reshape([-1 if other == axis else 1 for other in range(merged.ndim)])
+    some = [axis for axis in every if not inside[axis].all()]
+    named = [axis for axis in some if np.diff(inside[axis]).sum() <= _ENDS or inside[axis].mean() < _MOSTLY]
+    for axis in named or some:
+        words.append(_tell_indices(case.plan.grid.layout.name(axis), inside[axis]))
+        box &= inside[axis].reshape([-1 if other == axis else 1 for other in every])
     if words and merged.sum() >= _MOSTLY * box.sum():
         is_index = len(words) == 1 and min(map(np.count_nonzero, inside)) == 1
         kind = "values" if box.sum() == 1 else "index" if is_index else "region"
-        bits = sum(_count_bits(chosen) for chosen in inside if not chosen.all())
-        slices = max(len(chosen) for chosen in inside if not chosen.all())
+        bits = sum(_count_bits(inside[axis]) for axis in named or some)
+        slices = max(merged.shape[axis] for axis in named or some)
         return IndexRegion(f"for {', '.join(words)}", box.reshape(wrong.shape), kind, bits, slices)
     return _find_ragged(case, merged, wrong.shape)
 
@@ -210,8 +215,8 @@ def find_region(case: Case, wrong: Selected) -> IndexRegion | None:
 def _count_bits(chosen: Selected) -> float:
     """Return the bits that it takes to say which indices of an axis are chosen.
 
-    For a run of indices these name its two ends, otherwise the choice among all sets of this size. `chosen` is
-    True for the indices.
+    If they are neighbours, the bits name the first and the last, otherwise a set among all of this size.
+    `chosen` is True for the indices.
     """
     length, count = len(chosen), int(np.count_nonzero(chosen))
     is_run = np.flatnonzero(chosen)[-1] - np.flatnonzero(chosen)[0] + 1 == count
@@ -305,10 +310,13 @@ def find_source(case: Case, where: Selected) -> tuple[str, str] | None:
             return f"{name} is not finite", f"find what made {name}"
     if not case.has_moments or case.stored is not None:
         return None
+    groups = np.asarray(where.any(case.axes, keepdims=True))
+    is_constant = (np.ptp(case.x, case.axes, keepdims=True) == 0.0)[groups].all()
+    if is_constant and not case.y[where].any():
+        return "x is constant", "give --mask or --lengths if these values are padding"
     if not (~np.isfinite(case.y) | (case.y == case.beta))[where].all():
         return None
-    groups = np.asarray(where.any(case.axes, keepdims=True))
-    if (np.ptp(case.x, case.axes, keepdims=True) == 0.0)[groups].all():
+    if is_constant:
         return "x is constant", "add eps to the variance"
     if np.isnan(case.y[where]).all() and _may_cancel(case)[groups].all():
         return "E[x²] − E[x]² may be negative", "take squares of x − mean"

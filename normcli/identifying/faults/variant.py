@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.ulp import measure_unit
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -41,6 +43,21 @@ def list_shifts(length: int) -> list[int]:
     """
     nearest = range(1, min(length // 2, MOST_SHIFTS) + 1)
     return [shift for most in nearest for shift in (most, -most) if 2 * shift != -length]
+
+
+def list_roots(factor: float, lengths: Iterable[int]) -> Iterator[tuple[str, float]]:
+    """Yield √n and 1/√n, as words and number, that are within 2⁻⁹ of a factor; n is a length of at least 8."""
+    for n in sorted({n for n in lengths if n >= _LEAST_LENGTH}):
+        for words, root in ((f"√{n}", math.sqrt(n)), (f"1/√{n}", 1.0 / math.sqrt(n))):
+            if abs(factor - root) <= _NEAR_ROOT * root:
+                yield words, root
+
+
+_LEAST_LENGTH = 8
+"""The least length whose root is tried: roots of shorter ones are simple numbers of many meanings."""
+
+_NEAR_ROOT = 2.0**-9
+"""The largest relative difference of a fitted factor from the root of a length, which is then tried."""
 
 
 def is_near(theirs: Floats, ours: Floats) -> bool:
@@ -138,6 +155,43 @@ class Used(NamedTuple):
 
     mean: Floats
     divisor: Floats
+
+
+@np.errstate(all="ignore")
+def fit_used(case: Any) -> Used:
+    """Return the mean and the divisor of each group that fit y best, by least squares.
+
+    With y − beta = gamma · (a · (x − m) + c), the divisor is 1 / a and the mean m − c / a. For a norm
+    without mean, the means are 0, unless fitted means bring more values of y within rounding.
+    """
+    weight, y = weigh_standardized(case)
+    moved = case.x - case.own_mean
+    centre_x, centre_y = (case.average(weight * values) for values in (moved, y))
+    moved = moved - centre_x
+    a = case.average(weight * moved * (y - centre_y)) / case.average(weight * moved**2)
+    moved = np.where(a == 0.0, 0.0, centre_x - centre_y / a)
+    line = Used(case.own_mean + moved, 1.0 / a)
+    if case.centres:
+        return line
+    through_zero = case.average(weight * case.x**2) / case.average(weight * case.x * y)
+    used = Used(np.zeros_like(line.mean), through_zero)
+    fits = [case.explains(case.predict(Variant(*one))).mean() for one in (used, line)]
+    return used if fits[0] >= fits[1] else line
+
+
+def weigh_standardized(case: Any) -> tuple[Floats, Floats]:
+    """Return a weight for each value, and y before the gate, beta and gamma: (y − beta) / gamma.
+
+    A weight is the inverse square of the rounding bound of y, 1 on average in each group. Both arrays are 0
+    where y is not finite or gamma is 0.
+    """
+    units = (measure_unit(np.nan_to_num(values), case.dtype) for values in (case.y, case.right.values))
+    allowed = case.right.allowed + np.subtract(*units)
+    gamma, beta = case.gamma * case.factor, case.beta * case.factor
+    weight = np.where(np.isfinite(case.y), np.square(gamma / allowed), 0.0)
+    weight = weight / case.average(weight)
+    y = np.where(np.isfinite(case.y), (case.y - beta) / gamma, 0.0)
+    return np.where(gamma == 0.0, 0.0, weight), np.where(gamma == 0.0, 0.0, y)
 
 
 class IndexRegion(NamedTuple):

@@ -211,10 +211,10 @@ def _bound_shapes(
 def _bound_closely(
     values: Floats, targets: Floats, slack: Floats, own: Floats, of_factor: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the least and the largest factor of each group, with (1 + |target|) / 16 added to each slack.
+    """Return the least and the largest factor of each group by which `values` become `targets`, within slack.
 
-    That is the largest error that counts as rounding. `own` and `of_factor` are ignored: they are there as
-    arguments so that `_bound_shapes` can be exchanged for this function.
+    (1 + |target|) / 16 is added to each slack: the largest error that counts as rounding. `own` and `of_factor`
+    are ignored; they are there so that `_bound_shapes` can be exchanged for this function.
     """
     del own, of_factor
     return bound_each(values, targets, slack + MOST * (1.0 + np.abs(targets)))

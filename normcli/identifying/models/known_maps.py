@@ -114,10 +114,6 @@ def _fit_quantiles(
     return fit
 
 
-def _fit_spectral(rows: Floats) -> tuple[Floats, Floats]:
-    return 1.0 / np.linalg.norm(rows, 2, axis=(-2, -1), keepdims=True)[:, 0], np.zeros(1)
-
-
 def _divide_by(measure: Callable[..., Any]) -> Callable[[Floats], tuple[Floats, Floats]]:
     return lambda rows: (1.0 / measure(rows, axis=1), np.zeros(len(rows)))
 
@@ -200,8 +196,10 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
             yield scaler.words
     if x.ndim >= 2 and not found.axes:
         for axis in (0, 1):
-            a, b = _fit_spectral(np.moveaxis(x, axis, 0).reshape(1, x.shape[axis], -1))
-            candidate = found._replace(scale=a.reshape(found.scale.shape), shift=np.zeros_like(found.shift))
+            length = np.linalg.norm(np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1), 2)
+            candidate = found._replace(
+                scale=np.full_like(found.scale, 1.0 / length), shift=np.zeros_like(found.shift)
+            )
             if candidate.explains(x, y, dtype, iterated):
                 yield SPECTRAL
                 break

@@ -296,10 +296,9 @@ def _fit_slopes(x: Floats, y: Floats, slack: Floats) -> tuple[Floats, Floats] | 
 
 
 class _Piece(NamedTuple):
-    """One linear piece of L(a) − U(a) in `_fit_both`, for each column of points: height + slope · a.
+    """A line, height + slope · a, below the function L(a) − U(a) of `_fit_both`; one for each column of points.
 
-    a is the slope of a fitted line. A piece is a lower bound of L − U, which has to be at most 0 for a line to
-    fit.
+    a is the slope of the line that is fitted through points; it fits only if L − U is at most 0.
     """
 
     height: Floats

@@ -11,13 +11,7 @@ import numpy as np
 from normcli.checking.ulp import ROUNDED_ONCE, measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.models.error_bounds import Level
-from normcli.identifying.models.line_fit import (
-    PlainMap,
-    count_bits,
-    fit_closely,
-    fit_lines,
-    fit_medians,
-)
+from normcli.identifying.models.line_fit import PlainMap, count_bits, fit_closely, fit_lines, fit_medians
 from normcli.identifying.models.weight import CERTAIN, choose_bits
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import PIECE, forget
@@ -77,7 +71,7 @@ def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> P
 def _find(
     x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], every: Iterable[Axes], levels: Sequence[Level]
 ) -> PlainMap | None:
-    """Return the first map, over axes (`every`) and levels, that holds in a sample; None if not in all of y."""
+    """Return the first map, of axes in `every` and levels, that holds in a sample; None if it fails in y."""
     few, more = SampledBlock(x, y, FEW_SAMPLED), SampledBlock(x, y, MOST_SAMPLED)
     for axes, level in itertools.product(every, levels):
         fitted = None if few.fit(axes, dtype, level) is None else more.fit(axes, dtype, level)
@@ -308,7 +302,7 @@ def _take(values: NDArray[Any], lengths: tuple[int, ...]) -> Floats:
 
 
 def _pick(values: NDArray[Any], lengths: tuple[int, ...]) -> NDArray[Any]:
-    """Return a sample with `lengths[axis]` indices of each axis, evenly spaced, along the last in its middle.
+    """Return a sample of `lengths[axis]` indices of each axis: evenly spaced; the last's from its middle.
 
     A large tensor is read at one index of the first axis at a time.
     """

@@ -167,7 +167,7 @@ def find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> list[tuple[i
     """Return the permutations of the actual tensor's axes that lead to a shape, at most the first 24.
 
     A permutation `order` is as of `np.transpose`: shape[i] is actual[order[i]]. If both shapes are equal, the
-    first is the order as it is.
+    first is the identity: (0, 1, …).
 
     Raises
     ------
@@ -278,10 +278,9 @@ class Hypothesis(NamedTuple):
         return measure_equality(sample.actual, expected, dtype) == 1.0
 
     def recover(self, eps: float) -> tuple[Floats, Floats]:
-        """Return two divisors of each group: the one that fits y by least squares, and the exact one.
+        """Return two divisors of each group: the one that fits y by least squares, and the one with `eps`.
 
-        The second is that with the given eps. Both have the shape (groups,); the first is NaN for groups of
-        equal values.
+        Both have the shape (groups,); the first is NaN for groups of equal values.
         """
         placed, x = self.sample.place(self.affine), self.standardize(eps)
         scale = np.ones_like(x) if placed.scale is None else placed.scale

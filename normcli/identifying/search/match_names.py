@@ -39,7 +39,7 @@ _ANY_DTYPE = np.dtype(np.float64)
 
 
 def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, level: Level) -> Iterator[Match]:
-    """Yield a match for every norm that has the groups of a hypothesis by default, its own or a framework's.
+    """Yield a match for every norm that has the groups of a hypothesis, by its own or a framework's default.
 
     Without such a norm, at least one match is of a norm that has these groups if its axes are given.
 
@@ -166,7 +166,11 @@ def _name_hypothesis(
     axes are the norm's or a framework's default). `trace` has the signs of a kernel's arithmetic.
     """
     grid, model = hypothesis.sample.grid, hypothesis.model
-    rows = [norm for norm in NORMS.values() if _divides_so(norm, model)]
+    rows = [
+        norm
+        for norm in NORMS.values()
+        if norm.divisor == model.divisor and (model.p is None or norm.p in (None, model.p))
+    ]
     named: list[tuple[Norm, tuple[str, ...], int, bool]] = []
     for norm in rows:
         like, users = _find_like(norm, hypothesis, scope.dtype, trace)
@@ -197,10 +201,6 @@ def _is_default_eps(eps: float, norm: Norm, model: Model, like: tuple[str, ...])
 
 def _count_groups(norm: Norm, grid: Grid) -> int | None:
     return grid.groups or (1 if norm.axes is AxesRule.CHANNEL_GROUPS else None)
-
-
-def _divides_so(norm: Norm, model: Model) -> bool:
-    return norm.divisor == model.divisor and (model.p is None or norm.p in (None, model.p))
 
 
 def _has_own_eps(norm: Norm, model: Model) -> bool:

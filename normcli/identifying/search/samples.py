@@ -194,7 +194,7 @@ class Samples:
 
     @cached_property
     def steps(self) -> list[AffineStep]:
-        """The affine steps to try, without those whose shift alone is y: there, y tells nothing of a divisor.
+        """The affine steps to try; without those whose shift equals y, as y then shows nothing of a divisor.
 
         For y of half precision, each step with a scale is there twice: the second rounds x̂ before the scale.
         """
@@ -313,9 +313,9 @@ class Samples:
     def fit(
         self, sample: Sample, affine: AffineStep, level: Level, bounds: tuple[Floats, Floats] | None
     ) -> Iterator[Hypothesis]:
-        """Yield the hypotheses whose eps, ddof or p agree with all groups; nothing if `bounds` is None.
+        """Yield hypotheses on a sample whose eps, ddof or p fits all groups; nothing if `bounds` is None.
 
-        `bounds` are the least and the largest factor of each group, as `bound` returns them.
+        `bounds` are the least and the largest factor r of each group with y = r · x̂, as `bound` returns them.
         """
         if bounds is not None:
             fine = self.count_fine(sample.standard, bounds)

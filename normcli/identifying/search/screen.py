@@ -87,7 +87,7 @@ def _undo(y: Floats, step: AffineStep, slack: Floats, before: Floats) -> tuple[F
     step : AffineStep
         The step, with scale and shift at these values.
     slack, before : ndarray, shape (values,)
-        The bound on the step's own error, and on the error of x̂ before it divided by 1 + |x̂|.
+        The bound on the step's own error; and that on the error of x̂ before the step, divided by 1 + |x̂|.
     """
     targets, _ = step.undo(y, slack, before)
     return step.undo(y, slack, before * (1.0 + np.abs(targets)))
@@ -155,7 +155,7 @@ class Screen:
         margin: float = 1.0,
         offset: float = 0.0,
     ) -> list[AffineStep]:
-        """Return the steps with which some values of one group are a line: y with the step undone is a · x + b.
+        """Return the steps that, undone, leave some values of one group on a line: y becomes a · x + b.
 
         Parameters
         ----------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.identifying.faults.variant import list_roots
 from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.search.affine_step import ESTIMATED, WAYS
 from normcli.norms.conventions import find_convention
@@ -72,7 +73,7 @@ def list_clauses(match: Match, asked: Question, layout: Layout) -> Iterator[str]
     if match.ddof:
         yield f"ddof {match.ddof}"
     if match.affine == ESTIMATED:
-        yield format_fitted(match)
+        yield format_fitted(match, asked)
     else:
         yield from filter(None, [WAYS[match.affine].removeprefix(", ")])
         if unused := list_unused(match.affine, asked):
@@ -86,14 +87,21 @@ def list_unused(way: str, asked: Question) -> list[str]:
     return [name for name in ("gamma", "beta") if getattr(asked, name) is not None and name not in WAYS[way]]
 
 
-def format_fitted(match: Match) -> str:
-    """Return the words for a fitted gamma and beta, with gamma's value if it is one number and beta is 0."""
+def format_fitted(match: Match, asked: Question) -> str:
+    """Return the words for a fitted gamma and beta, with gamma's value if it is one number and beta is 0.
+
+    A root of a length of x, or of the number of values in a group, is said as 1/√12.
+    """
     factor = find_factor(match)
-    return "a fitted gamma and beta" if factor is None else f"a gamma of {factor:.5g} everywhere"
+    if factor is None:
+        return "a fitted gamma and beta"
+    lengths = {*asked.x.shape, math.prod(asked.x.shape[axis] for axis in match.axes) // (match.groups or 1)}
+    root = next((words for words, _ in list_roots(factor, lengths)), f"{factor:.5g}")
+    return f"a gamma of {root} everywhere"
 
 
 def find_factor(match: Match) -> float | None:
-    """Return a match's gamma as one number, if constant and without beta to 0.1 % of gamma; else None."""
+    """Return a match's gamma if it is one number and beta is 0, both within 0.1 % of gamma; else None."""
     step = None if match.hypothesis is None else match.hypothesis.affine
     if step is None or step.scale is None:
         return None

@@ -9,9 +9,9 @@ import numpy as np
 
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import find_type, get_eps, is_half
-from normcli.identifying.faults.shown_statistics import weigh_one_pass
+from normcli.identifying.faults.shown_statistics import shows_cancelling, weigh_one_pass
 from normcli.identifying.faults.tables.places import CAST, OF_REGIONS, UNKNOWN
-from normcli.identifying.faults.tables.summing import SUMMING, shows_cancelling
+from normcli.identifying.faults.tables.summing import SUMMING
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import (
     CONSTANT,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from normcli.identifying.question import Identification, Question
+    from normcli.identifying.reproduction import Reproduction
     from normcli.identifying.search.match import Match
     from normcli.norms.grid import Grid
     from normcli.norms.layout import Layout
@@ -247,7 +248,7 @@ def _compare_parameters(plan: Plan, match: Match, asked: Question) -> Iterator[O
         factor = find_factor(match)
         takes = factor is not None and "gamma" in plan.norm.parameter_names
         option = f"--gamma {factor:.5g}" if takes else None
-        yield OtherChoice(f"y has {format_fitted(match)}", option=option)
+        yield OtherChoice(f"y has {format_fitted(match, asked)}", option=option)
     elif unused:
         both = "gamma and beta are not applied"
         yield OtherChoice(both if len(unused) > 1 else f"{unused[0]} is not applied")
@@ -290,3 +291,35 @@ def narrow_eps(match: Match, found: Identification, asked: float | None = None) 
     if not exact:
         return match
     return match._replace(eps=match.eps if match.eps in exact else exact[0], eps_range=(min(exact), max(exact)))
+
+
+def is_twice(plan: Plan, match: Match) -> bool:
+    """Whether a match's eps, which is not the requested one, may be twice that, in its place."""
+    low, high = match.eps_range
+    asked = plan.spec.eps or 0.0
+    return not low <= asked <= high and low <= 2.0 * asked <= high and match.eps_mode == plan.spec.eps_mode
+
+
+_TOLD = 8
+"""The fewest values by which an exact match is preferred to one with fewer differences."""
+
+
+def choose_request(
+    requests: Sequence[tuple[Match, list[OtherChoice]]], told: Sequence[Reproduction]
+) -> tuple[Match, list[OtherChoice]]:
+    """Return the match with the fewest differences from the request; an exact match may be preferred.
+
+    It is if the first has 8 or more inexact values. If no match is exact, a match that a certain reproduction
+    in `told` computes is preferred in its place, as the eps and ddof of the others do not give every bit.
+    """
+    first = min(requests, key=lambda pair: len(pair[1]))
+    missed = (1.0 - first[0].equal) * first[0].compared
+    exact = [pair for pair in requests if pair[0].equal == 1.0]
+    if not exact and not is_computed(first[0], told):
+        exact = [pair for pair in requests if is_computed(pair[0], told)]
+    return min(exact if missed >= _TOLD else (), key=lambda pair: len(pair[1]), default=first)
+
+
+def is_computed(match: Match, told: Sequence[Reproduction]) -> bool:
+    """Whether a reproduction in `told` gives every bit of y with the options of a match."""
+    return any(one.is_certain and one.is_of(match) for one in told)

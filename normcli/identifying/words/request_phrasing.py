@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,19 +19,17 @@ from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.words.agreement import diagnose_casts, diagnose_closer_convention
 from normcli.identifying.words.map_words import tell_sigma
 from normcli.identifying.words.match_words import choose_others, list_exactness
-from normcli.identifying.words.phrasing import (
-    SUGGEST,
-    diagnose,
-    find_arithmetic,
-    split_reason,
-    tell_claim,
-)
+from normcli.identifying.words.phrasing import SUGGEST, diagnose, find_arithmetic, split_reason, tell_claim
 from normcli.identifying.words.request_difference import (
     OtherChoice,
+    choose_request,
     find_remedy,
+    is_computed,
+    is_twice,
     list_other_choices,
     narrow_eps,
 )
+from normcli.identifying.words.suggestion import suggest_option
 from normcli.printable import format_up
 from normcli.tensors.mapped import fetch
 
@@ -42,10 +39,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.checking.check import Checked
-    from normcli.checking.tally import Comparison
     from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.question import Identification
-    from normcli.identifying.reproduction import Reproduction
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.solution import Given
@@ -113,7 +108,7 @@ def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], ac
 def _diagnose(
     subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], checked: Checked
 ) -> Diagnosis | None:
-    """Return the diagnosis of `diagnose_actual`, for an actual tensor in the dtype in which it is judged."""
+    """Return the diagnosis of a tensor in the dtype in which it is judged, as `diagnose_actual` describes."""
     plan, inputs, _ = subject
     gate = inputs.gate
     if gate is None:
@@ -151,7 +146,7 @@ def _diagnose(
 
 
 def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, option: str | None) -> Diagnosis:
-    """Return the diagnosis of a tensor with a mask or slice, given the identification without these.
+    """Return the diagnosis of a tensor with a mask or slice; `found` is the identification without these.
 
     `given` are running statistics or None, `option` the option with the smallest tolerance or None.
     """
@@ -189,25 +184,6 @@ _MORE_ROUNDINGS = 4.0
 """The factor on the error bounds of a gated result, if each step may be rounded to half precision."""
 
 
-def suggest_option(found: Comparison) -> str | None:
-    """Return the option with the smallest tolerance at which an array passes, such as `--atol 0.0013`.
-
-    It is `--max-ulp` if distances are judged in ulp, else `--rtol` or `--atol`, whichever grows by less. None
-    if the array passes already, or if no finite tolerance is enough.
-    """
-    smallest, limits = found.smallest, found.tolerance
-    if smallest is None or found.ok:
-        return None
-    names = ("rtol", "atol") if limits.max_ulp is None else ("max_ulp",)
-    least = {name: getattr(smallest, name) for name in names}
-    passing = [name for name in names if least[name] < math.inf]
-    if not passing:
-        return None
-    own = {name: getattr(limits, name) for name in names}
-    name = min(passing, key=lambda name: least[name] / own[name] if own[name] else math.inf)
-    return f"--{name.replace('_', '-')} {format_up(least[name])}"
-
-
 def _tolerate(name: str, option: str | None) -> str | None:
     """Return the command that checks a norm with an option of tolerance; None without an option."""
     return None if option is None else f"normcli check {name} … {option}"
@@ -242,11 +218,11 @@ def diagnose_request(
     shown = [pair for pair in requests if not any(pair[0] is match for match in matches)]
     requests = shown or requests
     if requests:
-        match, differences = _choose(requests, found.reproductions)
+        match, differences = choose_request(requests, found.reproductions)
         others = choose_others(match, [one for one, _ in requests])
         told_so = "; ".join(one.words for one in differences)
         words = ["; ".join(one.words for one in some) for other, some in requests if other in others]
-        twice = [EPS_TWICE.words] if _is_twice(plan, match) else []
+        twice = [EPS_TWICE.words] if is_twice(plan, match) else []
         also = tuple(dict.fromkeys(each for each in (*twice, *words) if each not in ("", told_so)))
         cause, evidence, remedy = _contrast(plan, found, match, differences, given, option)
         options = [word for one in differences for word in (one.option or "").split(" ")]
@@ -275,43 +251,11 @@ def diagnose_request(
     return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))
 
 
-def _is_twice(plan: Plan, match: Match) -> bool:
-    """Whether a match's eps, which is not the requested one, may be twice that, in its place."""
-    low, high = match.eps_range
-    asked = plan.spec.eps or 0.0
-    return not low <= asked <= high and low <= 2.0 * asked <= high and match.eps_mode == plan.spec.eps_mode
-
-
 _MOST_DOUBTFUL = 16
 """The number of doubtful matches among which the requested norm is looked for."""
 
 _FEW_ULP = 4.0
 """The largest distance from the requested norm, in ulp, with which a map of each channel is no cause."""
-
-_TOLD = 8
-"""The fewest values by which an exact match is preferred to one with fewer differences."""
-
-
-def _choose(
-    requests: Sequence[tuple[Match, list[OtherChoice]]], told: Sequence[Reproduction]
-) -> tuple[Match, list[OtherChoice]]:
-    """Return the match with the fewest differences from the request; an exact match may be preferred.
-
-    It is if the first has 8 or more inexact values. If no match is exact, a match that a certain reproduction
-    in `told` computes is preferred in its place, as the eps and ddof of the others do not give every bit.
-    """
-    first = min(requests, key=lambda pair: len(pair[1]))
-    missed = (1.0 - first[0].equal) * first[0].compared
-    exact = [pair for pair in requests if pair[0].equal == 1.0]
-    if not exact and not _is_computed(first[0], told):
-        exact = [pair for pair in requests if _is_computed(pair[0], told)]
-    return min(exact if missed >= _TOLD else (), key=lambda pair: len(pair[1]), default=first)
-
-
-def _is_computed(match: Match, told: Sequence[Reproduction]) -> bool:
-    """Whether a reproduction in `told` gives every bit of y with the options of a match."""
-    return any(one.is_certain and one.is_of(match) for one in told)
-
 
 _BLURRED = 2.0**-14
 """The largest error of a mean, as a part of the deviation, with which rounding leaves no room for a fault."""
@@ -360,7 +304,7 @@ def _contrast(
     if not told and match.is_far:
         largest = f"the largest difference is {match.max_ulp:.2g} ulp"
         return f"{name} differs: nothing known explains y", (largest,), None
-    is_shown = match.lost <= _BLURRED or _is_computed(match, found.reproductions)
+    is_shown = match.lost <= _BLURRED or is_computed(match, found.reproductions)
     if not told and not is_shown:
         precision = match.precision.split(",")[0]
         words = f"{name} may differ by rounding in {precision} alone"

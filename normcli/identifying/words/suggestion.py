@@ -1,4 +1,4 @@
-"""Next steps: the input for which candidates differ most, and whether x and y were exchanged."""
+"""Next steps: an input that tells candidates apart, a tolerance that passes, an exchange of x and y."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from normcli.identifying.words.request_difference import try_request
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
+from normcli.printable import format_up
 from normcli.results.calculate import calculate
 from normcli.results.normalize import normalize
 from normcli.tensors.mapped import fetch
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.algorithms.row_computation import Computation
+    from normcli.checking.tally import Comparison
     from normcli.dtypes import Floats
     from normcli.identifying.question import Diagnosis, Identification
     from normcli.identifying.search.match import Match
@@ -228,3 +230,19 @@ def hint_exchange(question: Question, told: Diagnosis) -> Diagnosis:
             if np.allclose(made.astype(np.float64), values, tolerance.rtol, tolerance.atol) and values.any():
                 return told._replace(next_step=f"x is {name} of y: are input and actual exchanged?")
     return told
+
+
+def suggest_option(found: Comparison) -> str | None:
+    """Return the option with the smallest tolerance at which an array passes, such as `--atol 0.0013`.
+
+    It is `--max-ulp` if distances are judged in ulp, else `--rtol` or `--atol`, whichever grows by less. None
+    if the array passes already, or if no finite tolerance is enough.
+    """
+    smallest, limits = found.smallest, found.tolerance
+    if smallest is None or found.ok:
+        return None
+    names = ("rtol", "atol") if limits.max_ulp is None else ("max_ulp",)
+    passing = [name for name in names if getattr(smallest, name) < math.inf]
+    least, own = ({name: getattr(one, name) for name in passing} for one in (smallest, limits))
+    name = min(passing, key=lambda name: least[name] / own[name] if own[name] else math.inf, default=None)
+    return None if name is None else f"--{name.replace('_', '-')} {format_up(least[name])}"

@@ -128,9 +128,9 @@ class Activation(enum.StrEnum):
         return known._replace(error=np.where(z == 0.0, 0.0, known.error))
 
     def find_slope(self, z: Floats, bits: int) -> Factor:
-        """Return act′(z) of finite doubles in pairs, with a bound, for results of `bits` bits.
+        """Return the derivative act′(z) of finite doubles, as pairs with bounds of their errors.
 
-        The derivative of relu is 0 at 0.
+        They are precise enough for results of `bits` bits. The derivative of relu is 0 at 0.
         """
         match self:
             case Activation.NONE | Activation.RELU:

@@ -280,8 +280,8 @@ _FINITE = np.finfo(np.float64).max
 def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
     """Return γ · (x − mean) / divisor + β in doubles, and an array that is True where this is the final result.
 
-    It is where x, mean, divisor, gamma or beta is not finite, where the divisor is 0, and where x − mean is
-    exactly 0. The gate is left out.
+    It is final where x, mean, divisor, gamma or beta is not finite, where the divisor is 0, and where x − mean
+    is exactly 0. The gate is left out.
     """
     x, mean, divisor, gamma, beta, low, *_ = elements
     y, chosen = x, ~np.isfinite(x)

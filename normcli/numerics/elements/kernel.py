@@ -51,9 +51,9 @@ _NEITHER = Parameters()
 
 
 def apply(
-    raw: NDArray[Any], out: NDArray[Any], solution: Solution, parameters: Parameters = _NEITHER
+    raw: NDArray[Any], out: NDArray[Any], solution: Solution | None, parameters: Parameters = _NEITHER
 ) -> NDArray[np.intp] | None:
-    """Write gamma * (x - mean) / divisor + beta to `out`, rounded once.
+    """Write gamma * (x - mean) / divisor + beta, times the gate if there is one, to `out`, rounded once.
 
     Parameters
     ----------
@@ -61,8 +61,9 @@ def apply(
         Values of any float or integer dtype; they are not written to.
     out : ndarray
         An array of the shape of raw and a float dtype, of any strides, that does not overlap raw.
-    solution : Solution
-        Its arrays have as many axes as raw, and broadcast against it.
+    solution : Solution or None
+        Its arrays have as many axes as raw, and broadcast against it. None if raw is x̂ (or y before the gate),
+        as rounded by a convention: nothing is subtracted, and nothing divided.
     parameters : Parameters
 
     Returns
@@ -71,28 +72,12 @@ def apply(
         Flat indices into raw, in C order, of the values that are not decided, as the errors of mean and divisor
         allow two roundings. None if there are none.
     """
-    mean = solution.mean if solution.centred else None
     gamma, beta, gate = parameters
-    elements = Elements(raw, mean, solution.divisor, gamma, beta, error=solution.error, gate=gate)
+    elements = Elements(raw, None, None, gamma, beta, gate=gate)
+    if solution is not None:
+        mean = solution.mean if solution.centred else None
+        elements = elements._replace(mean=mean, divisor=solution.divisor, error=solution.error)
     return _apply(elements, out)
-
-
-def apply_affine(values: NDArray[Any], out: NDArray[Any], parameters: Parameters) -> NDArray[np.intp] | None:
-    """Write gamma * values + beta, times the gate if there is one, to `out`, rounded once.
-
-    Parameters
-    ----------
-    values, out : ndarray
-        x̂, or y before the gate, as rounded by a convention; and the array for the results, of one shape.
-    parameters : Parameters
-
-    Returns
-    -------
-    ndarray of int or None
-        Flat indices, in C order, of the values that are not decided; None if there are none.
-    """
-    gamma, beta, gate = parameters
-    return _apply(Elements(values, None, None, gamma, beta, gate=gate), out)
 
 
 def _apply(elements: Elements, out: NDArray[Any]) -> NDArray[np.intp] | None:
@@ -127,11 +112,7 @@ def _calculate_all(elements: Elements, out: NDArray[Any], places: NDArray[np.int
     return np.concatenate(found) if found else None
 
 
-def calculate_again(
-    elements: Elements,
-    out: NDArray[Any],
-    places: NDArray[np.intp],
-) -> NDArray[np.intp] | None:
+def calculate_again(elements: Elements, out: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.intp] | None:
     """Calculate values at some flat indices in pairs, at any magnitude, and write them to `out`.
 
     Return the flat indices of those that are still not decided; None if there are none.
@@ -212,11 +193,8 @@ def _widen(elements: Elements, out: NDArray[Any]) -> tuple[Elements, NDArray[Any
     if raw.ndim < 2 or raw.shape[-1] >= _WIDE // 2:
         return elements, out
     lines, line = raw.shape[-2:]
-    pairs, others = (
-        (elements.mean or (), elements.divisor or ()),
-        (elements.gamma, elements.beta, elements.error),
-    )
-    shapes = [a.shape[-2:] for a in (*pairs[0], *pairs[1], *others) if isinstance(a, np.ndarray)]
+    arrays = *(elements.mean or ()), *(elements.divisor or ()), elements.gamma, elements.beta, elements.error
+    shapes = [a.shape[-2:] for a in arrays if isinstance(a, np.ndarray)]
     varies = any(count > 1 for count, _ in shapes) or all(length == 1 for _, length in shapes)
     if varies or not (raw.flags.c_contiguous and out.flags.c_contiguous):
         return elements, out

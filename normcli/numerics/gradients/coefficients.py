@@ -71,7 +71,7 @@ _NEAR = 2.0**-40
 class Coefficients:
     """The coefficients of dx = (g − A − w · B) / D, one number for each group.
 
-    g is the derivative of the loss with respect to x̂, and w is x − μ unless the divisor is an ℓp length.
+    g is the derivative of the loss with respect to x̂, D the divisor, and w is x − μ unless D is an ℓp length.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def _bound(quotient: RoundedNumbers) -> tuple[Pair, Floats]:
 
 
 class _DivisorAndSteepness(NamedTuple):
-    """The divisor D of groups and the coefficient B of dx = (g − A − w · B) / D.
+    """The divisor D of groups and the coefficient B of dx = (g − A − w · B) / D, as in `Coefficients`.
 
     `unclear` is True where both have to be calculated exactly.
     """
@@ -306,7 +306,7 @@ def _put_where(chosen: Selected, value: float, values: Pair) -> Pair:
 
 
 def _replace_nothing(plan: Plan, divisor: Pair, steepness: Pair, unclear: Selected) -> _DivisorAndSteepness:
-    """Return D (`divisor`) and B (`steepness`), by the plan's zero rule for groups with D = 0."""
+    """Return the divisor D and the coefficient B (`steepness`), set by the plan's zero rule where D is 0."""
     nothing = divisor.hi == 0.0
     return _DivisorAndSteepness(
         _put_where(nothing, _find_divisor_of_nothing(plan), divisor),

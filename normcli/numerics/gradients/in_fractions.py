@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class ExactCoefficients(NamedTuple):
-    """The coefficients of dx = (g − A − w · B) / D of one group, with the divisor D.
+    """The coefficients of dx = (g − A − w · B) / D of one group, with g, w and D as in `Coefficients`.
 
     Parameters
     ----------
@@ -142,7 +142,10 @@ _LOST_BITS = 6
 
 
 class GatedSums(NamedTuple):
-    """The mean A of g and Σ g · (x − μ) of a group, where a gate multiplies dy, with bounds of the errors."""
+    """The sums of a group where a gate multiplies dy: mean(g) and Σ g · (x − μ), with bounds of the errors.
+
+    g is the derivative of the loss with respect to x̂.
+    """
 
     mean: Fraction
     product: Fraction

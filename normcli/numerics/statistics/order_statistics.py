@@ -195,7 +195,7 @@ class Quantiles(NamedTuple):
 
 
 def _make_total(times: Integers, values: Pair, of: int) -> Total:
-    """Return the total Σ times · value / of of each group, where values are pairs of doubles.
+    """Return the total (Σ times · value) / `of` of each group, where values are pairs of doubles.
 
     `times` has the shape (terms, groups); the arrays in `values` have as many numbers, in that order.
     """
@@ -217,7 +217,7 @@ class RoundedStatistics(NamedTuple):
         True where three doubles may not hold all of a statistic, or the first may not be the double nearest to
         it.
     finite : ndarray of bool
-        True where all values of a statistic are finite.
+        True where all the values that a statistic is made of are finite.
     """
 
     value: Triple

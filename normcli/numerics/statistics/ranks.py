@@ -249,7 +249,7 @@ class RankSearch:
             np.add.at(histogram, (groups[chosen], cells[chosen]), 1)
 
     def _take_digit(self, values: NDArray[Any]) -> tuple[Integers, Keys]:
-        """Return the next digit of the key of each value, and the digits before it."""
+        """Return the next digit of each value's key (an integer in their order), and the digits before."""
         keys = make_keys(np.ascontiguousarray(values, dtype=self.dtype))
         keys >>= keys.dtype.type(self._size - self._known - self._width)
         digits = (keys & keys.dtype.type((1 << self._width) - 1)).astype(np.int64)

@@ -195,7 +195,10 @@ def _is_beyond(values: Floats, least: float, most: float) -> Selected:
 def _find_statistics(
     plan: Plan, mean: Fraction, square: Fraction | None, zero_rule: ZeroRule | None
 ) -> dict[str, float]:
-    """Return the statistics of one group, calculated exactly and rounded once; a square of None is NaN."""
+    """Return the statistics of one group by name, calculated exactly and rounded once.
+
+    `square` is the variance or mean square; if it is None, all statistics but the mean are NaN.
+    """
     row = plan.norm.divisor
     if square is None:
         return {**dict.fromkeys(row.statistics, np.nan), "mean": round_once(mean)}

@@ -50,7 +50,10 @@ class Dots:
         self._parts = np.zeros((rows, self._whole + (self._split < n)))
 
     def add(self, rows: slice, a: Floats, b: Floats) -> None:
-        """Store dot products of the rows of a with those of b (or with its only row), as those of `rows`."""
+        """Store the dot products of each row of a with that row of b, or with b's only row.
+
+        `rows` are the rows of this store that they belong to.
+        """
         parts, split = self._parts[rows], self._split
         if split:
             shape = (-1, self._whole, _PART)
@@ -60,9 +63,9 @@ class Dots:
             np.vecdot(a[:, :split].reshape(shape), b[:, :split].reshape(shape), out=parts[:, :-1])
         np.vecdot(a[:, split:], b[:, split:], out=parts[:, -1])
 
-    def total(self, rows: slice = slice(None)) -> Floats:
-        """Return the dot product of each row, or of some."""
-        parts = self._parts[rows]
+    def total(self) -> Floats:
+        """Return the dot product of each row."""
+        parts = self._parts
         if parts.shape[1] == 1:
             return parts[:, 0]
         return np.asarray(np.vecdot(parts, ONES[0, : parts.shape[1]]))

@@ -41,7 +41,8 @@ class StepList(StatisticSteps):
             if found is not None:
                 with contextlib.suppress(NoNumberError):
                     self._normalize(outcome, *found)
-            self._add_result(outcome)
+            again = self.spec.rounds_before_gamma and (outcome.parameters or outcome.gate is not None)
+            self._add_rounded(outcome, _Y, outcome.normalized, "again" if again else "once")
         return tuple(self.steps)
 
     def _introduce(self) -> None:
@@ -144,10 +145,6 @@ class StepList(StatisticSteps):
         factor = self.steps[-1].value
         if factor is not None:
             self._add(step, Product(y, factor))
-
-    def _add_result(self, outcome: Outcome) -> None:
-        again = self.spec.rounds_before_gamma and (outcome.parameters or outcome.gate is not None)
-        self._add_rounded(outcome, _Y, outcome.normalized, "again" if again else "once")
 
     def _add_rounded(self, outcome: Outcome, symbol: Symbol, number: float, times: str = "once") -> None:
         """Add a value's last step: the result in the output's dtype, in words alone if it is not finite.

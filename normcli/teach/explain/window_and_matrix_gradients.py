@@ -107,9 +107,9 @@ class WindowBackwardSteps(BackwardSteps):
         self._differentiate(self.outcome)
 
     def _add_for_each(self, step: StoryStep, link: Link, every: Sequence[Numbers]) -> list[Constant]:
-        """Add, for each window, a step with the number of a name such as `divisor`, or the derivative by it.
+        """Add a step for each window, which calculates a quantity such as its divisor, or the derivative by it.
 
-        Return the numbers, in the order of the windows. `every` has the numbers that are known in each window.
+        Return the results, in the order of the windows. `every` has, for each window, the numbers known so far.
         """
         found = []
         for owner, numbers in zip(self.windows, every, strict=True):

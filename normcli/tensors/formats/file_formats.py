@@ -96,8 +96,8 @@ class FileFormat(NamedTuple):
         Whether the file is a table, into which columns that are not in the tensor are written too.
     start : callable or None
         Takes a stream, a shape and a dtype; writes the header, and returns a writable map of the array after
-        it, whose values may be filled in any order. None if a value's offset is not known before those before
-        it are written. Large files of formats with it are memory-mapped to be read.
+        it, whose values may be filled in any order. None if a value's offset depends on the values
+        before it. Large files of formats with this function are memory-mapped to be read.
     """
 
     read: Callable[[BinaryIO, str, str | None, TableOptions], tuple[NDArray[Any] | FileTable, str | None]]

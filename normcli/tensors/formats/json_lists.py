@@ -255,18 +255,18 @@ def _format_value(value: Any) -> str:
     return shorten(json.dumps(value)) if isinstance(value, str | int | float | bool | None) else "an object"
 
 
-_PRINTED = re.compile(
+_PRINTED = (
     r"\s*(?:Parameter containing:\s*)?(?:\w+\s*=\s*)?(?P<call>[\w.]+\()?"
     r"\s*(?P<numbers>\[[^()]*\]|(?(call)[^\s,\[\]()]+|(?!)))"
     r"\s*(?P<options>(?:,(?:[^\[\]()]|\([\d,\s]*\))*)?)\)?\s*"
 )
-_SCALAR = re.compile(r"\bnp\.\w+\(([^()]*)\)")
-_COMMENT = re.compile(r"#[^\n]*")
-_DTYPE = re.compile(r"dtype='?(?:torch\.|np\.|numpy\.)?(\w+)")
-_NO_NUMBER = re.compile(r"[\[,]\s*,")
-_TOKEN = re.compile(r"[\[\]]|[^\s,\[\]]+")
-_WHOLE = re.compile(r"[-+]?\d+")
-_NUMBER = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf)")
+_SCALAR = r"\bnp\.\w+\(([^()]*)\)"
+_COMMENT = r"#[^\n]*"
+_DTYPE = r"dtype='?(?:torch\.|np\.|numpy\.)?(\w+)"
+_NO_NUMBER = r"[\[,]\s*,"
+_TOKEN = r"[\[\]]|[^\s,\[\]]+"
+_WHOLE = r"[-+]?\d+"
+_NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf)"
 _TRUTH = {"True": "true", "False": "false"}
 
 
@@ -308,16 +308,16 @@ def read_printed(text: str, name: str) -> Printed | None:
     >>> read_printed("[[6 3]\n [7 4]]", "--data").json
     '[[6,3],[7,4]]'
     """
-    text = _COMMENT.sub("", text)
-    found = _PRINTED.fullmatch(text) or _PRINTED.fullmatch(_SCALAR.sub(r"\1", text))
-    if found is None or _NO_NUMBER.search(found["numbers"]):
+    text = re.sub(_COMMENT, "", text)
+    found = re.fullmatch(_PRINTED, text) or re.fullmatch(_PRINTED, re.sub(_SCALAR, r"\1", text))
+    if found is None or re.search(_NO_NUMBER, found["numbers"]):
         return None
-    tokens = _TOKEN.findall(found["numbers"])
+    tokens = re.findall(_TOKEN, found["numbers"])
     if "..." in tokens:
         raise DataError(f"{name} leaves out numbers at “...”: print all of them, or save the array to a file")
     spelled = ""
     for token in tokens:
-        if token not in "[]" and token not in _TRUTH and not _NUMBER.fullmatch(token):
+        if token not in "[]" and token not in _TRUTH and not re.fullmatch(_NUMBER, token):
             return None
         spelled += ("" if token == "]" or spelled[-1:] in ("", "[") else ",") + _spell(token)
     if tokens.count("[") != tokens.count("]"):
@@ -327,7 +327,7 @@ def read_printed(text: str, name: str) -> Printed | None:
 
 def _spell(token: str) -> str:
     """Return a bracket, truth value or number of a printed list as JSON text, NaN and infinities as strings."""
-    if token in "[]" or _WHOLE.fullmatch(token):
+    if token in "[]" or re.fullmatch(_WHOLE, token):
         return token.removeprefix("+")
     if token in _TRUTH:
         return _TRUTH[token]
@@ -339,7 +339,7 @@ def _read_dtype(options: str, name: str) -> np.dtype[Any] | None:
 
     Raises `DataError` for a dtype that is none of real numbers.
     """
-    found = _DTYPE.search(options)
+    found = re.search(_DTYPE, options)
     if found is None:
         return None
     dtype = found[1]

@@ -190,11 +190,11 @@ def load_members(path: str, kind: FileKind) -> dict[str, NDArray[Any]]:
     opened.require_unchanged()
     if not is_archive:
         raise DataError(f"{what}: it is no .npz; {kind.origin}")
-    found = read_word(members, "schema")
-    if found is None:
+    schema = members.get("schema")
+    if schema is None or schema.dtype.kind != "U" or schema.ndim:
         names = ", ".join(map(shorten, list(members)[:_MOST_NAMED])) or "nothing"
         raise DataError(f"{what}: it holds {names}, and no schema; {kind.origin}")
-    if found not in kind.schemas:
+    if (found := str(schema)) not in kind.schemas:
         raise DataError(f"{what}: it is of {shorten(found)}, not {' or '.join(kind.schemas)}; {kind.origin}")
     return members
 
@@ -230,12 +230,6 @@ def _require_characters(text: NDArray[Any]) -> None:
         codes = codes.byteswap()
     if (codes > _LARGEST_CHARACTER).any():
         raise ValueError("no text")
-
-
-def read_word(members: Mapping[str, NDArray[Any]], name: str) -> str | None:
-    """Return the text of a member; None if there is no such member, or it is not a single text."""
-    member = members.get(name)
-    return str(member) if member is not None and member.dtype.kind == "U" and member.ndim == 0 else None
 
 
 def write_npz(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,10 @@ if TYPE_CHECKING:
     from normcli.tensors.tables.tables import FileTable, Rows, TableOptions
 
 
-_NAMED = re.compile(r"""\s*(?:("(?:[^"]|"")*")|([^,"][^,]*))\s*(?:,|$)""")
+_NAMED = r"""\s*(?:("(?:[^"]|"")*")|([^,"][^,]*))\s*(?:,|$)"""
 """A name in a list of names separated by commas, in quotes if it contains a comma."""
 
-_LIST_OF_NAMES = re.compile(rf"(?:{_NAMED.pattern})+")
-
-_PLACES = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+_PLACES = r"([0-9]+)(?:-([0-9]+))?"
 """A column's number, or a range of numbers: `2-5`."""
 
 _LISTED = 12
@@ -69,7 +66,15 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
         note = f"rows are grouped by {list_names(grouping)}: each group has one value there"
     if options.wanted is None:
         return chosen, note
-    chosen, unnamed = match_columns(rows, chosen, options.wanted, options.columns_source)
+    try:
+        chosen, unnamed = match_columns(rows, chosen, options.wanted, options.columns_source)
+    except DataError as error:
+        held = tuple(dict.fromkeys(name for name in options.wanted if name in (rows.names or ())))
+        if not options.takes_wanted or not held or {*held} == {*options.wanted}:
+            raise
+        import shlex  # on use: a small calculation imports this file
+
+        raise DataError(f"{error}; --columns {shlex.quote(join_names(held))} takes that alone") from error
     return chosen, "; ".join(filter(None, (note, unnamed))) or None
 
 
@@ -143,6 +148,8 @@ def match_columns(
     except DataError as error:
         if any(rows.names.count(name) != wanted.count(name) for name in wanted):
             raise
+        import shlex  # on use: a small calculation imports this file
+
         listed = shlex.quote(join_names(tuple(dict.fromkeys(wanted))))
         taking = f"--columns {listed}" if columns_source == "--columns" else f"{rows.name}:{listed}"
         raise DataError(f"{error}; {taking} takes those alone") from error
@@ -157,7 +164,7 @@ def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
     found: dict[int, None] = {}
     for part in split_names(text, option):
         named = [place for place, name in enumerate(rows.names or ()) if name == part.strip()]
-        numbered = _PLACES.fullmatch(part.strip())
+        numbered = re.fullmatch(_PLACES, part.strip())
         if named:
             found.update(dict.fromkeys(named))
             continue
@@ -178,11 +185,11 @@ def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
 
 def split_names(text: str, option: str) -> list[str]:
     """Return the names and numbers in an option's list of columns; raise `UsageError` if it is no list."""
-    if text.strip() and _LIST_OF_NAMES.fullmatch(text) is None:
+    if text.strip() and re.fullmatch(f"(?:{_NAMED})+", text) is None:
         raise UsageError(
             f"{option}: {shorten(text)!r} is no list of names; quotes go around a name with a comma"
         )
-    return [quoted[1:-1].replace('""', '"') if quoted else plain for quoted, plain in _NAMED.findall(text)]
+    return [quoted[1:-1].replace('""', '"') if quoted else plain for quoted, plain in re.findall(_NAMED, text)]
 
 
 def name_column(rows: Rows, place: int) -> str:

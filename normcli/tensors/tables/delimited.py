@@ -95,7 +95,7 @@ class Lines:
     settle_text = settle_text
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
-        """Yield the numbers of some columns (indices `chosen`), some rows at a time.
+        """Yield blocks of rows: the numbers of the columns with the indices `chosen`, in a dtype.
 
         `DataError` is raised for a row with too many or too few cells, `TextError` for a cell that is no number
         if the dtype is float64, `NotWholeError` for a cell that an integer dtype cannot hold.

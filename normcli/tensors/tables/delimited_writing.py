@@ -145,7 +145,7 @@ def write_delimited(
 
 
 def _format_blocks(values: NDArray[Any], delimiter: str, decimal: str) -> Iterator[str]:
-    """Yield the text of some rows at a time, each row a line."""
+    """Yield the text of one block of rows after another, with a line for each row."""
 
     def format_block(rows: NDArray[Any]) -> str:
         return "".join(f"{line}\n" for line in _format_rows(rows, delimiter, decimal))

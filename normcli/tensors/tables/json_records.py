@@ -77,7 +77,7 @@ class Records:
     settle_text = settle_text
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
-        """Yield the numbers of some columns (indices `chosen`), some rows at a time.
+        """Yield blocks of rows: the numbers of the columns with the indices `chosen`, in a dtype.
 
         Raises
         ------

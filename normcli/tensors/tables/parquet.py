@@ -146,7 +146,7 @@ class Batches:
                 yield batch.select(list(columns))
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
-        """Yield the numbers of some columns, some rows at a time, in a dtype.
+        """Yield blocks of rows: the numbers of the columns with the indices `chosen`, in a dtype.
 
         Raises `NotWholeError` if an integer dtype cannot hold one, or a value is missing.
         """

@@ -138,7 +138,7 @@ def _read_others(
 
 
 def _read_text_columns(table: FileTable) -> Iterator[dict[int, Any]]:
-    """Yield index → column, some rows at a time, for columns of a table of text that are not in the tensor.
+    """Yield blocks of rows of a text table: index → column, for the columns that are not in the tensor.
 
     The columns are pyarrow arrays of strings; the strings of JSON are the JSON texts of its values.
     """

@@ -147,7 +147,7 @@ class Rows(Protocol):
         """Return the dtypes to try for some columns in turn, until one holds all their numbers exactly."""
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
-        """Yield the numbers of some columns, some rows at a time, in a dtype.
+        """Yield blocks of rows: the numbers of the columns with the indices `chosen`, in a dtype.
 
         Raises `TextError` if a cell of text is no number, `NotWholeError` if an integer dtype cannot hold one.
         """

@@ -12,6 +12,7 @@ import click
 from click import option
 
 from normcli.cli.files.choose_destination import choose_values_file
+from normcli.cli.files.conflicting_files import require_unread
 from normcli.cli.files.destination import Destination, collect_fields, print_document
 from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import Shard
@@ -110,6 +111,7 @@ def _fit(
     with settings.run.open_effort() as effort:
         listed = [] if files_from is None else read_list(files_from)
         paths = [*expand(files), *listed]
+        require_unread("--output", settings.answer.output, paths)
         _tell_repeated(settings.run.warn, paths)
         if settings.run.is_clustered:
             from normcli.cli.verbs.calculating.on_cluster import locate_files

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from click import argument, option
 
 from normcli.cli.files.choose_destination import choose_values_file
-from normcli.cli.files.destination import ARCHIVES, print_document, save_arrays
+from normcli.cli.files.destination import ARCHIVES, WholeFiles, print_document
 from normcli.cli.files.sources import load_affine, load_optional, load_parameter
 from normcli.cli.parameters import answer_options, options
 from normcli.cli.parameters.types import Framework, NormName
@@ -111,7 +111,9 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
         suffixes=_SUFFIXES if path is None else ARCHIVES,
     )
     document = (fold_layer if path is None else fold_state)(settings, source)
-    save_arrays(destination, document.saved)
+    if destination is not None:
+        with WholeFiles() as files:
+            destination.write_arrays(files, document.saved)
     print_document(document, settings.answer)
 
 
@@ -121,7 +123,7 @@ def _is_model(path: str | None) -> bool:
 
 
 def _fold_batch(settings: Settings, source: Own) -> Folding:
-    """Fold batch normalization into the layer before it; both are also run on random input to prove it.
+    """Return a layer with the batch normalization after it folded in, and a proof of equality on random input.
 
     Raises `UsageError` without running statistics, and `DataError` for arrays that do not fit.
     """

@@ -137,7 +137,7 @@ def _simulate_training(settings: Settings, tensor: Tensor, norm: str = "bn", **o
 
 
 def _read_norm(text: str, settings: Settings) -> tuple[str, Request]:
-    """Return a text that names a norm and its options, unchanged, and the request that it means.
+    """Return the request for a norm with its options as text, `gn:groups=2`; before it, the text itself.
 
     A norm that needs groups and names none gets two.
     """

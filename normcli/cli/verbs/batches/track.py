@@ -10,8 +10,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from normcli.cli.files.choose_destination import choose_files_for, choose_values_file
+from normcli.cli.files.conflicting_files import require_distinct
 from normcli.cli.files.destination import WholeFiles, collect_fields, print_document
-from normcli.cli.files.outputs import Outputs, choose_outputs, require_distinct
+from normcli.cli.files.outputs import Outputs, choose_outputs
 from normcli.cli.problem import adopt_eps, load_training
 from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.table import find_norm

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from click import option
 
+from normcli.cli.files.conflicting_files import require_unread
 from normcli.cli.files.destination import ARCHIVES, WholeFiles, collect_fields
 from normcli.cli.files.outputs import choose_outputs
 from normcli.cli.files.sources import load_typed, require_one_stream
@@ -78,6 +79,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
       normcli backward rms -i x.npy --dy dy.npy --gate z.npy -o gradients.npz
     """
     outputs = choose_outputs(settings)
+    require_unread("--output", settings.answer.output, settings.source.inputs)
     if outputs.document is not None and outputs.document.format_name not in FORMATS:
         raise UsageError(
             "-o saves dx as .npy, .json, .csv and the like; "

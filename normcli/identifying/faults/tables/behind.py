@@ -49,7 +49,7 @@ def _screen(make: Callable[[Case], Iterable[Variant]]) -> Callable[[Case], Itera
 
 
 def _apply(*names: str) -> Callable[[Case], Iterator[Variant]]:
-    """Return a function from a case to a variant for each named activation, applied to the norm's result.
+    """Return a function that yields a case's variants: each activation in `names`, applied to the result.
 
     It yields all of them or, if none explains 15 % of a sample, nothing.
     """

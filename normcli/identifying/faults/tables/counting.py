@@ -114,10 +114,10 @@ def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
 def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
     """Yield variants with statistics of only the first k indices along an axis.
 
-    Sums are divided by the number of values summed, or by the group size if `keeps_count`: then squares may
-    also be E[x²] − E[x]², about the mean of the k values, or of all values. For each axis, at most two k are
-    taken: the two whose variances are nearest to those recovered from y, if they differ by less than 2 % in the
-    median. For a norm with a mean, two k more are taken by their means. Nothing for norms with a slice.
+    Sums are divided by the number of values summed, or by the group size if `keeps_count`: then the variance
+    may also be E[x²] − E[x]², about the mean of the k values, or that of all values about the wrong mean. For
+    each axis, at most two k are tried: those whose variances are nearest to the ones recovered from y, if
+    within 2 % in the median. For a norm with a mean, two k more by their means. Nothing for norms with a slice.
     """
     if "slice" in case.parts:
         return
@@ -140,19 +140,17 @@ def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
                 (mean, squares / divided - mean**2), (own_mean, (squares - counts * own_mean**2) / divided),
                 (mean, square + (own - mean) ** 2 * case.unbiasing),
             ]  # fmt: skip
-        for means, found in tried:
-            off = np.median(np.abs((found + case.eps) / target - 1.0).reshape(-1, length), axis=0)
-            for k in np.argsort(off)[:2]:
-                if k + 1 < length and off[k] < NEAR:
-                    of_part = Variant(means[..., k].reshape(shape), square=found[..., k].reshape(shape))
-                    values: dict[str, Any] = {"part": int(k) + 1, "skipped": length - int(k) - 1}
-                    yield from label([of_part], 1, name=name, length=length, **values)
-        if case.centres:
-            off = np.abs(mean - case.used.mean.reshape(target.shape)) / case.divisor.reshape(target.shape)
-            off = np.median(off.reshape(-1, length), axis=0)
-            for k in (k for k in np.argsort(off)[:2] if k + 1 < length and off[k] < NEAR):
-                values = {"part": int(k) + 1, "skipped": length - int(k) - 1}
-                yield from label([Variant(mean[..., k].reshape(shape))], 1, name=name, length=length, **values)
+        far = [np.abs((found + case.eps) / target - 1.0) for _, found in tried]
+        far.append(np.abs(mean - case.used.mean.reshape(target.shape)) / case.divisor.reshape(target.shape))
+        every = [*tried, *([(mean, None)] if case.centres else [])]
+        for (means, square), each in zip(every, far, strict=False):
+            off = np.median(each.reshape(-1, length), axis=0)
+            for k in (int(k) for k in np.argsort(off)[:2] if k + 1 < length and off[k] < NEAR):
+                mean_k, square_k = (
+                    one if one is None else one[..., k].reshape(shape) for one in (means, square)
+                )
+                values: dict[str, Any] = {"part": k + 1, "skipped": length - k - 1}
+                yield from label([Variant(mean_k, square=square_k)], 1, name=name, length=length, **values)
 
 
 def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:
@@ -238,7 +236,7 @@ def _shard(case: Case) -> Iterator[Variant]:
 
 
 def _average_parts(case: Case) -> Iterator[Variant]:
-    """Yield variants whose variance is the mean variance of equal parts, or their mean deviation squared.
+    """Yield variants whose variance is the mean of the variances of equal parts, or the mean deviation squared.
 
     Each part's variance is about its own mean; a norm without mean has only the second, of root mean squares.
     """
@@ -254,8 +252,8 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
 
     Either each group uses those of an index up to 64 before or after its own, or all groups those of one of the
     first 64 indices. With several kept axes, all groups are also tried with those of one group, for the 4
-    groups whose divisors are nearest to the ones recovered from y. A variant is yielded only if its divisors
-    are within 2 % of the recovered ones in at least half of the groups; if only its mean differs, its means.
+    groups whose divisors are nearest to the ones recovered from y. A variant is yielded only if, in at least
+    half of the groups, its divisors (or means, if only these differ) are within 2 % of the recovered ones.
     """
     of_square = f"the {case.square_name} is that"
     names = ("statistics are those", "the mean is that", of_square) if case.centres else (of_square,)
@@ -272,12 +270,12 @@ def _take_other_row(case: Case) -> Iterator[Variant]:
 
 
 def _list_choices(case: Case, root: Floats) -> Iterator[tuple[str, Callable[[Floats], Floats]]]:
-    """Yield pairs of words for other groups, and a function that takes their numbers from an array of all.
+    """Yield (words, take): other groups whose statistics a kernel may use, and a function that takes theirs.
 
-    The other groups are those whose statistics a kernel may use. `root` has the divisor of each group.
+    `take` is given an array with a number for each group. `root` has the divisor of each group.
     """
     for axis in case.kept:
-        for which, places in _list_places(case.name_axis(axis), root.shape[axis]):
+        for which, places in _list_places(case, axis):
             yield which, functools.partial(np.take, indices=places, axis=axis)
     if len(case.kept) > 1:
         off = np.abs(root / np.median(case.used.divisor) - 1.0)
@@ -291,14 +289,17 @@ _MOST_NEAREST = 4
 """The most single groups whose statistics are tried for all groups."""
 
 
-def _list_places(name: str, length: int) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Yield words and an index array: for each index of an axis, the index whose statistics a kernel may use.
+def _list_places(case: Case, axis: int) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """Yield words and, for each index of an axis, the index used instead: shifted, or one for all.
 
-    Either all are shifted by up to 64, or all are one of the first indices. `name` and `length` are the axis's.
+    Where all wrong values are shifted around one end of the axis, the words name the index within it.
     """
-    own = np.arange(length)
-    for shift in list_shifts(length):
-        yield f"index {name} − {shift}" if shift > 0 else f"index {name} + {-shift}", (own - shift) % length
+    name, own = case.name_axis(axis), np.arange(case.x.shape[axis])
+    wrong = np.flatnonzero(case.differs.any(tuple(other for other in range(case.x.ndim) if other != axis)))
+    for shift in list_shifts(own.size):
+        around = np.unique((wrong - shift) // own.size)
+        by = shift + own.size * int(around[0]) if around.size == 1 else shift
+        yield f"index {name} − {by}" if by > 0 else f"index {name} + {-by}", (own - shift) % own.size
     for index in own[:_MOST_PARTS]:
         yield f"{name}={index} in every group", own[[index]]
 

@@ -15,7 +15,7 @@ from normcli.checking.gradient_terms import MOVED_EPS
 from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_half
-from normcli.identifying.faults.shown_statistics import measure_doubt
+from normcli.identifying.faults.shown_statistics import count_roundings, measure_doubt
 from normcli.identifying.faults.variant import Variant, divide, is_near, label
 from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN, is_odd_eps
@@ -93,9 +93,10 @@ def _shorten(shown: float) -> Iterator[tuple[float, int]]:
 def _list_eps(case: Case, moved: Case) -> dict[float, int]:
     """Return the eps to try, each with the number of fitted numbers that it counts as: 0 for a usual eps.
 
-    The other eps is the one that y shows: the median over groups of the eps that leads to the divisors
-    recovered from y, rounded to 1, 2, 3, 5 and 8 digits. It is left out if it is large beside the variances.
-    `moved` is the case with eps in the place (inside or outside the root) that is tried.
+    In addition to the usual eps, there is the one that y shows: the median over groups of the eps that leads to
+    the divisors recovered from y, rounded to 1, 2, 3, 5 and 8 digits. It is left out if it is large in
+    comparison with the variances. `moved` is the case with eps in the place (inside or outside the root) that
+    is tried.
     """
     found = dict.fromkeys((case.eps, *COMMON_EPS), 0)
     shown = float(np.median(moved.unroot(case.used.divisor, case.square)))
@@ -128,7 +129,7 @@ def _move_eps(case: Case) -> Iterator[Variant]:
 
 
 def _change_ddof(case: Case) -> Iterator[Variant]:
-    """Yield variants whose sum of squares is divided by n or n − 1, for the one that the norm does not have.
+    """Yield variants whose sum of squares is divided by n or by n − 1, whichever the norm does not divide by.
 
     Nothing with running statistics.
     """
@@ -166,14 +167,6 @@ def _round_both(case: Case, cast: _Cast) -> list[Variant]:
         Variant(mean, 1.0 / cast(1.0 / case.divisor), values={"what": "mean and divisor"}),
         Variant(mean, square=cast(case.square), values={"what": "mean and variance"}),
     ]
-
-
-_STEPS = 8.0
-
-
-def count_roundings(count: int) -> float:
-    """Return the bound on the relative error of a mean of `count` numbers of one sign, in machine epsilons."""
-    return _STEPS + math.sqrt(count)
 
 
 def measure_cancelled(case: Case) -> Floats:

@@ -13,7 +13,7 @@ from normcli.checking.fault import Fault, Row
 from normcli.checking.half_precision import HALVES
 from normcli.identifying.faults.tables.dividing import replace_statistics
 from normcli.identifying.faults.tables.places import find_shift, is_reverse
-from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_shifts
+from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_roots, list_shifts
 from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 
 def _change_gamma(change: Callable[[Floats], Floats]) -> Callable[[Case], Variant]:
-    """Return a function from a case to the variant that multiplies by `change(gamma)`.
-
-    `change` takes gamma as it was given: for a norm that multiplies by 1 + gamma, without the 1.
-    """
+    """Return a function from a case to the variant that multiplies by `change(gamma)`, of gamma as given."""
     return lambda case: Variant(gamma=change(case.gamma - case.plan.spec.gamma_offset))
 
 
@@ -108,11 +105,6 @@ def _sum_squares(case: Case, every: Variant) -> Floats:
     return np.asarray(squares.sum(1))
 
 
-def _reverse(case: Case) -> Iterator[Variant]:
-    for axis in (axis for axis, n in enumerate(case.gamma.shape) if n > 1):
-        yield from _replace(case, np.flip(case.gamma, axis), np.flip(case.beta, axis))
-
-
 def _round(case: Case) -> Iterator[Variant]:
     offset = case.plan.spec.gamma_offset
     for dtype in HALVES:
@@ -121,7 +113,7 @@ def _round(case: Case) -> Iterator[Variant]:
 
 
 def _take_other_sample(case: Case) -> Iterator[Variant]:
-    """Yield variants in which one index of a kept axis has its gamma, or gamma and beta, used for all indices.
+    """Yield variants where every index of a kept axis uses the gamma, or gamma and beta, of one index.
 
     Each kept axis along which gamma varies is tried, with its first 64 indices, if gamma varies along another
     axis too.
@@ -137,10 +129,7 @@ def _take_other_sample(case: Case) -> Iterator[Variant]:
 
 @np.errstate(all="ignore")
 def recover_parameters(case: Case) -> tuple[Floats, Floats]:
-    """Return the gamma and beta of each feature that fit y = gamma · x̂ + beta by least squares.
-
-    Both have the shape of the case's gamma.
-    """
+    """Return the gamma and beta, of gamma's shape, that fit y = gamma · x̂ + beta by least squares."""
     axes = tuple(axis for axis, n in enumerate(case.gamma.shape) if n == 1)
     x, y = (np.where(np.isfinite(case.y), values, 0.0) for values in (case.standardized, case.y))
     mean_x, mean_y = (values.mean(axes, keepdims=True) for values in (x, y))
@@ -156,8 +145,7 @@ _MOST_PERMUTED = 2048
 def _permute(case: Case) -> Iterator[Variant]:
     """Yield variants with gamma, beta or both permuted so that each feature's gamma is nearest to that in y.
 
-    Nothing if y shows the given order, if two features have one nearest gamma, or if the order is a roll or a
-    reversal, which have faults of their own. Nothing either unless there are 3 to 2,048 features.
+    Nothing if it is no permutation, or a roll or reversal, and unless there are 3 to 2,048 features.
     """
     size = case.gamma.size
     if not 3 <= size <= _MOST_PERMUTED:
@@ -179,10 +167,7 @@ def _leave_all(case: Case) -> Variant | None:
 
 
 def _scale_all(case: Case) -> Iterator[Variant]:
-    """Yield variants with a constant factor, fitted to y by least squares: on the result, and on x̂ alone.
-
-    The second is left out if beta is 0 everywhere.
-    """
+    """Yield variants with one factor, fitted to y by least squares, on the result, or on x̂ if beta is not 0."""
     right = case.right.values
     counted = np.isfinite(right) & np.isfinite(case.y)
     shifts = {"every value": np.zeros(1), **({"x̂": case.beta} if case.beta.any() else {})}
@@ -190,30 +175,12 @@ def _scale_all(case: Case) -> Iterator[Variant]:
         ours, theirs = (np.where(counted, values - shift, 0.0) for values in (right, case.y))
         square = float((ours * ours).sum())
         factor = _simplify(float((ours * theirs).sum()) / square) if square > 0.0 else 1.0
-        for words, one, numbers in _name_factor(case, factor):
+        every = [(words, one, 0) for words, one in list_roots(factor, {case.count, *case.x.shape})]
+        every += [(f"{factor:.6g}", factor, 1)] if np.isfinite(factor) and factor not in (0.0, 1.0) else []
+        for words, one, numbers in every:
             beta = case.beta if shift.any() else case.beta * one
             scaled = Variant(gamma=case.gamma * one, beta=beta, slope=np.full((), one))
             yield from label([scaled], numbers, what=what, factor=words)
-
-
-def _name_factor(case: Case, factor: float) -> Iterator[tuple[str, float, int]]:
-    """Yield a factor as (words, value, count of fitted numbers); nothing for 0 and 1.
-
-    If √n or 1/√n is near, for n ≥ 8 values in a group or along an axis, it comes first, as no fitted number.
-    """
-    for n in sorted(n for n in {case.count, *case.x.shape} if n >= _LEAST_LENGTH):
-        for words, one in ((f"√{n}", math.sqrt(n)), (f"1/√{n}", 1.0 / math.sqrt(n))):
-            if abs(factor - one) <= _NEAR_ROOT * one:
-                yield words, one, 0
-    if np.isfinite(factor) and factor not in (0.0, 1.0):
-        yield f"{factor:.6g}", factor, 1
-
-
-_LEAST_LENGTH = 8
-"""The least length whose root is tried: roots of shorter ones are simple numbers of many meanings."""
-
-_NEAR_ROOT = 2.0**-9
-"""The largest relative difference of a fitted factor from the root of a length, which is then tried."""
 
 
 def _shift_all(case: Case) -> Iterator[Variant]:
@@ -227,10 +194,7 @@ _EXACT = 1e-7
 
 
 def _simplify(factor: float) -> float:
-    """Return a number rounded to the fewest digits, 1 … 5, that change it by at most 1e-7 of itself.
-
-    If 5 digits change it by more, the number is returned as it is.
-    """
+    """Return a number rounded to the fewest digits, 1 … 5, that change it by at most 1e-7; else as it is."""
     rounded = (float(f"{factor:.{digits}e}") for digits in range(5))
     return next((number for number in rounded if abs(number - factor) <= _EXACT * abs(factor)), factor)
 
@@ -269,7 +233,9 @@ PARAMETERS: Sequence[Row] = (
     Row(Fault("affine-beta-doubled", "beta is added twice", "add beta once", "gamma * xhat + 2 * beta"),
         lambda c: Variant(beta=2.0 * c.beta), "beta"),
     Row(Fault("affine-gamma-reversed", "{what} reversed", "index parameters forwards",
-              "gamma[::-1] * xhat + beta", ("gamma is",)), _reverse),
+              "gamma[::-1] * xhat + beta", ("gamma is",)),
+        lambda c: [one for axis, n in enumerate(c.gamma.shape) if n > 1
+                   for one in _replace(c, np.flip(c.gamma, axis), np.flip(c.beta, axis))]),
     Row(Fault("affine-gamma-rolled", "{what} rolled by {by}", "index parameters from 0",
               "np.roll(gamma, 1) * xhat + beta", ("gamma is", "N")),
         lambda c: [one for one in _roll(c) if one.gamma is not None]),
@@ -320,9 +286,9 @@ def _move_stored(case: Case) -> Iterator[Variant]:
 
 
 def _update(case: Case) -> Iterator[Variant]:
-    """Yield variants whose running statistics were updated with this batch before they were used.
+    """Yield variants whose running statistics were updated with this batch first, for each usual momentum.
 
-    There are two for each usual momentum: with the batch's variance divided by n − 1, and as the norm has it.
+    The batch's variance is divided by n − 1, or as the norm has it.
     """
     unbiased = case.own_square * (case.freedom / max(1.0, case.count - 1.0))
     for momentum, own in itertools.product(_MOMENTA, (unbiased, case.own_square)):
@@ -334,10 +300,7 @@ def _update(case: Case) -> Iterator[Variant]:
 
 
 def _bias(case: Case) -> Iterator[Variant]:
-    """Yield two variants: with the running variance times (n − 1) / n, and times n / (n − 1).
-
-    n is the group size; nothing for groups of one value.
-    """
+    """Yield variants with the running variance times (n − 1) / n and n / (n − 1), of groups of n > 1 values."""
     if case.count > 1:
         share = (case.count - 1.0) / case.count
         yield Variant(square=case.square * share, values={"used": "n", "asked": "n − 1"})

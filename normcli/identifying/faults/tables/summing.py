@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -13,11 +12,11 @@ from normcli.algorithms.row_computation import Accumulation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import ALGORITHMS
 from normcli.checking.fault import Fault, Row
-from normcli.checking.half_precision import HALVES
+from normcli.checking.half_precision import weigh_half
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
-from normcli.identifying.faults.shown_statistics import weigh_one_pass
-from normcli.identifying.faults.tables.dividing import EPS, count_roundings, measure_cancelled
+from normcli.identifying.faults.shown_statistics import count_roundings, is_shared, weigh_one_pass
+from normcli.identifying.faults.tables.dividing import EPS, measure_cancelled
 from normcli.identifying.faults.variant import NOTHING, Variant, label
 from normcli.identifying.models.weight import CERTAIN
 from normcli.norms.rules import EpsMode
@@ -177,7 +176,7 @@ def _sum_narrowly(case: Case) -> Iterator[Variant]:
     for nearest in np.argsort(off)[:1]:
         algorithm, variant, _ = every[nearest]
         yield from label([variant], dtype=case.dtype.name, algorithm=f"as {algorithm} does")
-    if not _are_scattered(case) or next(cancel(case), None) is not None:
+    if not _are_scattered(case, every) or next(cancel(case), None) is not None:
         return
     of_eps = (variant for row in EPS for variant in row.vary(case))
     if not any(case.explains(case.predict(variant)).all() for variant in of_eps):
@@ -185,62 +184,47 @@ def _sum_narrowly(case: Case) -> Iterator[Variant]:
         yield from label([variant], dtype=case.dtype.name, algorithm="in another order")
 
 
-_FEWEST_GROUPS = 8
-"""The fewest groups from which scattered errors of sums are concluded."""
-
 _LEAST_OFF = 0.5
 """The least size of the largest error of a mean or divisor, in machine epsilons: one rounding makes no more."""
 
+_LESS = 4.0
+"""The factor by which errors of sums may be less alike than in any simulated algorithm."""
 
-def _are_scattered(case: Case) -> bool:
-    """Whether the means and divisors that fit y have random errors of the size of sums in half precision.
 
-    False for fewer than 8 groups, and for errors that E[x²] − E[x]² explains with both means rounded once.
+def _are_scattered(case: Case, every: Sequence[NarrowSums]) -> bool:
+    """Whether the means and divisors that fit y are numbers of half precision, with the errors of sums in it.
+
+    Errors are compared with those of simulated algorithms: most groups are off by as large a part of the
+    largest error, and means by as large a part of the error of divisors. False for errors that E[x²] − E[x]²
+    explains with both means rounded once.
     """
-    off = case.used.divisor / case.divisor - 1.0
-    of_mean = (case.used.mean - case.mean) / case.divisor
-    eps, size = get_eps(case.dtype), case.average(np.abs(case.x)) / case.divisor
     if case.centres:  # no further off than E[x²] − E[x]² of a mean and squares that were rounded once each
-        cancelled = eps * (1.0 + np.square(case.own_mean) / case.own_square)
-        if not np.max(np.abs(off) / cancelled) > 1.0:
+        cancelled = get_eps(case.dtype) * (1.0 + np.square(case.own_mean) / case.own_square)
+        if not np.max(np.abs(case.used.divisor / case.divisor - 1.0) / cancelled) > 1.0:
             return False
-    most = np.maximum(np.abs(off), np.abs(of_mean)) / (eps * (1.0 + size))
-    varies = off.size >= _FEWEST_GROUPS and not is_shared(case.used.divisor / case.divisor)
-    return bool(varies and _LEAST_OFF <= most.max() <= math.sqrt(case.count))
+    most, *parts = _compare_errors(case, Variant(*case.used))
+    least = np.nanmin([_compare_errors(case, sums.variant)[1:] for sums in every], axis=0) / _LESS
+    mean, divisor = case.used
+    square = divisor**2 - case.eps
+    shown = mean, mean * case.count, divisor, 1.0 / divisor, square, square * case.freedom
+    is_alike = most >= _LEAST_OFF and np.all(parts >= least)
+    return bool(is_alike) and max(weigh_half(numbers, case.dtype) for numbers in shown) >= CERTAIN
 
 
-_TOLD = 16.0
-"""Machine epsilons of half precision are at least this many times an error that shows numbers of it."""
+@np.errstate(all="ignore")
+def _compare_errors(case: Case, variant: Variant) -> tuple[float, float, float]:
+    """Return the largest error of a variant's statistics, in machine epsilons of half precision, and two parts.
 
-
-def shows_cancelling(used: Floats, right: Floats, skew: Floats, count: int, unit: float) -> bool:
-    """Return True if divisors have the errors of E[x²] − E[x]² as the variance, and of no other arithmetic.
-
-    Errors of this formula grow with the square of |mean| / deviation; those of two passes, and of Welford's
-    updates, grow at most in proportion to it. Groups without divisor do not count. False if the divisors are
-    numbers of half precision, or the roots of such.
-
-    Parameters
-    ----------
-    used, right : ndarray, shape (groups,)
-        The divisors recovered from y, and the right ones.
-    skew : ndarray, shape (groups,)
-        |mean| / deviation of each group.
-    count : int
-        The number of values in a group.
-    unit : float
-        The machine epsilon of the kernel's arithmetic.
+    These are the median error over groups as a part of the largest, and that of means as a part of that of
+    divisors.
     """
-    known = np.isfinite(used / right)
-    used, right, skew = used[known], right[known], skew[known]
-    off, roundings = np.abs(used / right - 1.0), unit * count_roundings(count)
-    other = roundings + 2.0 * unit * skew
-    if used.size < _FEWEST_SHARED or is_shared(used / right) or not np.any(off > other):
-        return False
-    told = [name for name in HALVES if np.all(_TOLD * other <= get_eps(np.dtype(find_type(name))))]
-    numbers = itertools.product(told, (used, 1.0 / used, used**2))
-    is_rounded = any(np.all(np.abs(round_to_short(z, name) - z) <= 2.0 * other * z) for name, z in numbers)
-    return bool(np.all(off <= roundings * (1.0 + skew**2) / 2.0)) and not is_rounded
+    size = get_eps(case.dtype) * (1.0 + case.average(np.abs(case.x)) / case.divisor)
+    mean = case.mean if variant.mean is None else variant.mean
+    of_mean = np.abs(mean - case.mean) / case.divisor / size
+    of_divisor = np.abs(case.find_divisor(variant) / case.divisor - 1.0) / size
+    larger = np.maximum(of_mean, of_divisor)
+    most = float(larger.max())
+    return most, float(np.median(larger)) / most, float(np.median(of_mean) / np.median(of_divisor))
 
 
 def cancel(case: Case) -> Iterator[Variant]:
@@ -275,22 +259,6 @@ def may_cancel(case: Case) -> Iterator[Variant]:
             divisors, right = case.used.divisor.ravel(), case.square.ravel()
             bits = weigh_one_pass(rows, divisors, right, dtype, case.unbiasing, outside=outside)
         yield Variant(divisor=case.used.divisor, values=values, numbers=1, is_fitted=True, bits=bits)
-
-
-_SHARED = 8.0
-"""The largest |median| of divisors' relative errors that scatter, as a multiple of their standard deviation."""
-
-_FEWEST_SHARED = 4
-"""The fewest groups that show whether the errors of their divisors scatter."""
-
-
-def is_shared(factors: Floats) -> bool:
-    """Return True if divisors are off by one factor in all groups; False for fewer than 4 groups.
-
-    `factors` has used divisor / right divisor of each group. Errors of sums would scatter over the groups.
-    """
-    off = factors - 1.0
-    return bool(off.size >= _FEWEST_SHARED and not abs(np.median(off)) <= _SHARED * np.std(off))
 
 
 def _format_percent(part: float) -> str:

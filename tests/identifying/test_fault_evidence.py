@@ -7,7 +7,7 @@ import pytest
 
 import normcli
 from normcli.dtypes import find_type
-from normcli.identifying.faults.shown_statistics import measure_distance, measure_doubt, weigh_statistics
+from normcli.identifying.faults.fault_evidence import measure_distance, measure_doubt, weigh_statistics
 from normcli.identifying.faults.variant import Variant
 from normcli.numerics.statistics.solution import Given
 from tests.identifying.faulty import name, open_

@@ -1,0 +1,205 @@
+"""The evidence for a fault, in bits: statistics that y shows, how closely, and values that it predicts."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.checking.ulp import measure_unit
+from normcli.dtypes import is_half
+from normcli.identifying.faults.shown_statistics import MOST_BITS, measure_doubt
+from normcli.identifying.faults.tables.dividing import EPS
+from normcli.identifying.faults.variant import Used, Variant, weigh_standardized
+
+if TYPE_CHECKING:
+    from normcli.dtypes import Floats, Selected
+    from normcli.identifying.faults.case import Case
+    from normcli.identifying.faults.variant import Found
+
+_TRIED = 10.0
+"""Bits of evidence that the choice of a row and variant costs: there are about a thousand."""
+
+_OF_AN_EPS = 4.0
+"""Bits of evidence that the choice of another usual eps costs: it is the likeliest fault of all."""
+
+OF_A_NUMBER = 12.0
+"""Bits of evidence that a fitted number, such as a count or a shift, costs."""
+
+_SUMMED = 16.0
+"""Statistics of careless sums are at most 16 standard errors off those that y shows, on average."""
+
+
+@np.errstate(all="ignore")
+def fit_apart(case: Case) -> Used:
+    """Return the least-squares means with the norm's own divisors, and the divisors with its own means."""
+    weight, y = weigh_standardized(case)
+    moved = case.x - case.mean
+    mean = case.mean + case.average(weight * (moved - case.divisor * y))
+    return Used(mean, case.average(weight * moved**2) / case.average(weight * moved * y))
+
+
+@np.errstate(all="ignore")
+def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
+    """Return how far a variant's divisors (and means) are from those recovered from y, in standard errors.
+
+    The tuple has an array of the divisors' distances, and for norms with a mean one of the means'. Each has a
+    number for each group that shows a norm: groups of equal values do not. A relative difference of the
+    divisors that all groups share does not count up to one unit in the last place, as a kernel's root may have
+    it. Where both divisors are infinite, the distance is 0. None for a variant that changes more than
+    statistics, or has several for one group.
+    """
+    if (
+        not case.has_moments
+        or variant.result is not None
+        or variant.gamma is not None
+        or variant.beta is not None
+    ):
+        return None
+    divisor, mean = case.find_divisor(variant), case.mean if variant.mean is None else variant.mean
+    shape = case.used.divisor.shape
+    if any(np.broadcast_shapes(shape, one.shape) != shape for one in (divisor, mean)):
+        return None
+    is_lost = np.isinf(divisor) & (case.used.divisor == divisor)  # such a group shows no mean
+    off = np.where(is_lost, 0.0, case.used.divisor / divisor - 1.0)
+    off = off - np.clip(np.median(off), -case.arithmetic, case.arithmetic)
+    every = [np.abs(off) / measure_doubt(case).divisor]
+    if case.centres:
+        every.append(np.abs(case.used.mean - mean) / (np.abs(divisor) * measure_doubt(case).mean))
+    counted = case.shows_norm.any(case.axes, keepdims=True)
+    return tuple(np.nan_to_num(np.where(is_lost, 0.0, one), nan=np.inf)[counted] for one in every)
+
+
+def lies_near(case: Case, variant: Variant, most: float) -> bool:
+    """Return True if a variant's statistics are within `most` standard errors of those recovered from y.
+
+    The root mean square over groups counts. False where `measure_distance` returns None, as for another gamma.
+    """
+    off = measure_distance(case, variant)
+    return off is not None and all(not one.size or np.mean(np.square(one)) <= most**2 for one in off)
+
+
+def weigh_statistics(case: Case, variant: Variant) -> float | None:
+    """Return the evidence, in bits, that the statistics recovered from y are a variant's and not the norm's.
+
+    It is summed over all groups, so that errors below one rounding show in many groups together. None where
+    `measure_distance` returns None, as for another gamma.
+    """
+    far, near = measure_distance(case, Variant()), measure_distance(case, variant)
+    if far is None or near is None:
+        return None
+    return sum(len(there) * _compare(here, there) for here, there in zip(far, near, strict=True))
+
+
+def _compare(far: Floats, near: Floats) -> float:
+    """Return log2(√(1 + mean(far²)) / √(1 + mean(near²))), at most 24, for distances in standard errors.
+
+    0 without distances, and if `near` has an infinite one; 24 if only `far` has.
+    """
+    if not far.size:
+        return 0.0
+    sizes = [math.sqrt(1.0 + float(np.mean(np.square(one)))) for one in (far, near)]
+    if not all(map(math.isfinite, sizes)):
+        return 0.0 if not math.isfinite(sizes[1]) else MOST_BITS
+    return min(math.log2(sizes[0] / sizes[1]), MOST_BITS)
+
+
+# -- the evidence, in bits
+
+
+def measure_bits(case: Case, found: Found, misfit: float) -> float:
+    """Return the evidence of y for a finding, in bits.
+
+    `misfit` is the root mean square of y − prediction, in units of the rounding bound.
+    """
+    of_region = 0.0
+    if len(found.faults) == 1 and found.faults[0].id.startswith("where-"):
+        of_region = _weigh_region(case, found) - _TRIED
+    is_beside = len(found.faults) > 1 and found.region is not None  # of copies, which show where they stand
+    wrong = case.differs
+    if found.region is not None:
+        wrong = wrong & (~found.region.mask if found.is_of_region or is_beside else found.region.mask)
+    bits = _weigh_values(case, found, wrong) - OF_A_NUMBER * found.numbers
+    if found.is_fitted:
+        off = (case.y - case.right.values) / case.right.allowed
+        without = math.sqrt(float(np.mean(off[np.isfinite(off)] ** 2))) if np.isfinite(off).any() else 0.0
+        nearer = math.log2(max(1.0, without / misfit)) if misfit else MOST_BITS
+        bits = max(bits, max(case.divisor.size * nearer, found.variants[0].bits) - OF_A_NUMBER)
+    elif found.region is None and (shown := weigh_statistics(case, found.variants[0])) is not None:
+        shown = shown if lies_near(case, found.variants[0], _SUMMED) else 0.0
+        bits = max(bits, max(shown, _weigh_exactness(case, found)) - OF_A_NUMBER * found.numbers)
+    region = 0.0 if found.region is None or (is_beside and not found.is_of_region) else found.region.bits
+    usual = [row.fault for row in EPS]
+    choice = sum(_OF_AN_EPS if fault in usual else _TRIED for fault in found.faults)
+    return max(of_region, bits - choice - region)
+
+
+def _weigh_region(case: Case, found: Found) -> float:
+    """Return the evidence, in bits, that only a region of y is wrong, from what is right outside it.
+
+    Each right group or slice outside counts log2 of the region's median error, in rounding bounds, at most 24.
+    For scattered wrong values, each right value counts 4. The bits that it takes to describe the region are
+    subtracted. Groups of equal values do not count, since any norm makes 0 of them.
+    """
+    region = found.region
+    assert region is not None
+    outside = ~region.mask & case.shows_norm
+    if region.kind == "values":
+        return 4.0 * np.count_nonzero(outside & ~case.differs) - region.bits
+    off = np.abs(case.y - case.right.values)[region.mask] / case.right.allowed[region.mask]
+    far = np.log2(max(1.0, float(np.median(np.nan_to_num(off, nan=np.inf)))))
+    count = max(region.slices * float(outside.mean()), float(np.count_nonzero(outside.all(case.axes))))
+    return float(min(far, MOST_BITS) * count) - region.bits
+
+
+def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
+    """Return how improbable it is, in bits, that a finding's faults predict the wrong values of y by chance.
+
+    `wrong` is True for the values that count. Values with one mean and divisor count together.
+    """
+    prediction, right = found.prediction, case.right
+    moved = np.abs(prediction.values - right.values) / (prediction.allowed + right.allowed)
+    moved = np.where(np.isnan(prediction.values), np.inf, moved)
+    most = 2.0**MOST_BITS
+    times = np.clip(np.nan_to_num(moved, nan=1.0, posinf=most), 1.0, most) * wrong
+    bits = np.log2(np.maximum(times, 1.0))
+    is_known = np.abs(np.abs(case.y) - np.abs(right.values)) <= right.allowed  # but for its sign
+    bits = np.where(is_known | _repeats(case.y, wrong), np.minimum(bits, 1.0), bits)
+    shape = _find_statistics(case, found.variants[0])
+    if shape is None or found.is_fitted:
+        return float(bits.sum())
+    axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
+    combine = np.sum if is_half(case.dtype) else np.max  # last roundings average out, those of sums are shared
+    together = np.log2(1.0 + combine(times**2, axes))  # of a mean and a divisor, which all these values show
+    return float(np.minimum(np.minimum(bits.sum(axes), together), 2.0 * MOST_BITS).sum())
+
+
+def _weigh_exactness(case: Case, found: Found) -> float:
+    """Return the evidence, in bits, of a prediction that rounds to y at every value; 0 if it does not.
+
+    It is the number of values to which the right result does not round, but at most 12 in each group: the price
+    of a number fitted to the group.
+    """
+    unit = 0.5 * measure_unit(np.nan_to_num(case.y), case.dtype)
+    if not np.all(np.abs(case.y - found.prediction.values) <= unit):
+        return 0.0
+    missed = np.abs(case.y - case.right.values) > unit
+    return float(np.minimum(np.add.reduce(missed, case.axes), OF_A_NUMBER).sum())
+
+
+def _repeats(y: Floats, wrong: Selected) -> Selected:
+    """Return `wrong` without the first of equal wrong values of y: True where a wrong value is repeated."""
+    flat = np.flatnonzero(wrong)
+    first = flat[np.unique(y.reshape(-1)[flat], return_index=True)[1]]
+    repeated = wrong.copy()
+    repeated.reshape(-1)[first] = False
+    return repeated
+
+
+def _find_statistics(case: Case, variant: Variant) -> tuple[int, ...] | None:
+    """Return the shape of a variant's statistics; None without mean, divisor and square, or with a result."""
+    given = [values for values in (variant.mean, variant.divisor, variant.square) if values is not None]
+    if variant.result is not None or not given:
+        return None
+    return np.broadcast_shapes(case.own_mean.shape, *(values.shape for values in given))
