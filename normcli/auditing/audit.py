@@ -172,7 +172,6 @@ def audit(
     tolerate : callable
         Takes a dtype and returns the `Tolerance` for its values.
     effort : Effort
-        The number of threads, and the observer of progress.
     """
     known, found = KnownNorms(), list[LayerVerdict]()
     judged = judge_each(
@@ -246,7 +245,10 @@ def judge_layer(
 
 
 def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: KnownNorms) -> LayerVerdict:
-    """Return the verdict on one layer; `detail` has its arrays if its norm is named. Pass on `NormError`."""
+    """Return the verdict on one layer, by the norm of its settings, or without one by `known.identify`.
+
+    With a problem, or without a named norm, `detail` (the arrays for a report) is None. Pass on `NormError`.
+    """
     settings = layer.settings
     if settings.problem:
         return LayerVerdict(settings, problem=settings.problem)

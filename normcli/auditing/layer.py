@@ -140,9 +140,9 @@ def _find_tensors(
 
 
 def _open_folder(folder: Path) -> tuple[dict[str, HeldTensor], str | None]:
-    """Return the tensors of a folder by name, and the text of its `dump.json`, None without one.
+    """Return the tensors of a folder by name, not yet loaded, and the text of its `dump.json` or None.
 
-    Raises `DataError` if a file cannot be read.
+    Raises `DataError` if the folder or `dump.json` cannot be read, or `dump.json` is too long.
     """
     try:
         files = sorted(file for file in folder.iterdir() if file.suffix == _SUFFIX and file.is_file())

@@ -242,7 +242,7 @@ def sum_otherwise(c: WrongGradient) -> Iterator[Detailed]:
 
 
 def find_summed(plan: Plan, shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield each set of axes, other than that of a right dgamma, over which a sum of x has a given shape.
+    """Yield each set of axes, from one to all but one, over which x is summed to a given shape; not dgamma's.
 
     Axes of length 1 are ignored in both comparisons. Nothing is yielded for channel groups.
     """

@@ -56,6 +56,20 @@ def find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
     return None
 
 
+def may_be_of_float32(x: NDArray[Any], y: NDArray[Any]) -> bool:
+    """Whether the first finite values of a kernel's output y, or of its input x, are all float32 numbers.
+
+    Otherwise nothing tells that a kernel calculated in float32.
+    """
+
+    def holds(values: NDArray[Any]) -> bool:
+        first = np.asarray(values.flat[:_FEW], np.float64)
+        return bool(np.all((first == first.astype(np.float32)) | ~np.isfinite(first)))
+
+    with np.errstate(all="ignore"):
+        return holds(y) or holds(x)
+
+
 def find_common_half(every: Sequence[NDArray[Any]], y: NDArray[Any]) -> np.dtype[Any] | None:
     """Return the half precision in which every number of y and of all inputs can be stored; None without one.
 

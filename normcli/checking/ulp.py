@@ -60,7 +60,10 @@ class Tolerance(NamedTuple):
     derived: str = ""
 
     def measure_excess(self, error: Floats, ulp: Floats, expected: Floats) -> Floats:
-        """Return each value's distance as a multiple of its tolerance; 0 for equal values, ∞ for an error of ∞.
+        """Return each value's distance as a multiple of its tolerance: above 1, it is not tolerated.
+
+        With `max_ulp`, this is ulp / max_ulp alone; without, error / (atol + rtol · |expected|), and `ulp` is
+        not read. 0 for equal values, ∞ for an error of ∞.
 
         Parameters
         ----------

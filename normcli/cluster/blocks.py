@@ -153,7 +153,10 @@ class Whole(NamedTuple):
 
 
 class BlockUse(NamedTuple):
-    """The work to normalize a tensor's blocks with fitted statistics; a worker calls `run` for each block.
+    """The task to normalize one block of a dask array with fitted statistics; workers call `run`, a block each.
+
+    A block is a box of the array, given by a slice along each axis. `run` cuts from the statistics, gamma and
+    beta those of the block's groups.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from normcli.dtypes import get_eps, is_half
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.confirmation import Confirmation
 from normcli.identifying.default_norm_faults import add_claims, list_subjects
-from normcli.identifying.faults.case_sampling import goes_with_x
+from normcli.identifying.faults.case_sampling import choose_case_eps, goes_with_x
 from normcli.identifying.faults.claim import REQUESTS, SCALERS
 from normcli.identifying.faults.fault_search import (
     claims_of_order,
@@ -29,7 +29,7 @@ from normcli.identifying.faults.fault_search import (
     open_cases,
     shows_nothing,
 )
-from normcli.identifying.faults.joint_search import choose_case_eps, open_joints, recover
+from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.faults.variant import NEAR, REGION_IDS
 from normcli.identifying.models.known_maps import SPECTRAL, name_constants, name_map, read_evaluation
 from normcli.identifying.models.map_search import (

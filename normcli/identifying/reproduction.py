@@ -249,12 +249,18 @@ def _try_candidate(
     step: AffineStep,
     chosen: Sequence[Accumulation] = (),
 ) -> Iterator[Reproduction]:
-    """Yield the reproductions of y by a candidate norm, one for each computation that is best on a few groups.
+    """Yield the computations that reproduce y by a candidate norm, with the share of equal bits.
+
+    Every way to add up, order of casts and usual eps is tried on a few groups (about 512 values). Those that
+    share the highest share of equal values, 48 at most, are tried on more groups (about 16,384 values). There a
+    computation is yielded if all values are equal, or 90 % and with evidence of 20 bits; each unequal value
+    takes some of this evidence away. Results that differ only in eps are yielded as one.
 
     Nothing is yielded
 
-    * if less than 90 % of the few values, or of more of them, are equal to a computation's result;
-    * for norms without sums, and groups of one value or more than 4,096;
+    * if the best computation gives less than 90 % of the values of the few groups;
+    * for a request that does not fit x; for norms without sums of x or x², with windows, or with groups of one
+      value or more than 4,096;
     * if fewer than 20 values differ from the exact result, rounded: then y tells no algorithm.
 
     Parameters

@@ -75,10 +75,11 @@ class RowSharing(NamedTuple):
 
     @classmethod
     def of(cls, shape: tuple[int, ...], per: str, channel: int | None) -> RowSharing | None:
-        """Return the groups of a tensor for `per`, `tensor` or `channel`; `channel` is the channel axis.
+        """Return how rows share quantization scales: one scale for the tensor, or one for each channel.
 
-        None for all other values of `per`, for which a group lies in one row, and for `channel` without a
-        channel axis.
+        None if each group of values with one scale lies in one row (a line of the last axis): for `token` and
+        `block:N`; and for `channel` if `channel`, the index of the channel axis, is None. If that axis is the
+        last, each column is a group.
         """
         if per == "tensor":
             return cls(shape[-1], 1, 1)

@@ -93,13 +93,13 @@ def find_pairs(arrays: Mapping[str, NDArray[Any]], *, is_ordered: bool) -> list[
     arrays : mapping of str to ndarray
         A state dict.
     is_ordered : bool
-        Whether the state dict has the order of the modules: then bn1 is not paired with a conv1 that comes
-        later.
+        Whether the state dict has the order of the modules.
 
     Notes
     -----
-    If one conv1 has another number of channels than its bn1, no `conv1` is paired with a `bn1` anywhere in the
-    model: in models such as DenseNet, norms stand before their layers.
+    No `conv1` is paired with a `bn1` anywhere in the model if one conv1 and its bn1 do not fit: another number
+    of channels or, with `is_ordered`, a bn1 that comes before its conv1. In models such as DenseNet, norms
+    stand before their layers. Names that are numbers are judged pair by pair, by the number of channels only.
     """
     places = {name: place for place, name in enumerate(arrays)}
     found: list[tuple[NormedLayer, tuple[str, str] | None]] = []

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from normcli import backward, normalize
-from normcli.engine.lrn import windows
-from normcli.engine.lrn.windows import count_in_windows
+from normcli.engine.lrn import window_sums
+from normcli.engine.lrn.window_sums import count_in_windows
 from tests.marks import costly, sampled, slowly
 from tests.reference.real import Real
 from tests.reference.rounding import round_once
@@ -254,8 +254,8 @@ def test_what_is_not_finite_is_of_its_own_windows_alone():
 
 def test_a_window_twice_as_long_takes_two_more_additions(monkeypatch):
     """Sums of 1, 2, 4 and so on neighbours are made, and added up: forward, and three times backward."""
-    add, counts = windows.pair_add_any, []
-    monkeypatch.setattr(windows, "pair_add_any", lambda *pairs: counts.append(0) or add(*pairs))
+    add, counts = window_sums.pair_add_any, []
+    monkeypatch.setattr(window_sums, "pair_add_any", lambda *pairs: counts.append(0) or add(*pairs))
     x = np.random.default_rng(1).integers(1, 10, (1, 1000, 2))
     for function in (
         lambda: normalize(x, "lrn", size=1000).normalized,

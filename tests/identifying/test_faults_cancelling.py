@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.faults.tables.summing import shows_cancelling
+from normcli.identifying.faults.shown_statistics import shows_cancelling
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Question
 from normcli.identifying.words.phrasing import diagnose

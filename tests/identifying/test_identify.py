@@ -497,8 +497,9 @@ def test_results_of_float64_that_were_calculated_in_float32(gamma):
     x = np.random.default_rng(1).normal(0.7, 2.0, (9, 5, 12))
     short = x.astype("f4")
     mean, var = short.mean(-1, keepdims=True), short.var(-1, keepdims=True)
-    y = ((short - mean) / np.sqrt(var + np.float32(1e-3))).astype("f8")
-    found = identification.identify(Question(x, y if gamma is None else y * np.linspace(gamma, 3.0, 12)))
+    y = (short - mean) / np.sqrt(var + np.float32(1e-3))
+    scale = np.float32(1.0) if gamma is None else np.linspace(gamma, 3.0, 12).astype("f4")
+    found = identification.identify(Question(x, (y * scale).astype("f8")))
     match = found.matches[0]
     assert (match.norm, match.eps, match.precision) == ("ln", 1e-3, "float32")
     assert gamma is not None or match.equal > 0.3

@@ -201,7 +201,10 @@ class Verdict(RecordDocument):
         return build_header(title, self.plan, list_facts(self.tensor), view, self.parameters, more)
 
     def _build_groups(self, comparison: Comparison, view: View) -> Table:
-        """Return a table of the groups with the largest distances: all in a full view, else the first few."""
+        """Return a table of the groups with mismatches, those with most first, then by largest distance.
+
+        A full view has all of them; others have the first few.
+        """
         assert comparison.groups is not None
         every, count = self._count_groups(), comparison.count_groups()
         most = count if view.full else min(count, MOST_GROUPS // 3)

@@ -50,8 +50,9 @@ class RunReport:
     def sections(self, view: View) -> Iterator[Section]:
         """Yield a header, a table of layers, the report of `check` on the first layer that differs, a summary.
 
-        The report is about one run: the one whose layer is further from the exact norm. It is left out if that
-        layer agrees with the norm too.
+        The first layer that differs is the first whose inputs agree and whose outputs, settings or weights do
+        not. The report is about the run whose layer is further from the exact norm; it is left out if that
+        layer agrees with the norm too, or has no `detail`.
         """
         lines = zip(_RUNS, ((make_printable(name),) for name in self.sources), strict=True)
         yield Facts("audit · two runs", tuple(lines))

@@ -1,5 +1,6 @@
 """Local response normalization, the one norm of sliding windows.
 
-* `windows`: sums of squares, what values are divided by, and the pass over a tensor
+* `window_sums`: sums of squares in sliding windows, and counts of selected values
+* `windows`: mean squares, divisors and results of windows, and the pass over a tensor
 * `gradients`: the gradients of single values, and the backward pass
 """

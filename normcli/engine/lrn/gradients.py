@@ -14,14 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.lrn.windows import (
-    MOST_VALUES,
-    add_neighbours,
-    count_in_windows,
-    find_bases,
-    pad,
-    sum_squares,
-)
+from normcli.engine.lrn.window_sums import add_neighbours, count_in_windows, pad, sum_squares
+from normcli.engine.lrn.windows import MOST_VALUES, find_bases
 from normcli.engine.passes import TileBackwardPasses
 from normcli.numerics.gradients.coefficients import is_within
 from normcli.numerics.gradients.in_fractions import round_exactly

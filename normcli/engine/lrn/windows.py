@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.inputs import COUNT, zero_unselected
+from normcli.engine.lrn.window_sums import LARGEST, LEAST, WindowSums, count_in_windows, sum_squares
 from normcli.engine.passes import Passes
 from normcli.numerics.deciding import (
     LOGARITHM,
@@ -28,15 +29,13 @@ from normcli.numerics.pairs import (
     divide_by_count,
     is_exact_quotient,
     pair_add,
-    pair_add_any,
     pair_multiply,
     quick_two_sum,
     take_exponents,
     two_prod,
-    two_square,
 )
 from normcli.numerics.powers import raise_exactly, raise_to_power
-from normcli.numerics.rational import round_once, scale, sum_exactly
+from normcli.numerics.rational import round_once, scale
 from normcli.numerics.rounding import Scaled, store, widen_exactly
 from normcli.tuples import NamedTuple
 
@@ -55,106 +54,10 @@ if TYPE_CHECKING:
     Place = tuple[Any, ...]
 
 
-_LEAST, _LARGEST, _EXACT_RATIO = 2.0**-200, 2.0**200, 2.0**52
-"""Windows are calculated exactly if a value, k or α is neither 0 nor of a size between the first two.
-
-Squares of float32 add up to pairs without rounding if, times the window's length, the largest is less than
-`_EXACT_RATIO` of the least."""
-
 _FURTHEST, _LARGEST_WHOLE = 5000, 64
 """A value times 2^e is infinite for e above the first, and 0 for e below minus the first.
 
 Whole exponents β up to the second are raised as fractions; larger ones make them too long."""
-
-
-class WindowSums(NamedTuple):
-    """The sum of squares of each window along the first axis, and the values in the windows.
-
-    Parameters
-    ----------
-    squares : Pair
-        The sums, of the shape of the values; infinite or NaN where a value is.
-    known : ndarray of bool
-        True where the relative error of a sum is at most `self.error`.
-    exact : bool
-        True if all known sums are exact.
-    padded : ndarray
-        The values with zeros at both ends, so that the window of value i is padded[i : i + length].
-    length : int
-        The number of values in a window.
-    """
-
-    squares: Pair
-    known: Selected
-    exact: bool
-    padded: NDArray[Any]
-    length: int
-
-    @property
-    def error(self) -> float:
-        """An upper bound of the relative errors of the sums, of which an addition has 2⁻¹⁰⁴."""
-        return 2.0**-100 + self.length * 2.0**-103
-
-    def sum_exactly(self, place: Place) -> Fraction:
-        """Return the exact sum of squares of one value's window; `place` is its index, a tuple."""
-        first, *others = place
-        return sum_exactly(self.padded[(slice(first, first + self.length), *others)]).square
-
-
-def count_in_windows(selected: Selected, window: Window, axis: int) -> Floats:
-    """Return the number of selected values in each window along an axis."""
-    padded = pad(np.moveaxis(selected, axis, 0), window.before, window.after)
-    return np.moveaxis(_count_along(padded, len(padded) - selected.shape[axis] + 1), 0, axis)
-
-
-def _count_along(padded: Selected, length: int) -> Floats:
-    """Return the number of True values among each `length` neighbours along the first axis."""
-    counts = np.add.accumulate(padded, axis=0, dtype=np.float64)
-    before = np.concatenate([np.zeros_like(counts[:1]), counts[:-length]])
-    return np.asarray(counts[length - 1 :] - before)
-
-
-def pad(x: NDArray[Any], before: int, after: int) -> NDArray[Any]:
-    """Return values with zeros before and behind them along the first axis.
-
-    There are `before` and `after` of them, but no more than the axis is long.
-    """
-    n = len(x)
-    return np.pad(x, ((min(before, n), min(after, n)), *[(0, 0)] * (x.ndim - 1)))
-
-
-def sum_squares(x: NDArray[Any], window: Window) -> WindowSums:
-    """Return the sum of squares of each window along the first axis; x is of float64 or integers."""
-    padded = pad(x, window.before, window.after)
-    length = len(padded) - len(x) + 1
-    high, low = widen_exactly(padded)
-    sizes, finite = np.abs(high), np.isfinite(high)
-    lost = finite & (sizes != 0.0) & ~((sizes > _LEAST) & (sizes < _LARGEST))
-    if low is not None:
-        lost |= low != 0.0
-    kept = finite & ~lost
-    squares = two_square(np.where(lost, 0.0, high))
-    total = add_neighbours(Pair(squares.hi, np.where(kept, squares.lo, 0.0)), length)
-    sizes = sizes[kept & (sizes != 0.0)]
-    is_near = bool(
-        length * np.max(sizes, initial=0.0) ** 2 < np.min(sizes, initial=_LARGEST) ** 2 * _EXACT_RATIO
-    )
-    exact = is_near and bool((sizes == sizes.astype(np.float32)).all())
-    return WindowSums(total, _count_along(lost, length) == 0.0, exact, padded, length)
-
-
-def add_neighbours(parts: Pair, length: int) -> Pair:
-    """Return sums along the first axis: number i is Σ parts[i : i + length]; sums of 1, 2, 4 … are reused."""
-    n = len(parts.hi) - length + 1
-    total, start, width = parts.map(lambda part: np.zeros_like(part[:n])), 0, 1
-    while True:
-        if length & width:
-            total = pair_add_any(total, Pair(parts.hi[start : start + n], parts.lo[start : start + n]))
-            start += width
-        if 2 * width > length:
-            return total
-        firsts, seconds = Pair(parts.hi[:-width], parts.lo[:-width]), Pair(parts.hi[width:], parts.lo[width:])
-        parts, width = pair_add_any(firsts, seconds), 2 * width
 
 
 def _list_lines(chosen: Selected) -> Iterator[Place]:
@@ -186,7 +89,7 @@ def find_bases(sums: WindowSums, window: Window) -> tuple[Pair, Floats]:
     value = pair_add(Pair(zero + window.k, zero), term)
     error = np.abs(term.hi / value.hi) * (sums.error + PAIRS.error) + PAIR.error
     constants = np.array([window.alpha, window.k])
-    usual = ((np.abs(constants) > _LEAST) & (np.abs(constants) < _LARGEST)) | (constants == 0.0)
+    usual = ((np.abs(constants) > LEAST) & (np.abs(constants) < LARGEST)) | (constants == 0.0)
     return value, np.where(finite & sums.known & usual.all(), error, np.inf)
 
 

@@ -97,7 +97,7 @@ class Case:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """The names of the parts that the norm has, and of the inputs given, that a fault may need."""
+        """The names of what this case has, such as `mean`, `eps` or `gate`; a fault may need some."""
         over = self.plan.request.over is not None
         has = {
             "mean": self.centres, "moments": self.has_moments, "eps": self.eps, "gamma": self.has_gamma,

@@ -12,7 +12,8 @@ import numpy as np
 from normcli.checking.gradient_terms import spread_parameter
 from normcli.engine.run import run
 from normcli.identifying.faults.case import Case
-from normcli.identifying.faults.variant import cut_at
+from normcli.identifying.faults.variant import Variant, cut_at
+from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.search.screen import LEAST_PLACES, choose_places, go_together
 from normcli.norms.divisors import Measurement
 from normcli.norms.rules import Centre
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.engine.inputs import Inputs
-    from normcli.identifying.faults.variant import Variant
     from normcli.norms.plan import Plan
     from normcli.tensors.residual import Addends
 
@@ -279,3 +279,25 @@ def goes_with_x(case: Case) -> bool:
     shows = np.isfinite(few.y).any() and (few.y != few.y.flat[0]).any()  # zeros may be what overflowed
     is_alone = all(each is None for each in beside) and bool(shows)
     return not is_alone or go_together((few.x, np.broadcast_to(few.right.values, few.y.shape)), few.y)
+
+
+def choose_case_eps(case: Case) -> Case:
+    """Return the case with the usual eps that makes most values of a sample right, if at least half are.
+
+    Otherwise return the case as it is; also without eps, and for divisors not from a variance or mean square.
+    """
+    if not case.has_moments or case.plan.spec.eps is None:
+        return case
+    with np.errstate(all="ignore"):
+        few = thin_out(case).case
+        shares = {
+            eps: float(few.explains(few.predict(Variant(divisor=few.root(few.square, eps)))).mean())
+            for eps in (case.eps, *COMMON_EPS)
+        }
+    best = max(shares, key=lambda eps: shares[eps])
+    if best == case.eps or shares[best] < _HALF:
+        return case
+    return replace(case, plan=case.plan.change_spec(eps=best))
+
+
+_HALF = 0.5

@@ -56,8 +56,8 @@ EPS_TWICE = next(row.fault for row in STATISTICS if row.fault.id == "stats-eps-t
 GAMMAS = frozenset(("affine-constant", "affine-offset"))
 """The faults that are the same as a gamma and a beta of one number each."""
 
-_APPROXIMATE, _ANY_ERRORS = "stats-approximate", 5
-"""The id of an approximate root, and the most groups whose fitted errors are no evidence of one."""
+_APPROXIMATE = "stats-approximate"
+"""The id of an approximate root."""
 
 _ANY_NUMBER = GAMMAS | {"stats-constant"}
 """The faults of one number for all of y, which may be any."""
@@ -152,6 +152,14 @@ class Claim(NamedTuple):
         """
         is_any = other.fault.id == _APPROXIMATE
         return self.region is None and self.numbers < other.numbers and (is_any or self.is_near(other.misfit))
+
+    @property
+    def is_of_any_errors(self) -> bool:
+        """Whether it is an approximate root with errors fitted to each group, as nearly right divisors have.
+
+        It only supports claims with fewer fitted numbers, and is not shown.
+        """
+        return self.fault.id == _APPROXIMATE and self.numbers > 1
 
     def leave_out(self, ids: frozenset[str]) -> Claim:
         """Return the claim without the faults of some ids; at least one fault has to be left."""
@@ -262,8 +270,7 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     ]
     order = {row.fault.id: number for number, row in enumerate(FAULTS)}
     ranked.sort(key=lambda claim: (claim.rank, order[claim.fault.id]))
-    few = range(1, _ANY_ERRORS + 1)
-    return keep_first([one for one in ranked if one.fault.id != _APPROXIMATE or one.numbers not in few])
+    return keep_first([claim for claim in ranked if not claim.is_of_any_errors])
 
 
 def keep_first(claims: Sequence[Claim]) -> tuple[Claim, ...]:

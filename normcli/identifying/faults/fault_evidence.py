@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_half
+from normcli.identifying.faults.shown_statistics import MOST_BITS, measure_doubt
 from normcli.identifying.faults.tables.dividing import EPS
 from normcli.identifying.faults.variant import Used, Variant, weigh_standardized
 
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.variant import Found
-
-_OF_ONE_ROUNDING = 1.0 / math.sqrt(12.0)
-"""The root mean square error of one rounding, in units in the last place."""
-
-_MOST_BITS = 24.0
-"""The most bits of evidence of one value or statistic."""
 
 _TRIED = 10.0
 """Bits of evidence that the choice of a row and variant costs: there are about a thousand."""
@@ -44,38 +38,6 @@ def fit_apart(case: Case) -> Used:
     moved = case.x - case.mean
     mean = case.mean + case.average(weight * (moved - case.divisor * y))
     return Used(mean, case.average(weight * moved**2) / case.average(weight * moved * y))
-
-
-@functools.lru_cache(maxsize=8)  # of one case, each variant asks
-@np.errstate(all="ignore")
-def measure_doubt(case: Case) -> Used:
-    """Return the standard errors of the means and divisors recovered from y, divided by the group's divisor.
-
-    y is a line a · x + b in each group, whose a and b give divisor and mean; the errors follow from the
-    distances of y from the line. A distance counts as at least one rounding of y, and one rounding of the
-    kernel's arithmetic is added. Equal values of x count once, as y rounds them alike.
-    """
-    used = case.used
-    weight, y = weigh_standardized(case)
-    moved = (case.x - used.mean) / used.divisor
-    centre = case.average(weight * moved) if case.centres else 0.0
-    size = case.gamma * case.factor
-    rounding = _OF_ONE_ROUNDING * measure_unit(np.nan_to_num(case.y), case.dtype) / size
-    least = case.average(np.where(weight > 0.0, weight * np.square(rounding), 0.0))
-    free = np.maximum(1.0, _count_distinct(case) - 1.0 - case.centres)
-    off = np.sqrt(np.maximum(case.average(weight * np.square(y - moved)), least) / free)
-    rounded = _OF_ONE_ROUNDING * case.arithmetic
-    of_divisor = np.hypot(off / np.sqrt(case.average(weight * np.square(moved - centre))), rounded)
-    size = 1.0 + case.average(np.abs(case.x)) / np.abs(used.divisor)
-    return Used(np.sqrt(off**2 + np.square(centre * of_divisor) + np.square(rounded * size)), of_divisor)
-
-
-def _count_distinct(case: Case) -> Floats:
-    """Return the number of different values of x in each group."""
-    kept = [axis for axis in range(case.x.ndim) if axis not in case.axes]
-    rows = np.sort(case.x.transpose(*kept, *case.axes).reshape(*(case.x.shape[axis] for axis in kept), -1))
-    counts = 1.0 + np.count_nonzero(np.diff(rows), -1)
-    return np.expand_dims(counts, case.axes)
 
 
 @np.errstate(all="ignore")
@@ -139,8 +101,8 @@ def _compare(far: Floats, near: Floats) -> float:
         return 0.0
     sizes = [math.sqrt(1.0 + float(np.mean(np.square(one)))) for one in (far, near)]
     if not all(map(math.isfinite, sizes)):
-        return 0.0 if not math.isfinite(sizes[1]) else _MOST_BITS
-    return min(math.log2(sizes[0] / sizes[1]), _MOST_BITS)
+        return 0.0 if not math.isfinite(sizes[1]) else MOST_BITS
+    return min(math.log2(sizes[0] / sizes[1]), MOST_BITS)
 
 
 # -- the evidence, in bits
@@ -162,7 +124,7 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
     if found.is_fitted:
         off = (case.y - case.right.values) / case.right.allowed
         without = math.sqrt(float(np.mean(off[np.isfinite(off)] ** 2))) if np.isfinite(off).any() else 0.0
-        nearer = math.log2(max(1.0, without / misfit)) if misfit else _MOST_BITS
+        nearer = math.log2(max(1.0, without / misfit)) if misfit else MOST_BITS
         bits = max(bits, max(case.divisor.size * nearer, found.variants[0].bits) - OF_A_NUMBER)
     elif found.region is None and (shown := weigh_statistics(case, found.variants[0])) is not None:
         shown = shown if lies_near(case, found.variants[0], _SUMMED) else 0.0
@@ -188,7 +150,7 @@ def _weigh_region(case: Case, found: Found) -> float:
     off = np.abs(case.y - case.right.values)[region.mask] / case.right.allowed[region.mask]
     far = np.log2(max(1.0, float(np.median(np.nan_to_num(off, nan=np.inf)))))
     count = max(region.slices * float(outside.mean()), float(np.count_nonzero(outside.all(case.axes))))
-    return float(min(far, _MOST_BITS) * count) - region.bits
+    return float(min(far, MOST_BITS) * count) - region.bits
 
 
 def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
@@ -199,7 +161,7 @@ def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
     prediction, right = found.prediction, case.right
     moved = np.abs(prediction.values - right.values) / (prediction.allowed + right.allowed)
     moved = np.where(np.isnan(prediction.values), np.inf, moved)
-    most = 2.0**_MOST_BITS
+    most = 2.0**MOST_BITS
     times = np.clip(np.nan_to_num(moved, nan=1.0, posinf=most), 1.0, most) * wrong
     bits = np.log2(np.maximum(times, 1.0))
     is_known = np.abs(np.abs(case.y) - np.abs(right.values)) <= right.allowed  # but for its sign
@@ -210,7 +172,7 @@ def _weigh_values(case: Case, found: Found, wrong: Selected) -> float:
     axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
     combine = np.sum if is_half(case.dtype) else np.max  # last roundings average out, those of sums are shared
     together = np.log2(1.0 + combine(times**2, axes))  # of a mean and a divisor, which all these values show
-    return float(np.minimum(np.minimum(bits.sum(axes), together), 2.0 * _MOST_BITS).sum())
+    return float(np.minimum(np.minimum(bits.sum(axes), together), 2.0 * MOST_BITS).sum())
 
 
 def _weigh_exactness(case: Case, found: Found) -> float:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.half_precision import may_be_of_float32
 from normcli.dtypes import get_eps
 from normcli.identifying.faults.case_sampling import (
     MOST_IN_MEMORY,
@@ -297,6 +298,7 @@ def is_off_by_rounding(
     if not (x.size and subject.plan.has_groups):
         return False
     case = open_case(subject, x, y, dtype)
-    ways = (case, replace(case, precision="float32"))  # float64 that was calculated in less
+    shorter = (replace(case, precision="float32"),) if may_be_of_float32(x, y) else ()
+    ways = (case, *shorter)  # float64 that was calculated in less
     rights = ((one, one.right._replace(allowed=times * one.right.allowed)) for one in ways)
     return any(bool(one.explains(right).all()) for one, right in rights)

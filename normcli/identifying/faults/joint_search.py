@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.faults.case_sampling import LIKELY, thin_out
+from normcli.checking.half_precision import may_be_of_float32
+from normcli.identifying.faults.case_sampling import LIKELY
 from normcli.identifying.faults.claim import (
     DDOFS,
     GATE_ORDERS,
@@ -34,10 +35,17 @@ from normcli.identifying.faults.row_search import (
 )
 from normcli.identifying.faults.tables.dividing import EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
-from normcli.identifying.faults.tables.places import CAST, NOT_FINITE, OF_COPIES, OF_REGIONS, ORDER
+from normcli.identifying.faults.tables.places import (
+    CAST,
+    NOT_FINITE,
+    OF_COPIES,
+    OF_REGIONS,
+    ORDER,
+    UNKNOWN,
+)
+from normcli.identifying.faults.tables.summing import SUMMING, may_cancel
 from normcli.identifying.faults.unnamed_fault import find_region, find_unknown, tell_places
 from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant
-from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.models.weight import CERTAIN, choose_bits
 
 if TYPE_CHECKING:
@@ -85,28 +93,6 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
         return keep_first(sorted(claims, key=lambda claim: claim.rank))
 
 
-def choose_case_eps(case: Case) -> Case:
-    """Return the case with the usual eps that makes most values of a sample right, if at least half are.
-
-    Otherwise return the case as it is; also without eps, and for divisors not from a variance or mean square.
-    """
-    if not case.has_moments or case.plan.spec.eps is None:
-        return case
-    with np.errstate(all="ignore"):
-        few = thin_out(case).case
-        shares = {
-            eps: float(few.explains(few.predict(Variant(divisor=few.root(few.square, eps)))).mean())
-            for eps in (case.eps, *COMMON_EPS)
-        }
-    best = max(shares, key=lambda eps: shares[eps])
-    if best == case.eps or shares[best] < _HALF:
-        return case
-    return replace(case, plan=case.plan.change_spec(eps=best))
-
-
-_HALF = 0.5
-
-
 _SHORTER = 2.0**-23
 """The machine epsilon of float32, in which results of float64 may have been calculated."""
 
@@ -119,7 +105,12 @@ def _calculate_shorter(case: Case) -> Case:
 
 @functools.lru_cache(maxsize=2)  # they are the same where parts of y are looked at
 def _list_careless(cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """Return the cases with arithmetic in float32, but for those whose y is right within its rounding."""
+    """Return the cases with arithmetic in float32, but for those whose y is right within its rounding.
+
+    Empty if neither x nor y shows float32 (`may_be_of_float32`).
+    """
+    if not may_be_of_float32(cases[0].x, cases[0].y):
+        return ()
     return tuple(case for case in map(_calculate_shorter, cases) if case.differs.any())
 
 
@@ -184,6 +175,10 @@ def recover(case: Case) -> tuple[Claim, ...]:
         if named:
             return named
         claims = [one for one in (make_claim(case, one) for one in find_unknown(case)) if one.bits >= CERTAIN]
+        if claims and claims[0].fault.id == UNKNOWN["divisor"].fault.id:
+            one_pass = next(row.fault for row in SUMMING if row.fault.id == "stats-one-pass")
+            maybe = [case.hold((one_pass,), (variant,)) for variant in may_cancel(case)]
+            claims += [make_claim(case, one)._replace(rank=claims[0].rank) for one in maybe]
         for fault, _, other in list_others(case, GATE_ORDERS) if claims else ():
             for one in find_unknown(other):
                 beside = one._replace(faults=(fault, *one.faults), variants=(*one.variants, NOTHING))

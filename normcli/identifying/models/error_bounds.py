@@ -255,21 +255,21 @@ _OF_SHORTER = (4.0, 32.0)
 """`Level.roundings` of results of float64 that were calculated in float32."""
 
 
-def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
+def list_levels(dtype: np.dtype[Any], *, shorter: bool = True) -> tuple[Level, ...]:
     """Return the levels for results of a dtype, in the order in which they are tried.
 
     Errors grow from one last rounding to those of careless but right kernels. Half precision has levels of
     arithmetic in float32 and, last, two of arithmetic in half precision with few roundings, as errors of sums
     in half precision grow with their length. float64 has, last, two levels of arithmetic in float32, as in
-    Keras and some operators of ONNX.
+    Keras and some operators of ONNX, if the kernel may be `shorter`.
     """
     name, careless = dtype.name, [2.0**k for k in range(round(math.log2(MOST_ROUNDINGS)) + 1)]
     if is_half(dtype):
         wide = (Level(_CALCULATED, ROUNDED_ONCE, roundings) for roundings in careless[1:])
         return (*wide, Level(name, 1.0, 1.0), Level(name, 1.0, 2.0))
     levels = (Level(name, ROUNDED_ONCE, 0.0), Level(name, 2.0, 0.0), *(Level(name, 1.0, n) for n in careless))
-    shorter = [Level(_CALCULATED, 1.0, roundings) for roundings in _OF_SHORTER] if name != _CALCULATED else []
-    return (*levels, *shorter)
+    last = [Level(_CALCULATED, 1.0, n) for n in _OF_SHORTER] if shorter and name != _CALCULATED else []
+    return (*levels, *last)
 
 
 def choose_careless(dtype: np.dtype[Any]) -> Level:

@@ -9,8 +9,9 @@ import numpy as np
 
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import find_type, get_eps, is_half
-from normcli.identifying.faults.tables.places import CAST, OF_REGIONS
-from normcli.identifying.faults.tables.summing import SUMMING, shows_cancelling
+from normcli.identifying.faults.shown_statistics import shows_cancelling, weigh_one_pass
+from normcli.identifying.faults.tables.places import CAST, OF_REGIONS, UNKNOWN
+from normcli.identifying.faults.tables.summing import SUMMING
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import (
     CONSTANT,
@@ -37,6 +38,7 @@ from normcli.identifying.words.match_words import (
 )
 from normcli.identifying.words.request_difference import find_own_command, narrow_eps
 from normcli.norms.layout import make_layout
+from normcli.norms.rules import EpsMode
 from normcli.printable import agree, format_count
 
 if TYPE_CHECKING:
@@ -70,9 +72,11 @@ def diagnose(found: Identification) -> Diagnosis:
 
 
 def find_arithmetic(found: Identification, match: Match) -> Fault | None:
-    """Return the fault of a kernel's sums: half precision, or E[x²] − E[x]² that cancels; None without either.
+    """Return the fault of a kernel's sums: half precision, E[x²] − E[x]² that cancels, or another divisor.
 
-    The algorithm that reproduces y's bits decides; if none is known, the groups' divisors recovered from y do.
+    The algorithm that reproduces y's bits decides; if none is known, the groups' divisors recovered from y do:
+    they are others if only one pass could make their errors, and no known order of its sums does. None without
+    such a fault.
 
     Parameters
     ----------
@@ -87,14 +91,20 @@ def find_arithmetic(found: Identification, match: Match) -> Fault | None:
         fault = next(row.fault for row in SUMMING if row.fault.id == "stats-half-sums")
         return fault._replace(words=fault.words.format(**values))
     dtype = choose_counting_dtype(found.question.y.dtype)
-    cancels = _cancels(match, dtype) if told is None else all(one.cancels for one in found.reproductions)
-    if match.max_ulp > _FAR and cancels:
-        return next(row.fault for row in SUMMING if row.fault.id == "stats-one-pass")
+    if not match.max_ulp > _FAR:
+        return None
+    if all(one.cancels for one in found.reproductions) if told is not None else _cancels(match, dtype):
+        is_certain = told is not None or _weigh_cancelling(match) >= CERTAIN
+        return ONE_PASS if is_certain else UNKNOWN["divisor"].fault
     return None
 
 
+ONE_PASS = next(row.fault for row in SUMMING if row.fault.id == "stats-one-pass")
+"""The fault of a variance that is E[x²] − E[x]²."""
+
+
 def _cancels(match: Match, dtype: np.dtype[Any]) -> bool:
-    """Return True if the divisors recovered from y show E[x²] − E[x]² by its errors, and no other arithmetic.
+    """Return True if the divisors recovered from y have errors that, of right arithmetic, only one pass makes.
 
     False for a `dtype` of y of half precision, which shows too little, and for a fitted gamma.
     """
@@ -103,6 +113,19 @@ def _cancels(match: Match, dtype: np.dtype[Any]) -> bool:
         return False
     standard = h.sample.standard
     return shows_cancelling(*h.recover(match.eps), standard.offset, standard.group_size, get_eps(precision))
+
+
+def _weigh_cancelling(match: Match) -> float:
+    """Return the evidence, in bits, that E[x²] − E[x]² in a known order of sums has the divisors' errors."""
+    assert match.hypothesis is not None
+    standard, precision = match.hypothesis.sample.standard, np.dtype(find_type(match.precision.split(",")[0]))
+    if standard.rows.shape[1] != standard.group_size:
+        return 0.0
+    divisors, exact = match.hypothesis.recover(match.eps)
+    outside = match.eps_mode == EpsMode.OUTSIDE
+    right = (exact - match.eps) ** 2 if outside else exact**2 - match.eps
+    unbiasing = standard.group_size / (standard.group_size - match.ddof)
+    return weigh_one_pass(standard.rows, divisors, right, precision, unbiasing, outside=outside)
 
 
 _FAR = 16.0
@@ -200,6 +223,8 @@ def _add_arithmetic(told: Diagnosis, found: Identification) -> Diagnosis:
     if wrong is None or not best.max_ulp > _FAR:
         return told
     far = f"y is off by up to {best.max_ulp:,.0f} ulp"
+    if wrong.id == UNKNOWN["divisor"].fault.id:
+        told = told._replace(alternatives=(ONE_PASS.words,))
     return told._replace(
         verdict=Kind.FAULT, cause=f"y is {best.norm}, but {wrong.words}",
         evidence=(far, told.cause, *told.evidence), remedy=wrong.remedy, fault=wrong.id,

@@ -76,8 +76,8 @@ def _describe_norm(named: NamedNorm) -> str:
 def _asks_for_tracking(settings: Settings) -> bool:
     """Whether running statistics are to be updated with this command's input.
 
-    That is so if the norm keeps running statistics, `--eval` is not given, and there are several inputs,
-    `--state` or `--running-mean` and `--running-var`.
+    That is so if the norm keeps running statistics, `--eval` is not given, and there are several inputs or any
+    of `--state`, `--running-mean`, `--running-var`.
 
     Raises
     ------

@@ -15,9 +15,10 @@ from normcli.checking.gradient_terms import MOVED_EPS
 from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_half
+from normcli.identifying.faults.shown_statistics import count_roundings, measure_doubt
 from normcli.identifying.faults.variant import Variant, divide, is_near, label
 from normcli.identifying.models.divisor_fit import COMMON_EPS
-from normcli.identifying.models.weight import is_odd_eps
+from normcli.identifying.models.weight import CERTAIN, is_odd_eps
 from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import round_to_short
 
@@ -168,14 +169,6 @@ def _round_both(case: Case, cast: _Cast) -> list[Variant]:
     ]
 
 
-_STEPS = 8.0
-
-
-def count_roundings(count: int) -> float:
-    """Return the bound on the relative error of a mean of `count` numbers of one sign, in machine epsilons."""
-    return _STEPS + math.sqrt(count)
-
-
 def measure_cancelled(case: Case) -> Floats:
     """Return the bound on the error of a variance computed as E[x²] − E[x]², one for each group."""
     return count_roundings(case.count) * case.arithmetic * case.average(case.x**2)
@@ -184,32 +177,46 @@ def measure_cancelled(case: Case) -> Floats:
 _MAGIC = 0x5F3759DF
 """The constant of the fast inverse square root of Quake III Arena."""
 
-_RARE = 64.0
-"""The largest relative error of an approximate divisor is at most this many times the median error."""
-
 _FAST = 0.005
 """The largest relative error of a reciprocal root from a table with one step of Newton's method."""
+
+_TABLE_BITS = (12, 13, 14)
+"""Bits of the numbers that a table of reciprocal roots holds; half precision has fewer."""
+
+_NEAR_A_NUMBER = 3.0
+"""Reciprocal divisors are numbers of few bits if they are off these by at most this many standard errors."""
 
 
 def _approximate(case: Case) -> Iterator[Variant]:
     """Yield variants with an approximate 1/√: the bit trick after 1 and 2 Newton steps, and fitted divisors.
 
-    The fitted divisors are those recovered from y. They are yielded only if their relative errors are below 0.5
-    %, of about one size in all groups, and not explained by E[x²] − E[x]², and if the means are right.
+    The fitted divisors are those recovered from y, if their relative errors are below 0.5 % and the means are
+    right. If the reciprocals have 12 to 14 bits, they count as one fitted number; otherwise each is one, and
+    they show only that the divisors are nearly right (`Claim.is_of_any_errors`).
     """
     squares = (case.divisor**2).astype(np.float32)
     guess = (np.uint32(_MAGIC) - (squares.view(np.uint32) >> np.uint32(1))).view(np.float32).astype(np.float64)
     for _ in range(2):
         guess = guess * (1.5 - 0.5 * squares * guess * guess)
         yield from divide(1.0 / guess, most=f"{np.abs(guess * case.divisor - 1.0).max():.2g}")
-    off = np.abs(case.used.divisor / case.divisor - 1.0)
-    is_cancelled = case.centres and bool(np.all(2.0 * off * case.square <= measure_cancelled(case)))
-    most = float(off.max())
-    is_shared = float(np.median(off)) * _RARE >= most  # and not of one group alone
-    is_right_mean = is_near(case.used.mean - case.mean + case.divisor, case.divisor)
-    if is_shared and not is_cancelled and most <= _FAST and is_right_mean:
+    most = float(np.abs(case.used.divisor / case.divisor - 1.0).max())
+    if most <= _FAST and is_near(case.used.mean - case.mean + case.divisor, case.divisor):
+        bits = max(_weigh_few_bits(case, count) for count in _TABLE_BITS)
         values = {"most": f"{most:.2g}"}
-        yield Variant(divisor=case.used.divisor, values=values, numbers=case.divisor.size, is_fitted=True)
+        numbers = 1 if bits >= CERTAIN else case.divisor.size + 1
+        yield Variant(divisor=case.used.divisor, values=values, numbers=numbers, is_fitted=True)
+
+
+def _weigh_few_bits(case: Case, bits: int) -> float:
+    """Return the evidence, in bits, that reciprocals of the divisors recovered from y have at most `bits` bits.
+
+    0 if one is off such a number by more than its recovery allows.
+    """
+    numbers = np.ldexp(np.frexp(1.0 / case.used.divisor)[0], bits)
+    allowed = _NEAR_A_NUMBER * np.ldexp(measure_doubt(case).divisor, bits)
+    if not np.all(np.abs(numbers - np.round(numbers)) <= allowed):
+        return 0.0
+    return float(-np.log2(np.clip(2.0 * allowed, np.finfo(float).tiny, 1.0)).sum())
 
 
 OTHER_EPS = Row(
@@ -257,7 +264,8 @@ DIVIDING: Sequence[Row] = (
               "(x - m) / np.abs(x - m).mean(-1)"), _take_absolute),
     Row(Fault("stats-length", "the length divides, √n times the divisor", "divide the sum of squares by n",
               "x / np.linalg.norm(x, axis=-1)"),
-        lambda c: [Variant(square=c.square * c.freedom), *divide(c.divisor * math.sqrt(c.count))]),
+        lambda c: [Variant(square=c.square * c.freedom),
+                   *divide(c.divisor * math.sqrt(c.count), np.sqrt(c.square * c.freedom))]),
     *EPS,
     Row(Fault("stats-ddof", "ddof is {ddof}, not {asked}", "divide by n", "x.var(-1, ddof=1)", ("A", "B")),
         _change_ddof, "mean"),

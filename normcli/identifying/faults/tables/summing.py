@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -13,12 +12,14 @@ from normcli.algorithms.row_computation import Accumulation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import ALGORITHMS
 from normcli.checking.fault import Fault, Row
-from normcli.checking.half_precision import HALVES, weigh_half
+from normcli.checking.half_precision import weigh_half
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
-from normcli.identifying.faults.tables.dividing import EPS, count_roundings, measure_cancelled
+from normcli.identifying.faults.shown_statistics import count_roundings, is_shared, weigh_one_pass
+from normcli.identifying.faults.tables.dividing import EPS, measure_cancelled
 from normcli.identifying.faults.variant import NOTHING, Variant, label
 from normcli.identifying.models.weight import CERTAIN
+from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import round_to_short
 from normcli.tuples import NamedTuple
 
@@ -226,47 +227,22 @@ def _compare_errors(case: Case, variant: Variant) -> tuple[float, float, float]:
     return most, float(np.median(larger)) / most, float(np.median(of_mean) / np.median(of_divisor))
 
 
-_MOST_SHOWN = 2.0**24
-"""The largest ratio of a statistic to its error that counts as evidence."""
-
-
-def shows_cancelling(used: Floats, right: Floats, skew: Floats, count: int, unit: float) -> bool:
-    """Return True if divisors have the errors of E[x²] − E[x]² as the variance, and of no other arithmetic.
-
-    Errors of this formula grow with the square of |mean| / deviation; those of two passes, and of Welford's
-    updates, grow at most in proportion to it. Groups without divisor do not count. False if the divisors are
-    numbers of half precision, or the roots of such.
-
-    Parameters
-    ----------
-    used, right : ndarray, shape (groups,)
-        The divisors recovered from y, and the right ones.
-    skew : ndarray, shape (groups,)
-        |mean| / deviation of each group.
-    count : int
-        The number of values in a group.
-    unit : float
-        The machine epsilon of the kernel's arithmetic.
-    """
-    known = np.isfinite(used / right)
-    used, right, skew = used[known], right[known], skew[known]
-    off, roundings = np.abs(used / right - 1.0), unit * count_roundings(count)
-    other = roundings + 2.0 * unit * skew
-    if used.size < _FEWEST_SHARED or is_shared(used / right) or not np.any(off > other):
-        return False
-    numbers = itertools.product(HALVES, (used, 1.0 / used, used**2))
-    is_rounded = any(np.all(np.abs(round_to_short(z, name) - z) <= 2.0 * other * z) for name, z in numbers)
-    return bool(np.all(off <= roundings * (1.0 + skew**2) / 2.0)) and not is_rounded
-
-
 def cancel(case: Case) -> Iterator[Variant]:
-    """Yield a variant with the divisors recovered from y, if E[x²] − E[x]² may have errors as large as theirs.
+    """Yield a variant with the divisors recovered from y, if E[x²] − E[x]² in a known order of sums has them.
 
-    The errors are bounded by the kernel's arithmetic. For y of half precision, up to three variants with E[x²]
-    − E[x]² in half precision come first. Nothing if the divisors are further off, or off by one factor.
+    For y of half precision, up to three variants with E[x²] − E[x]² in half precision come first. Nothing if
+    the divisors are further off than the kernel's arithmetic allows, or off by one factor.
     """
     if is_half(case.dtype):
         yield from _cancel_in_half(case)
+    yield from (one for one in may_cancel(case) if one.bits >= CERTAIN)
+
+
+def may_cancel(case: Case) -> Iterator[Variant]:
+    """Yield a variant with the divisors recovered from y, if E[x²] − E[x]² may have errors as large as theirs.
+
+    Its `bits` are the evidence that a known order of sums has these errors; 0 if the case has parts of groups.
+    """
     off, most = np.abs(case.unroot(case.used.divisor, case.square) - case.eps), measure_cancelled(case)
     if (
         np.all(off <= most)
@@ -274,26 +250,15 @@ def cancel(case: Case) -> Iterator[Variant]:
         and not is_shared(case.used.divisor / case.divisor)
     ):
         values = {"percent": _format_percent(float((off / case.square).max()))}
-        of_mean = count_roundings(case.count) * case.arithmetic * np.abs(case.mean)
-        parts = case.square / most, case.divisor / of_mean  # how near both are to the right ones
-        bits = sum(float(np.log2(np.clip(part, 1.0, _MOST_SHOWN)).sum()) for part in parts)
+        kept = [axis for axis in range(case.x.ndim) if axis not in case.axes]
+        rows = case.x.transpose(*kept, *case.axes).reshape(case.divisor.size, -1)
+        dtype = np.dtype(np.float64 if case.arithmetic < get_eps(np.dtype(np.float32)) else np.float32)
+        bits = 0.0
+        if rows.shape[1] == case.count and case.stored is None:
+            outside = case.plan.spec.eps_mode is EpsMode.OUTSIDE
+            divisors, right = case.used.divisor.ravel(), case.square.ravel()
+            bits = weigh_one_pass(rows, divisors, right, dtype, case.unbiasing, outside=outside)
         yield Variant(divisor=case.used.divisor, values=values, numbers=1, is_fitted=True, bits=bits)
-
-
-_SHARED = 8.0
-"""The largest |median| of divisors' relative errors that scatter, as a multiple of their standard deviation."""
-
-_FEWEST_SHARED = 4
-"""The fewest groups that show whether the errors of their divisors scatter."""
-
-
-def is_shared(factors: Floats) -> bool:
-    """Return True if divisors are off by one factor in all groups; False for fewer than 4 groups.
-
-    `factors` has used divisor / right divisor of each group. Errors of sums would scatter over the groups.
-    """
-    off = factors - 1.0
-    return bool(off.size >= _FEWEST_SHARED and not abs(np.median(off)) <= _SHARED * np.std(off))
 
 
 def _format_percent(part: float) -> str:

@@ -1,0 +1,126 @@
+"""Far off centre nothing false is certain: wrong divisors are neither one pass, nor rounding, nor a norm."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import normcli
+from normcli.algorithms.summation_orders import add_pairwise
+from normcli.checking.half_precision import may_be_of_float32
+from normcli.identifying.faults.shown_statistics import weigh_one_pass
+from normcli.identifying.models.error_bounds import list_levels
+
+EPS = 1e-5
+
+
+def draw(shape, offset, dtype, seed=11):
+    return (np.random.default_rng(seed).normal(size=shape) + offset).astype(dtype)
+
+
+def count_first_twice(x, mean, variance):
+    return variance + (x - mean)[:, :1] ** 2 / x.shape[1]
+
+
+WRONG = {
+    "exponent": lambda x, mean, variance: (variance + EPS) ** 0.98 - EPS,
+    "first value twice": count_first_twice,
+    "another row's": lambda x, mean, variance: 0.9 * variance + 0.1 * np.roll(variance, 1, 0),
+    "shrunk": lambda x, mean, variance: 0.9 * variance + 0.1 * variance.mean(),
+    "every second": lambda x, mean, variance: x[:, ::2].var(1, keepdims=True),
+    "noise": lambda x, mean, variance: (
+        variance * np.exp(0.1 * np.random.default_rng(0).normal(size=variance.shape))
+    ),
+    "little noise": lambda x, mean, variance: (
+        variance * np.exp(0.001 * np.random.default_rng(0).normal(size=variance.shape))
+    ),
+}
+TRUE = {None, "stats-unknown-divisor"}
+
+
+def divide(x, wrong):
+    wide = x.astype("f8")
+    mean, variance = wide.mean(1, keepdims=True), wide.var(1, keepdims=True)
+    return ((wide - mean) / np.sqrt(WRONG[wrong](wide, mean, variance) + EPS)).astype(x.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("offset", [30, 100, 1000])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_divisor_is_no_other_fault(wrong, offset, dtype):
+    x = draw((16, 64), offset, dtype)
+    told = normcli.check(divide(x, wrong), x, "ln").diagnosis
+    assert told.verdict != "norm"
+    assert told.fault in TRUE
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("offset", [100, 1000])
+@pytest.mark.parametrize("wrong", ["first value twice", "little noise"])
+def test_a_wrong_divisor_is_no_norm(wrong, offset, dtype):
+    x = draw((16, 64), offset, dtype)
+    told = normcli.identify(divide(x, wrong), x).diagnosis
+    assert told.verdict != "norm"
+    assert told.fault in TRUE
+
+
+def test_a_count_far_off_centre_is_said_by_identify_too():
+    x = draw((6, 512), 30, "f8", 12)
+    y = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, ddof=2, keepdims=True) + EPS)
+    told = normcli.identify(y, x).diagnosis
+    assert told.cause == "y is ln, but the sum of the squares is divided by 510, not 512"
+
+
+def test_statistics_that_leave_out_a_value_are_no_norm_of_other_axes():
+    x = draw((6, 256), 10000, "f8")
+    z = x[:, 1:]
+    y = (x - z.mean(1, keepdims=True)) / np.sqrt(z.var(1, keepdims=True) + EPS)
+    assert normcli.check(y, x, "ln").diagnosis.fault == "stats-unknown-both"
+    assert normcli.identify(y, x).diagnosis.fault in {None, "stats-unknown-both"}
+
+
+@pytest.mark.parametrize("seed", [12, 13])
+def test_divisors_that_are_nearly_right_are_no_approximate_root(seed):
+    x = draw((6, 256), 100, "f8", seed)
+    assert normcli.check(divide(x, "first value twice"), x, "ln").diagnosis.fault == "stats-unknown-divisor"
+
+
+@pytest.mark.parametrize("bits", [12, 14])
+def test_reciprocal_roots_of_few_bits_are_approximate(bits):
+    x = draw((16, 64), 0, "f4")
+    wide = x.astype("f8")
+    part, exponent = np.frexp(1.0 / np.sqrt(wide.var(1, keepdims=True) + EPS))
+    root = np.ldexp(np.floor(np.ldexp(part, bits)), exponent - bits)
+    y = ((wide - wide.mean(1, keepdims=True)) * root).astype("f4")
+    assert normcli.check(y, x, "ln").diagnosis.fault == "stats-approximate"
+
+
+def test_one_pass_is_what_alone_has_its_errors():
+    x = draw((16, 64), 100, "f4")
+    right = x.astype("f8").var(1)
+    count = np.float32(64)
+    variance = (add_pairwise(x * x) / count - (add_pairwise(x) / count) ** 2).astype("f8")
+
+    def weigh(square):
+        return weigh_one_pass(x, np.sqrt(square + EPS), right, np.dtype("f4"), 1.0, outside=False)
+
+    assert weigh(variance) > 100.0
+    assert weigh(np.roll(variance - right, 1) + right) < 0.0
+
+
+def test_one_pass_in_another_order_may_be_it():
+    x = draw((16, 64), 1000, "f4")
+    wide = x.astype("f8")
+    noise = np.exp(0.1 * np.random.default_rng(0).normal(size=(16, 1)))
+    y = ((wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) * noise)).astype("f4")
+    told = normcli.check(y, x, "ln").diagnosis
+    assert told.cause == "ln differs: the mean is right, the divisor is another"
+    assert told.alternatives == ("the variance is E[x²] − E[x]², which cancels",)
+
+
+def test_values_that_float32_does_not_hold_show_no_arithmetic_in_float32():
+    x = draw((4, 8), 3, "f8")
+    assert not may_be_of_float32(x, x)
+    assert may_be_of_float32(x, x.astype("f4").astype("f8"))
+    assert may_be_of_float32(x.astype("f4"), np.where(x > 3, x, np.nan))
+    assert {level.precision for level in list_levels(x.dtype, shorter=False)} == {"float64"}
