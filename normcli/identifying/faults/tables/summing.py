@@ -207,7 +207,7 @@ def _are_scattered(case: Case, every: Sequence[NarrowSums]) -> bool:
     mean, divisor = case.used
     square = divisor**2 - case.eps
     shown = mean, mean * case.count, divisor, 1.0 / divisor, square, square * case.freedom
-    is_alike = most >= _LEAST_OFF and np.all(parts >= least)
+    is_alike = most >= _LEAST_OFF and np.all(parts >= least) and not is_shared(divisor / case.divisor)
     return bool(is_alike) and max(weigh_half(numbers, case.dtype) for numbers in shown) >= CERTAIN
 
 
