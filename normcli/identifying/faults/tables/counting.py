@@ -146,11 +146,9 @@ def _take_part(case: Case, *, keeps_count: bool = False) -> Iterator[Variant]:
         for (means, square), each in zip(every, far, strict=False):
             off = np.median(each.reshape(-1, length), axis=0)
             for k in (int(k) for k in np.argsort(off)[:2] if k + 1 < length and off[k] < NEAR):
-                mean_k, square_k = (
-                    one if one is None else one[..., k].reshape(shape) for one in (means, square)
-                )
+                found = [one if one is None else one[..., k].reshape(shape) for one in (means, square)]
                 values: dict[str, Any] = {"part": k + 1, "skipped": length - k - 1}
-                yield from label([Variant(mean_k, square=square_k)], 1, name=name, length=length, **values)
+                yield from label([Variant(found[0], square=found[1])], 1, name=name, length=length, **values)
 
 
 def _share_out(case: Case) -> Iterator[tuple[int, int, tuple[int, ...], Floats, Floats]]:

@@ -188,26 +188,28 @@ _LEAST_OFF = 0.5
 """The least size of the largest error of a mean or divisor, in machine epsilons: one rounding makes no more."""
 
 _LESS = 4.0
-"""The factor by which errors of sums may be less alike than in any simulated algorithm."""
+"""The factor by which errors of sums may be larger, or less alike, than in any simulated algorithm."""
 
 
 def _are_scattered(case: Case, every: Sequence[NarrowSums]) -> bool:
     """Whether the means and divisors that fit y are numbers of half precision, with the errors of sums in it.
 
-    Errors are compared with those of simulated algorithms: most groups are off by as large a part of the
-    largest error, and means by as large a part of the error of divisors. False for errors that E[x²] − E[x]²
-    explains with both means rounded once.
+    Errors are compared with those of simulated algorithms: the largest is no larger, most groups are off by as
+    large a part of it, and means by as large a part of the error of divisors. False for errors that E[x²] −
+    E[x]² explains with both means rounded once.
     """
     if case.centres:  # no further off than E[x²] − E[x]² of a mean and squares that were rounded once each
         cancelled = get_eps(case.dtype) * (1.0 + np.square(case.own_mean) / case.own_square)
         if not np.max(np.abs(case.used.divisor / case.divisor - 1.0) / cancelled) > 1.0:
             return False
     most, *parts = _compare_errors(case, Variant(*case.used))
-    least = np.nanmin([_compare_errors(case, sums.variant)[1:] for sums in every], axis=0) / _LESS
+    simulated = np.array([_compare_errors(case, sums.variant) for sums in every])
+    largest, (_, *least) = _LESS * np.nanmax(simulated[:, 0]), np.nanmin(simulated, axis=0) / _LESS
     mean, divisor = case.used
     square = divisor**2 - case.eps
     shown = mean, mean * case.count, divisor, 1.0 / divisor, square, square * case.freedom
-    is_alike = most >= _LEAST_OFF and np.all(parts >= least) and not is_shared(divisor / case.divisor)
+    is_usual = _LEAST_OFF <= most <= largest and np.all(np.greater_equal(parts, least))
+    is_alike = is_usual and not is_shared(divisor / case.divisor)
     return bool(is_alike) and max(weigh_half(numbers, case.dtype) for numbers in shown) >= CERTAIN
 
 
@@ -223,8 +225,8 @@ def _compare_errors(case: Case, variant: Variant) -> tuple[float, float, float]:
     of_mean = np.abs(mean - case.mean) / case.divisor / size
     of_divisor = np.abs(case.find_divisor(variant) / case.divisor - 1.0) / size
     larger = np.maximum(of_mean, of_divisor)
-    most = float(larger.max())
-    return most, float(np.median(larger)) / most, float(np.median(of_mean) / np.median(of_divisor))
+    most = larger.max()
+    return float(most), float(np.median(larger) / most), float(np.median(of_mean) / np.median(of_divisor))
 
 
 def cancel(case: Case) -> Iterator[Variant]:
