@@ -6,7 +6,7 @@
 * `surroundings`: clipping and a gate, before and after a norm
 * `arrays`: takes and gives back tensors and tables of torch, JAX, pandas, polars, xarray, dask
 * `array_reading`: reads one array of another library into NumPy's (DLPack, bfloat16, GPU)
-* `calculate`: a plan applied to a tensor: makes a `Result`
+* `calculate`: a plan applied to a tensor: makes a `Result`, whose statistics are calculated when looked up
 * `result`: `Result`: statistics, normalized values and warnings, calculated when asked for
 * `normalized_part`: normalized values of an index or slice of a tensor
 * `promises`: whether the output's mean is 0 and its variance 1, or whatever else the norm promises

@@ -5,7 +5,7 @@
 * `held_files`: state of opened files, locks, reads at offsets, refusal of links and devices
 * `many`: globs, folders, lists of files, all arrays of an archive
 * `mapped`: memory maps, regions of files, free room on disks
-* `pieces`: iteration over long arrays in pieces and blocks, progress reports, UTF-8 text
+* `pieces`: long arrays of files in pieces and blocks (not the engine's tiles), progress reports, UTF-8
 * `random`: tensors drawn at random
 * `residual`: the sum of a tensor and its residual
 * `spool`: temporary files for streams, results and collected blocks

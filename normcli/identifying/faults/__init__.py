@@ -7,7 +7,7 @@
 * `fault_evidence`: the evidence in bits: the means and divisors that y shows, how closely, and predicted values
 * `tables`: the rows that yield variants, a table for each part of a norm
 * `row_search`: rows tried on a case, on some values first
-* `joint_search`: the order in which faults, pairs of faults and wrong parts of y are tried
+* `joint_search`: the order of trials: y constant or only cast, then faults, pairs of faults, wrong parts of y
 * `unnamed_fault`: numbers recovered from y that no row names; the region of a fault; causes of NaN or 0
 * `claim`: a fault with its evidence in bits
 """

@@ -152,10 +152,8 @@ class Samples:
         Parameters
         ----------
         grid : Grid
-        chosen : ndarray of int
-            The indices of the groups.
-        rows : ndarray, shape (groups, group_size)
-            The values of the groups.
+        chosen, rows : ndarray
+            The indices of the groups, and their values of shape (groups, group_size).
         divisor : Divisor
         """
         has_nan = bool(np.isnan(rows).any())
