@@ -52,7 +52,7 @@ from normcli.identifying.question import (
 from normcli.identifying.reproduction import hold_against_all, list_candidates, reproduce
 from normcli.identifying.search.affine_step import ESTIMATED, choose_usual, enumerate_affine_steps
 from normcli.identifying.search.groups import find_orders, put_in_order
-from normcli.identifying.search.match import Scope, rank_matches
+from normcli.identifying.search.match import Scope, drop_shorter, rank_matches
 from normcli.identifying.search.norm_search import Search
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.norms.layout import make_layout
@@ -231,6 +231,7 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
         found += [Search(other).find_matches() for other in samples[1:]]
     best = min(fitting.level for fitting in found)
     fitting = rank_matches(match for one in found for match in one.matches if one.level == best)
+    fitting = drop_shorter(fitting, x, first.y)
     matches, doubtful = _part(fitting)
     blank = Identification(question, (), sampled, doubtful=doubtful)
     if plain is not None and (not matches or is_plain):
@@ -266,7 +267,7 @@ def _find_others(blank: Identification, samples: Sequence[Samples], search: Sear
     if blank.question.gamma is None and blank.question.beta is None:
         pairs = math.inf if plain is None else math.prod(x.shape[axis] for axis in plain.axes)
         estimated = rank_matches(search.estimate_matches(pairs))  # with fewer pairs than such a map
-        matches, doubtful = _part(estimated, blank.doubtful)
+        matches, doubtful = _part(drop_shorter(estimated, x, first.y), blank.doubtful)
         blank = blank._replace(doubtful=doubtful)
         if matches:
             return _confirm(blank._replace(matches=matches, doubtful=()), samples)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.half_precision import may_be_of_float32
 from normcli.dtypes import get_eps, is_half, is_long_integer
 from normcli.identifying.models.divisor_fit import fit_models
 from normcli.identifying.models.error_bounds import (
@@ -92,8 +91,7 @@ class Samples:
         self._kept = {} if kept is None else kept
         self._actual: Floats | None = None
         self._undone: dict[tuple[int, Level], tuple[AffineStep, tuple[Floats, Floats]]] = {}
-        shorter = may_be_of_float32(x, y)
-        self.affines, self.levels = affines, list_levels(scope.dtype, shorter=shorter)
+        self.affines, self.levels = affines, list_levels(scope.dtype)
         self.grids = list_grids(y.shape)
         self.screen = Screen(x, y, self.steps, scope.dtype)
         own = None if scope.norm is None else NORMS[scope.norm].divisor
