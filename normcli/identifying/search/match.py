@@ -19,7 +19,7 @@ from normcli.norms.table import NORMS
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -281,7 +281,7 @@ class Match(NamedTuple):
         return self.eps in COMMON_EPS
 
 
-def drop_shorter(matches: Sequence[Match], x: NDArray[Any], y: NDArray[Any]) -> Sequence[Match]:
+def drop_shorter(matches: list[Match], x: NDArray[Any], y: NDArray[Any]) -> list[Match]:
     """Return matches without those that need a float32 kernel, if x and y are float64 and show no float32.
 
     Such a match is kept if no value of y is further off than 2⁻¹⁸ of the largest.
