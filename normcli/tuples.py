@@ -18,7 +18,7 @@ else:
         return compile(f"lambda _cls, {names}: _new(_cls, ({names}))", "tuples", "eval").co_consts[0]
 
     class _Tuple(tuple):
-        """What tuples with named fields have in common, as `collections.namedtuple` has it."""
+        """The methods that all tuples with named fields share, as those of `collections.namedtuple`."""
 
         __slots__ = ()
 

@@ -213,7 +213,7 @@ def _format_warning(subject: Subject, chosen: NDArray[np.bool_], kind: str) -> s
 
 
 def find_moments(plan: Plan, stats: Stats) -> Measured:
-    """Return what a tensor is normalized with: the moments or quantiles of fitted statistics, unrounded.
+    """Return the moments or quantiles of fitted statistics, unrounded, to normalize a tensor with.
 
     They are pairs of doubles, hi + lo. The plan may be for any number of samples.
     """

@@ -20,7 +20,7 @@ def require_unread_outputs(values: Mapping[str, Any]) -> None:
     """Raise click's `UsageError` if an output is a file or a named pipe that another option reads.
 
     A tensor may be replaced by its own result: `--output` may be the input file, or a table that an input is a
-    column of. It may not be a named pipe, which would wait for itself, or an archive of several arrays.
+    column of. It may not be a named pipe, which would wait for itself, or an archive that is read by a key.
     """
     for output in ("output", "stats_output"):
         option, path = f"--{output.replace('_', '-')}", values.get(output)

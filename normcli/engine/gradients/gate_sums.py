@@ -105,7 +105,7 @@ class GateSumPasses(GroupBackwardPasses):
     def list_shares(
         self, name: str, tile: Tile, solved: SolvedGroups, row: int, columns: Any, bits: int
     ) -> list[Bounded]:
-        """Return what some values of one row contribute to the derivative with respect to the gate.
+        """Return the contributions of some values of one row to the derivative with respect to the gate.
 
         Each contribution has a bound of its error; None stands for NaN. `name` is not used; `row` and `columns`
         are indices in the tile, and activations and roots are calculated to `bits` bits.

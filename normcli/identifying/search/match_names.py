@@ -119,7 +119,7 @@ _LONGEST_JUDGED = 4
 
 
 class _Trace(NamedTuple):
-    """What y shows of the kernel's arithmetic.
+    """Properties of a kernel's arithmetic, as far as y shows them.
 
     Parameters
     ----------

@@ -245,7 +245,7 @@ def _pick_parameter(plan: Plan, parameter: NDArray[Any], index: tuple[int, ...])
 def _find_degeneracies(
     plan: Plan, members: NDArray[Any], number: int, single: SingleGroup, inputs: Inputs
 ) -> tuple[Degeneracy, ...]:
-    """Return what is degenerate about one group, such as `constant` or `nan`; empty for a sound group.
+    """Return the degeneracies of one group, such as `constant` or `nan`; empty for a sound group.
 
     Parameters
     ----------

@@ -204,7 +204,7 @@ def _are_scattered(case: Case, every: Sequence[NarrowSums]) -> bool:
             return False
     most, *parts = _compare_errors(case, Variant(*case.used))
     simulated = np.array([_compare_errors(case, sums.variant) for sums in every])
-    largest, (_, *least) = _LESS * np.nanmax(simulated[:, 0]), np.nanmin(simulated, axis=0) / _LESS
+    largest, (_, *least) = _LESS * np.fmax.reduce(simulated[:, 0]), np.fmin.reduce(simulated) / _LESS
     mean, divisor = case.used
     square = divisor**2 - case.eps
     shown = mean, mean * case.count, divisor, 1.0 / divisor, square, square * case.freedom
