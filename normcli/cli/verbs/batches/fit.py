@@ -220,7 +220,8 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
     """Write the stats file, unless `destination` is None, and print the statistics.
 
     They are printed as code for the framework `emit` if it is not None, as fields with `--print`, and else as a
-    document, but for a `--quiet` run that writes a file and has no `--format`. Raises `UsageError`, before anything is written, if there is no such code or field.
+    document, but for a `--quiet` run that writes a file and has no `--format`. Raises `UsageError`, before
+    anything is written, if there is no such code or field.
     """
     from normcli.answers.batches.fitted_statistics import EMITTERS, StatisticsAnswer, answer_fit
     from normcli.fitting.statistics import round_stats, warn
@@ -235,8 +236,8 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
         if not isinstance(answer, StatisticsAnswer):
             columns = " and ".join(stats.subject.by or ())
             raise UsageError(
-                f"--emit {emit} has one row of statistics; these have one for each {columns}: fit without --by, "
-                f"or keep them by -o STATS.npz and use normcli apply"
+                f"--emit {emit} has one row of statistics; these have one for each {columns}: fit "
+                "without --by, or keep them by -o STATS.npz and use normcli apply"
             )
         code = EMITTERS[emit](answer)
     if destination is not None:
