@@ -149,8 +149,7 @@ def find_groups(tensor: Tensor, known: Subject | None = None) -> RowGroups:
         more, them, their = (f", nor of {others:,} more", "them", "their") if others else ("", "it", "its")
         raise DataError(
             f"{tensor.source}, row {int((met == number).argmax()) + 1}: there are no statistics of the group "
-            f"{missing} of {', '.join(known.by or ())}{more}; fit {them} too, or leave {their} rows "
-            "out"
+            f"{missing} of {', '.join(known.by or ())}{more}; fit {them} too, or leave {their} rows out"
         )
     return RowGroups(labels, met, places)
 

@@ -553,7 +553,9 @@ def test_names_of_groups_stay_as_they_are_in_other_languages(normcli, tmp_path):
     (tmp_path / "w.csv").write_text("mean,std\nmean,1\nmean,3\n")
     ran = normcli("fit", "zscore", "s.csv", "--by", "shop", "--lang", "zh", "-q")
     assert "B, C   price " in ran.out
-    assert re.search(r"^shop +列 +均值 +方差 +标准差 +rstd +方差（n − 1） +标准差（n − 1） .* NaN$", ran.out, re.MULTILINE)
+    assert re.search(
+        r"^shop +列 +均值 +方差 +标准差 +rstd +方差（n − 1） +标准差（n − 1） .* NaN$", ran.out, re.MULTILINE
+    )
     for verb in (["fit", "zscore"], ["zscore"]):
         ran = normcli(*verb, "w.csv", "--by", "mean", "--lang", "zh", "-q")
         assert any(line.startswith("mean   std ") for line in ran.lines)
