@@ -38,9 +38,9 @@ class Closeness(NamedTuple):
     compared, different : int
         The number of values, and of those beyond the tolerances.
     max_abs : float
-        The largest difference, in the unit of the tensors; NaN if any difference is NaN.
+        The largest difference, in the unit of the tensors; the first ∞ or NaN if there is one.
     place : tuple of int or None
-        The index of the largest difference; None for tensors without values.
+        The index of `max_abs`; None for tensors without values.
     worst : tuple of int or None
         The index of the value that exceeds its tolerance by most; None if none does.
     """

@@ -50,7 +50,8 @@ def _apply(settings: Settings, stats: str | None, *, partial: bool) -> None:
     STATS is what normcli fit has kept. The files may have other lengths along the axes that were reduced.
     Where a group was constant and there is no eps, it is only centred, as scikit-learn does. Of a table the
     columns of the statistics are normalized, whatever stands beside them; --columns chooses some of these. Of
-    statistics that were fitted --by a column each row is normalized by those of its own group.
+    statistics that were fitted --by a column each row is normalized by those of its own group; a row of a group
+    that was not fitted is an error, and nothing is written.
 
     \b
       normcli apply stats.npz x.npy -o y.npy

@@ -33,7 +33,7 @@ _EMITTED = ("torchvision", "keras", "sklearn", "json")
 _OF_ONE_TENSOR = ("--mask", "--lengths", "--fill")
 
 _ANSWER = (
-    answer_options.output("Keep the statistics: a stats file, .npz."),
+    answer_options.output("Keep the statistics: a stats file, .npz; with -q and no -f, no table is printed."),
     option("--emit", type=click.Choice(_EMITTED), help="Print them as code to paste."),
     answer_options.print_fields(),
     *answer_options.TABLE,
@@ -220,7 +220,8 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
     """Write the stats file, unless `destination` is None, and print the statistics.
 
     They are printed as code for the framework `emit` if it is not None, as fields with `--print`, and else as a
-    document. Raises `UsageError`, before anything is written, if there is no such code or field.
+    document, but for a `--quiet` run that writes a file and has no `--format`. Raises `UsageError`, before
+    anything is written, if there is no such code or field.
     """
     from normcli.answers.batches.fitted_statistics import EMITTERS, StatisticsAnswer, answer_fit
     from normcli.fitting.statistics import round_stats, warn
@@ -233,9 +234,10 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
     fields = collect_fields(answer, settings.answer.fields)
     if emit is not None:
         if not isinstance(answer, StatisticsAnswer):
+            columns = " and ".join(stats.subject.by or ())
             raise UsageError(
-                f"--emit {emit} has one row of statistics; these have one for each "
-                f"{' and '.join(stats.subject.by or ())}"
+                f"--emit {emit} has one row of statistics; these have one for each {columns}: fit "
+                "without --by, or keep them by -o STATS.npz and use normcli apply"
             )
         code = EMITTERS[emit](answer)
     if destination is not None:
@@ -245,7 +247,7 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
         click.echo(code)
     elif fields:
         write_fields(fields, sys.stdout)
-    else:
+    elif destination is None or settings.answer.format_name or not settings.run.quiet:
         print_document(answer, settings.answer)
 
 
