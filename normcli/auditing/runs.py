@@ -202,9 +202,9 @@ def _name_algorithm(layer: RecordedLayer, verdict: LayerVerdict) -> str | None:
     detail, actual = verdict.detail, layer.load(OUTPUT)
     if detail is None or actual is None or layer.settings.evaluation or layer.settings.gate_act:
         return None
-    x, given = detail.tensor.values, (detail.inputs.gamma, detail.inputs.beta)
+    x, given = detail.problem.values, (detail.problem.inputs.gamma, detail.problem.inputs.beta)
     way = next(iter(enumerate_affine_steps(x.shape, *given))).way
-    candidate = Candidate(detail.plan.request, way, tuple(range(x.ndim)))
+    candidate = Candidate(detail.problem.plan.request, way, tuple(range(x.ndim)))
     told = reproduce(x, actual.values, [candidate], *given)
     return told[0].computation.name if told and told[0].is_certain else None
 
