@@ -299,9 +299,7 @@ class Statistics:
         places = find_places(taken, use.wanted)
         values = taken.values if places is None else taken.values[..., places]
         tensor = Tensor(values, "x", by=group_rows(by, values))
-        result, _ = use_stats(
-            use, use.plan("x", values), tensor, None, Effort(threads=threads), inverts=inverts
-        )
+        result, _ = use_stats(use, tensor, None, Effort(threads=threads), inverts=inverts)
         return taken.give(result if places is None else result[..., np.argsort(places)])
 
     # -- kept
