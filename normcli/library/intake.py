@@ -11,7 +11,6 @@ from normcli.errors import DataError, UsageError
 from normcli.fitting.fit import fit_tensor
 from normcli.norms.layout import make_layout
 from normcli.results.arrays import Taken, find_lazy, take
-from normcli.tensors.tables.column_choice import match_names
 from normcli.tensors.tables.numerals import name_value
 from normcli.tensors.tensor import GroupingColumns, Tensor
 
@@ -137,30 +136,3 @@ def arrange_axes(taken: Taken, layout: str | None) -> Taken:
         return taken.give(values.transpose([order.index(axis) for axis in range(ndim)]))
 
     return taken._replace(values=taken.values.transpose(order), give=give, layout=layout)
-
-
-def find_places(taken: Taken, wanted: tuple[str, ...] | None) -> list[int] | None:
-    """Return the order that puts a table's columns as the statistics have them: `values[..., order]`.
-
-    Both must have the same columns: no column may be left out.
-
-    Parameters
-    ----------
-    taken : Taken
-        The table.
-    wanted : tuple of str or None
-        The names of the statistics' columns, in order; None if they have no names.
-
-    Returns
-    -------
-    list of int or None
-        None if nothing has to be moved: the order is the same, or the table or the statistics have no names.
-
-    Raises
-    ------
-    DataError
-        If a name is missing in the table, another one is there, or one is there twice.
-    """
-    if wanted is None or taken.columns is None or taken.columns == wanted:
-        return None
-    return match_names(taken.columns, wanted, "x")
