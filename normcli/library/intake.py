@@ -8,10 +8,9 @@ import numpy as np
 
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
-from normcli.fitting import fit as fitting
+from normcli.fitting.fit import fit_tensor
 from normcli.norms.layout import make_layout
 from normcli.results.arrays import Taken, find_lazy, take
-from normcli.tensors.many import Named
 from normcli.tensors.tables.numerals import name_value
 from normcli.tensors.tensor import GroupingColumns, Tensor
 
@@ -71,8 +70,7 @@ def fit_sums(
     tensor = Tensor(taken.values, "x", taken.columns, has_no_dtype=is_table)
     tensor = tensor._replace(values=tensor.arrange(wanted), columns=wanted or tensor.columns)
     tensor = tensor._replace(by=group_rows(by, tensor.values))
-    policy = fitting.Policy(nan)
-    return fitting.fit(request, [Named("x", lambda _: tensor)], policy, Effort(threads=threads)).stats
+    return fit_tensor(request, tensor, nan, Effort(threads=threads))
 
 
 def group_rows(by: Any | None, values: NDArray[Any]) -> GroupingColumns | None:

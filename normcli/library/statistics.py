@@ -296,8 +296,7 @@ class Statistics:
             refuse_groups(by)
             return taken.give(lazy.work.use_statistics(use, taken.values, inverts=inverts))
         tensor = Tensor(taken.values, "x", by=group_rows(by, taken.values))
-        plan, effort = use.plan("x", taken.values), Effort(threads=threads)
-        return taken.give(use_stats(use, plan, tensor, None, effort, inverts=inverts)[0])
+        return taken.give(use_stats(use, tensor, None, Effort(threads=threads), inverts=inverts)[0])
 
     # -- kept
 

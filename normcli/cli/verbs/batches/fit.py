@@ -103,7 +103,7 @@ def _fit(
         )
     if not files and files_from is None:
         raise UsageError("fit needs files: FILE…, or --files-from FILE")
-    from normcli.fitting.fit import Policy, fit
+    from normcli.fitting.fit import Policy, fit, fit_shard
     from normcli.tensors.many import expand, name_tensors, read_list
 
     nan = Choices(settings.request).pick_nan_rule(settings.selection.nan)
@@ -118,22 +118,14 @@ def _fit(
 
             paths = locate_files(paths)
         named = list(name_tensors(paths, settings.source.table()))
-        is_later_part = shard is not None and shard[0] > 1 and len(named) == 1
-        if shard is not None:
-            from normcli.fitting.shards import Shards, digest_inputs, take_shard
-
-            part = Shards(shard[1], shard[:1], digest_inputs(named))
-            named = take_shard(named, settings.request, *shard)
         if settings.run.is_clustered:
             from normcli.cli.verbs.calculating.on_cluster import fit_on_cluster
 
             fitted = fit_on_cluster(settings, named, policy)
+        elif shard is not None:
+            fitted = fit_shard(settings.request, named, policy, effort, shard)
         else:
             fitted = fit(settings.request, named, policy, effort)
-    if is_later_part:
-        fitted = fitted._replace(stats=fitted.stats._replace(files=0))  # the first part counts the file
-    if shard is not None and shard[1] > 1:
-        fitted = fitted._replace(stats=fitted.stats._replace(shards=part))
     settings.run.warn_of_files("fit", fitted.notes)
     _show(fitted.stats, settings, emit, destination)
     if fitted.bad:
