@@ -79,10 +79,9 @@ GOLDEN = Verb(
         "-i x.npy -o golden && normcli check golden",
     ),
     refused={
-        (
-            *AROUND,
-            "--quantize",
-        ): "these folders hold the result of the norm alone; normcli NORM … -o FILE writes "
-        "the exact gated, clipped or quantized one, and normcli check NORM … --actual compares a kernel's with it"
+        (*AROUND, "--quantize"): (
+            "these folders hold the result of the norm alone; normcli NORM … -o FILE writes the exact gated, "
+            "clipped or quantized one, and normcli check NORM … --actual compares a kernel's with it"
+        )
     },
 )
