@@ -253,7 +253,8 @@ class Thin(NamedTuple):
 
     def is_likely(self, variant: Variant) -> bool:
         """Whether the result of a variant, cut to the sample, is within rounding of at least 15 % of it."""
-        return bool(self.case.explains(self.case.predict(variant)).mean() >= LIKELY / 2.0)
+        least, case = LIKELY / 2.0, self.case
+        return case.may_explain(variant, least) and bool(case.explains(case.predict(variant)).mean() >= least)
 
 
 @functools.lru_cache(maxsize=2)  # of one case, each variant asks

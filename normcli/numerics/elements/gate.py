@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -82,9 +83,10 @@ class Gated(NamedTuple):
         return np.where(usual, product + 0.0, product), np.where(usual, error, 0.0)
 
     def activate(self) -> Floats:
-        """Return the gate's factors in doubles: act(z), or act′(z) of a slope, times `times`."""
-        found = self.evaluate(QUICK)
-        return np.asarray(np.where(found.special, found.plain, found.factor.pair.hi))
+        """Return the gate's factors in doubles, read-only: act(z), or act′(z) of a slope, times `times`."""
+        given = (None if one is None else np.asarray(widen(one)) for one in (self.values, self.times))
+        packed = (None if one is None else (one.shape, one.tobytes()) for one in given)
+        return _activate(self.activation, self.is_slope, *packed)
 
     @np.errstate(all="ignore")
     def evaluate(self, bits: int) -> Evaluated:
@@ -123,6 +125,19 @@ class Gated(NamedTuple):
         columns = (np.full(np.shape(self.values), o) if a is None else a for a, o in self.columns)
         for z, times in zip(*(a.reshape(-1).tolist() for a in columns), strict=True):
             yield self.evaluate_exactly(z, times, bits)
+
+
+@functools.lru_cache(maxsize=32)  # the search for faults asks for those of one gate again and again
+def _activate(
+    act: Activation, is_slope: bool, z: tuple[tuple[int, ...], bytes], times: tuple[tuple[int, ...], bytes] | None
+) -> Floats:
+    """Return a gate's factors in doubles; z and `times` (or None for 1) are a shape and the bytes of float64."""
+    given = (None if one is None else np.frombuffer(one[1]).reshape(one[0]) for one in (z, times))
+    values, factor = given
+    found = Gated(values, act, factor, is_slope).evaluate(QUICK)
+    factors = np.asarray(np.where(found.special, found.plain, found.factor.pair.hi))
+    factors.flags.writeable = False
+    return factors
 
 
 class Evaluated(NamedTuple):
