@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,20 +31,6 @@ behind a gate, the factor on the whole bound of half precision."""
 _LOST = 4.0
 """The factor on the error of a group's mean in machine epsilons, which is the larger of 4 · (2 + log2 n), for n
 values added in pairs, and √n, for values added one after the other."""
-
-
-_LARGER, _LEAST_BOUND = 1.0 + 2.0**-30, 2.0**-24
-"""A factor and a term that make a bound a little larger: the term is the unit of float16's subnormal numbers."""
-
-_OF_X = frozenset((
-    "own_mean", "own_square", "deviations", "sizes", "centre", "square", "divisor", "standardized", "shows_norm", "lost",
-))  # fmt: skip
-"""What a case calculates of x alone, whatever y, gamma, beta and gate are; `standardized` of mean and variance."""
-
-
-def _is_own(variant: Variant) -> bool:
-    """Whether a variant has the mean and the divisor of the norm."""
-    return variant.mean is None and variant.divisor is None and variant.square is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +89,6 @@ class Case:
     gate: Gated | None = None
     gated_input: Gated | None = None
     step: int = 1
-
-    def change(self, **fields: Any) -> Case:
-        """Return the case with another y, gamma, beta, gate or precision; what was calculated of x alone stays."""
-        changed = replace(self, **fields)
-        kept = _OF_X if self.exact is None else _OF_X - {"standardized"}
-        vars(changed).update({name: known for name, known in vars(self).items() if name in kept})
-        return changed
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -229,11 +208,6 @@ class Case:
         return self.x - self.own_mean if self.centres else self.x
 
     @cached_property
-    def sizes(self) -> Floats:
-        """The absolute values of x."""
-        return np.asarray(np.abs(self.x))
-
-    @cached_property
     def centre(self) -> Floats:
         """The mean of each group's own values, even with running statistics; 0 for a norm without mean."""
         return self.own_mean if self.centres else np.zeros_like(self.own_mean)
@@ -303,15 +277,13 @@ class Case:
         Numbers that the variant lacks are the norm's. The gate multiplies all but a `variant.result`, which has
         it.
         """
-        gamma, beta, scaled, values = self._calculate(variant)
-        mean = self.mean if variant.mean is None else variant.mean
-        divisor = self.find_divisor(variant)
-        if _is_own(variant) and not self.has_moments:  # of about this size
+        gamma, beta, mean, divisor, scaled, values = self.calculate(variant)
+        if variant.is_own and not self.has_moments:  # of about this size
             mean, divisor = np.zeros(()), np.abs(self.average(self.x)) + self.x.std()
         terms = np.abs(scaled) + np.abs(beta) + np.abs(values)
         of_mean = 1.0 / math.sqrt(max(1, self.count)) if self.centres else 0.0  # its own, of deviations
         size = np.abs(gamma)
-        shared = size * ((np.abs(mean) + self.sizes) / np.abs(divisor) + of_mean)
+        shared = size * ((np.abs(mean) + np.abs(self.x)) / np.abs(divisor) + of_mean)
         if variant.result is not None:
             size = np.minimum(size, np.sqrt(np.mean(np.square(values))))
         unit = allowed = self._allow(values, terms, shared, size)
@@ -324,33 +296,16 @@ class Case:
             allowed = _OF_A_GATE * allowed
         return Prediction(values, allowed, unit)
 
-    def _calculate(self, variant: Variant) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return gamma and beta, times the gate; gamma · (x − mean) / divisor; and the variant's result."""
+    def calculate(self, variant: Variant) -> tuple[Floats, ...]:
+        """Return a variant's gamma and beta, times the gate; mean; divisor; gamma · x̂; and its result."""
         gamma = self.gamma if variant.gamma is None else variant.gamma
         beta = self.beta if variant.beta is None else variant.beta
         if self.gate is not None:
             gamma, beta = gamma * self.factor, beta * self.factor
-        if _is_own(variant):
-            standardized = self.standardized
-        else:
-            mean = self.mean if variant.mean is None else variant.mean
-            standardized = (self.x - mean) / self.find_divisor(variant)
-        scaled = gamma * standardized
-        return gamma, beta, scaled, scaled + beta if variant.result is None else variant.result
-
-    @np.errstate(all="ignore")
-    def may_explain(self, variant: Variant, least: float) -> bool:
-        """Whether a variant may explain a share `least` of y: its values are not further off than any bound.
-
-        It is a cheap test before `predict`: bounds are at most 1/16 of a result and of gamma, and a rounding.
-        """
-        of_half = self.gate is not None or variant.slope is not None
-        if variant.noise is not None or (of_half and is_half(self.dtype)):
-            return True  # whose bounds may be larger
-        gamma, _, _, values = self._calculate(variant)
-        most = (MOST + get_eps(self.dtype)) * _LARGER
-        far = np.abs(self.y - values) > most * (np.abs(gamma) + np.abs(values)) + _LEAST_BOUND
-        return bool(far.size - np.count_nonzero(far) >= least * far.size)
+        mean = self.mean if variant.mean is None else variant.mean
+        divisor = self.find_divisor(variant)
+        scaled = gamma * (self.standardized if variant.is_own else (self.x - mean) / divisor)
+        return gamma, beta, mean, divisor, scaled, scaled + beta if variant.result is None else variant.result
 
     def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
         """Return the bound on the rounding error of each value: of its last rounding, its terms and the mean.
@@ -366,15 +321,11 @@ class Case:
         usual : ndarray
             The size of a typical value, such as |gamma|.
         """
-        noise = self.arithmetic * (_ROUNDINGS * terms + self.lost * shared)
+        lost = max(_LOST * (2.0 + math.log2(max(1, self.count))), math.sqrt(self.count))
+        noise = self.arithmetic * (_ROUNDINGS * terms + lost * shared)
         size = np.where(np.isfinite(values), values, 0.0)
         noise = np.minimum(noise, MOST * (usual + np.abs(size)))
         return np.asarray(measure_unit(size, self.dtype) + noise)
-
-    @cached_property
-    def lost(self) -> float:
-        """The relative error of a group's mean, in machine epsilons."""
-        return max(_LOST * (2.0 + math.log2(max(1, self.count))), math.sqrt(self.count))
 
     @cached_property
     def arithmetic(self) -> float:

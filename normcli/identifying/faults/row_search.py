@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.faults.case_sampling import LIKELY, goes_with_x, thin_out
+from normcli.identifying.faults.case_sampling import LIKELY, change_case, goes_with_x, thin_out
 from normcli.identifying.faults.claim import REST, STATISTICS, WITHIN_GROUPS
 from normcli.identifying.faults.fault_evidence import OF_A_NUMBER, weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
@@ -252,7 +252,7 @@ def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
 def _use_parameters(case: Case, variant: Variant) -> Case:
     """Return the case with a variant's gamma and beta; what was calculated of x alone stays."""
     gamma = case.gamma if variant.gamma is None else variant.gamma
-    return case.change(gamma=gamma, beta=case.beta if variant.beta is None else variant.beta)
+    return change_case(case, gamma=gamma, beta=case.beta if variant.beta is None else variant.beta)
 
 
 _ON_ANY_LINE = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -127,11 +127,13 @@ class Gated(NamedTuple):
             yield self.evaluate_exactly(z, times, bits)
 
 
+_Packed: TypeAlias = "tuple[tuple[int, ...], bytes]"
+"""An array of float64: its shape, and the bytes of its values."""
+
+
 @functools.lru_cache(maxsize=32)  # the search for faults asks for those of one gate again and again
-def _activate(
-    act: Activation, is_slope: bool, z: tuple[tuple[int, ...], bytes], times: tuple[tuple[int, ...], bytes] | None
-) -> Floats:
-    """Return a gate's factors in doubles; z and `times` (or None for 1) are a shape and the bytes of float64."""
+def _activate(act: Activation, is_slope: bool, z: _Packed, times: _Packed | None) -> Floats:
+    """Return a gate's factors in doubles; `times` is None for 1."""
     given = (None if one is None else np.frombuffer(one[1]).reshape(one[0]) for one in (z, times))
     values, factor = given
     found = Gated(values, act, factor, is_slope).evaluate(QUICK)

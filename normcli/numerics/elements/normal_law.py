@@ -78,8 +78,8 @@ def _expand(share: int, density: int, step: int) -> list[int]:
 def find_normal_share(z: Fraction, bits: int) -> Fraction:
     """Return Φ(z) with a relative error of 2^−bits.
 
-    For large z it is 1, as 1 − Φ(z) is below exp(−z²/2). For negative z, where the terms of the sum cancel, it is
-    calculated with more digits.
+    For large z it is 1, as 1 − Φ(z) is below exp(−z²/2). For negative z, where the terms of the sum cancel, it
+    is calculated with more digits.
     """
     if z > 0 and 0.72 * float(z) ** 2 > bits:  # log₂ e / 2 is above 0.72
         return Fraction(1)
