@@ -166,7 +166,7 @@ def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tu
 
 
 def _find_eps(case: Case) -> Iterator[float]:
-    """Yield the plan's eps and other usual eps with which all y of a case are within rounding of the norm.
+    """Yield the plan's eps and usual ones, each only if all y are within rounding of the norm with it.
 
     Nothing for a norm without eps.
     """

@@ -375,6 +375,33 @@ def test_runs_of_two_dtypes_are_compared_in_the_shorter(tmp_path):
     assert [bool(told.data()["layers"][0]["output"]["ok"]) for told in found] == [True, True]
 
 
+def test_runs_without_a_name_in_common_are_paired_in_their_order(tmp_path, normcli):
+    def write_run(name, *layers, norm="ln"):
+        settings = {layer: {"norm": norm, "options": {"eps": 1e-5}} for layer in layers}
+        return write(tmp_path / name, {layer: make_layer() for layer in layers}, settings)
+
+    one, two = write_run("one", "a", "b"), write_run("two", "m.a", "m.b")
+    ran = normcli("audit", one, "--against", two)
+    assert (ran.code, ran.lines[3]) == (0, "paired  in their order, as no name is in both")
+    assert audit(one, against=two).data()["by_order"]
+    for other, place in (
+        (write_run("three", "c"), "b (ln) and nothing"),
+        (write_run("four", "c", "d", norm="rms"), r"a (ln) and c (rms)"),
+    ):
+        ran = normcli("audit", one, "--against", other)
+        assert ran.code == 3
+        assert (
+            f"in their order {place} are no pair: leave out what one of them lacks, by --only and --skip"
+            in ran.err
+        )
+
+
+def test_layers_that_differ_in_shape_are_told(tmp_path):
+    wide = make_layer(np.concatenate([X, X]))
+    told = audit(write(tmp_path / "one", {"a": make_layer()}), against=write(tmp_path / "two", {"a": wide}))
+    assert f"a   its input is {wide['input'].shape}, not {X.shape}; its output is" in str(told)
+
+
 def test_an_output_that_is_missing_is_no_difference_of_the_norm(tmp_path):
     lacking = {role: values for role, values in make_layer().items() if role != "output"}
     told = audit(write(tmp_path / "one", {"a": make_layer()}), against=write(tmp_path / "two", {"a": lacking}))
