@@ -113,7 +113,7 @@ def write_golden(
     if any(map(is_bfloat16, (dtype, values.dtype, *([] if dy is None else [dy.values.dtype])))):
         raise UsageError(
             "golden files are .npy, which has no bfloat16: give inputs as float32, which holds their values, "
-            "and --dtype float32"
+            "and --dtype float32; normcli NORM … -o FILE.safetensors writes results in bfloat16"
         )
     gamma, beta = (None if array is None else _narrow(array, dtype) for array in (inputs.gamma, inputs.beta))
     inputs, outs = inputs._replace(gamma=gamma, beta=beta), {}

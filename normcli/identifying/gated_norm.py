@@ -17,6 +17,7 @@ from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.identifying.question import Diagnosis, Identification, Kind
 from normcli.identifying.search.match import Match
 from normcli.identifying.words.phrasing import diagnose
+from normcli.norms.request import Request
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.rounding import widen
 from normcli.results.arguments import Problem
@@ -137,10 +138,12 @@ def _list_gated(question: Question, around: Surroundings, norm: str | None) -> I
     `around` has the gate, its activation and its place; `norm` is the only norm to yield, or None for all.
     """
     x, _, gamma, beta, layout, *_ = question
+    asked, values = around.prepare(Request("ln"), x)  # the product with a gate is the same for each norm
     for subject in list_subjects(x, gamma, beta, layout, norm):
-        request, values = around.prepare(subject.plan.request, x)
-        inputs = around.surround(subject.inputs, subject.plan, x)
-        plan = subject.plan if values is x else replace(subject.plan, request=request)
+        plan = subject.plan
+        inputs = around.surround(subject.inputs, plan, x)
+        if values is not x:
+            plan = replace(plan, request=plan.request.adopt_dtype(asked.dtype))
         yield Problem(plan, Tensor(values, "x"), inputs)
 
 

@@ -345,6 +345,7 @@ def test_a_fault_of_a_gate_is_named_and_no_other(order, norm):
         assert not fault.endswith("gate-missing") or found.fault.words == "the gate is left out"
 
 
+@sampled
 @pytest.mark.parametrize(
     ("gate", "axes"),
     [pytest.param(GATE[:1], (0,), id="of samples"), pytest.param(GATE[0, 0], (0, 1), id="of features")],

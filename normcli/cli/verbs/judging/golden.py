@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.cli.files.sources import make_recipe, require_one_stream
 from normcli.cli.parameters import answer_options, options
 from normcli.cli.problem import load_problem
-from normcli.cli.verb_commands import Verb
+from normcli.cli.verb_commands import AROUND, Verb
 from normcli.cli.verbs.calculating.backward import ask_for_backward, choose_seed, load_gradient
 from normcli.errors import UsageError
 from normcli.tensors.random.recipe import DEFAULT_RNG
@@ -78,4 +78,10 @@ GOLDEN = Verb(
         "{tensor} --dist normal -o golden",
         "-i x.npy -o golden && normcli check golden",
     ),
+    refused={
+        (*AROUND, "--quantize"): (
+            "these folders hold the result of the norm alone; normcli NORM … -o FILE writes the exact gated, "
+            "clipped or quantized one, and normcli check NORM … --actual compares a kernel's with it"
+        )
+    },
 )
