@@ -24,7 +24,6 @@ from normcli.checking.gradient_terms import make_terms
 from normcli.checking.half_precision import compare_saved
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
-from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.numerics.rounding import widen
 from normcli.printable import format_count
@@ -40,9 +39,9 @@ if TYPE_CHECKING:
 
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats
-    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.results.backward import BackwardProblem, Gradients
+    from normcli.results.arguments import Problem
+    from normcli.results.backward import Gradients
 
 _MOST_VALUES = 1 << 22
 """No fault is looked for in larger tensors: it takes about a dozen float64 arrays of their size."""
@@ -133,24 +132,22 @@ class CheckedGradients(NamedTuple):
 
 
 def check_gradients(
-    problem: BackwardProblem,
+    problem: Problem,
     actual: Mapping[str, NDArray[Any]],
     tolerate: Callable[..., Tolerance] = choose_tolerance,
-    effort: Effort = DEFAULT_EFFORT,
     allowed: Mapping[str, Floats] = MappingProxyType({}),
 ) -> CheckedGradients:
     """Compare gradients with the exact ones, and find the fault of each that differs.
 
     Parameters
     ----------
-    problem : BackwardProblem
+    problem : Problem
+        The problem, with dy.
     actual : mapping of str to ndarray
         The given gradients, by name: some of `dx`, `dgamma`, `dbeta` and `dgate`.
     tolerate : callable
         Takes a dtype and `scale`, the largest |expected|, and returns the tolerance. Gradients of a mean loss
         are so small that with a fixed absolute tolerance every gradient would pass.
-    effort : Effort
-        Threads and memory; the result does not depend on it.
     allowed : mapping of str to ndarray of float64
         The largest error of each value of some gradients, by name, in place of the tolerance.
 
@@ -169,7 +166,7 @@ def check_gradients(
     )
     inputs = inputs._replace(gamma=gamma, beta=beta, gate=gate, gated_input=before)
     wide = problem._replace(plan=plan.change_spec(dtype="float64"), inputs=inputs)
-    exact = calculate_backward(wide, effort=effort)
+    exact = calculate_backward(wide)
     comparisons, causes, saved = {}, {}, {}
     for name, array in actual.items():
         expected = exact.field(name)

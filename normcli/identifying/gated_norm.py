@@ -17,6 +17,7 @@ from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.identifying.question import Diagnosis, Identification, Kind
 from normcli.identifying.search.match import Match
 from normcli.identifying.words.phrasing import diagnose
+from normcli.norms.request import Request
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.rounding import widen
 from normcli.results.calculate import calculate
@@ -139,10 +140,12 @@ def _list_gated(
     `around` has the gate, its activation and its place; `norm` is the only norm to yield, or None for all.
     """
     x, _, gamma, beta, layout, *_ = question
+    asked, values = around.prepare(Request("ln"), x)  # the product with a gate is the same for each norm
     for subject in list_subjects(x, gamma, beta, layout, norm):
-        request, values = around.prepare(subject.plan.request, x)
-        inputs = around.surround(subject.inputs, subject.plan, x)
-        plan = subject.plan if values is x else replace(subject.plan, request=request)
+        plan = subject.plan
+        inputs = around.surround(subject.inputs, plan, x)
+        if values is not x:
+            plan = replace(plan, request=plan.request.adopt_dtype(asked.dtype))
         yield subject._replace(plan=plan, inputs=inputs), values
 
 
@@ -163,7 +166,7 @@ def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tu
 
 
 def _find_eps(case: Case) -> Iterator[float]:
-    """Yield the plan's eps and other usual eps with which all y of a case are within rounding of the norm.
+    """Yield the plan's eps and usual ones, each only if all y are within rounding of the norm with it.
 
     Nothing for a norm without eps.
     """

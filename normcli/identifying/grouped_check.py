@@ -12,14 +12,13 @@ from normcli.checking.tally import Comparison, GroupTally
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
 from normcli.fitting.by_column import RowGroups, find_groups, number_groups_of
-from normcli.fitting.fit import Policy, fit
+from normcli.fitting.fit import fit_tensor
 from normcli.fitting.statistics import find_few, warn
 from normcli.fitting.use import Use, use_stats
 from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.norms.plan import make_plan
 from normcli.printable import format_count
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
-from normcli.tensors.many import Named
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
@@ -94,7 +93,7 @@ class GroupedTable(NamedTuple):
             If `fit` cannot make statistics of the table, `tolerate` refuses a dtype, or no group can be judged.
         """
         tensor, values, width = self.tensor, self.tensor.values, self.tensor.values.shape[1]
-        stats = fit(request, [Named(tensor.source, lambda _: tensor)], Policy(self.nan), self.effort).stats
+        stats = fit_tensor(request, tensor, self.nan, self.effort)
         expected = self.normalize(stats)
         groups = find_groups(tensor, stats.subject)
         few, warnings, left_out = find_few(stats), warn(stats), 0
@@ -131,8 +130,7 @@ class GroupedTable(NamedTuple):
     def normalize(self, stats: Stats) -> NDArray[np.float64]:
         """Return the exact result: the table with rows normalized by their group's statistics, in float64."""
         use = Use(stats, self.affine.get("gamma"), self.affine.get("beta"), dtype="float64")
-        plan = use.plan(self.tensor.source, self.tensor.values)
-        return use_stats(use, plan, self.tensor, None, self.effort, inverts=False)[0]
+        return use_stats(use, self.tensor, None, self.effort, inverts=False)[0]
 
     def judge(
         self, request: Request, some: NDArray[np.bool_] | None = None

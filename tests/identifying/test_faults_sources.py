@@ -12,7 +12,7 @@ from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.library.judging import identify
 from tests.identifying.faulty import ask, diagnose_exactly, draw, draw_affine, plan, standardize
-from tests.marks import costly
+from tests.marks import costly, sampled
 
 X = draw((6, 16))
 G, B = draw_affine(16)
@@ -183,6 +183,8 @@ def spoil_statistics(x, which):
     return mean[row], square[row]
 
 
+@costly
+@sampled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("which", "cause"),

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.gradient_terms import spread_parameter
+from normcli.dtypes import get_eps, is_half
 from normcli.engine.run import run
 from normcli.identifying.faults.case import Case
-from normcli.identifying.faults.variant import Variant, cut_at
+from normcli.identifying.faults.variant import MOST, Variant, cut_at
 from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.search.screen import LEAST_PLACES, choose_places, go_together
 from normcli.norms.divisors import Measurement
@@ -225,10 +226,26 @@ def _goes_by_moments(plan: Plan) -> bool:
     )
 
 
+_OF_Y = {"parts", "factor", "right", "differs", "used", "arithmetic"}
+"""What a case calculates of y, gamma, beta, gate or precision."""
+
+
+def change_case(case: Case, **fields: Any) -> Case:
+    """Return a case with another y, gamma, beta, gate or precision; what was calculated of x stays."""
+    changed: Case = replace(case, **fields)
+    again = {*vars(changed), *_OF_Y, *(() if case.exact is None else ("standardized",))}
+    vars(changed).update({name: known for name, known in vars(case).items() if name not in again})
+    return changed
+
+
 # -- some values, which tell of most variants that they explain little before all are tried
 
 LIKELY = 0.3
 """The least part of y's values that a row explains if it holds in a part of y."""
+
+
+_LARGER, _LEAST_UNIT = 1.0 + 2.0**-30, 2.0**-24
+"""A factor and a term that make a bound a little larger; the term is the unit of float16's smallest numbers."""
 
 
 class Thin(NamedTuple):
@@ -253,7 +270,23 @@ class Thin(NamedTuple):
 
     def is_likely(self, variant: Variant) -> bool:
         """Whether the result of a variant, cut to the sample, is within rounding of at least 15 % of it."""
-        return bool(self.case.explains(self.case.predict(variant)).mean() >= LIKELY / 2.0)
+        case, least = self.case, LIKELY / 2.0
+        return self._may_explain(variant, least) and bool(case.explains(case.predict(variant)).mean() >= least)
+
+    @np.errstate(all="ignore")
+    def _may_explain(self, variant: Variant, least: float) -> bool:
+        """Whether a share `least` of the sample is no further from a variant's values than any bound may be.
+
+        It is a cheap test: rounding bounds are at most 1/16 of a result and of gamma, beside a last rounding.
+        """
+        case = self.case
+        of_half = case.gate is not None or variant.slope is not None
+        if variant.noise is not None or (of_half and is_half(case.dtype)):
+            return True  # whose bounds may be larger
+        gamma, *_, values = case.calculate(variant)
+        most = (MOST + get_eps(case.dtype)) * _LARGER
+        far = np.abs(case.y - values) > most * (np.abs(gamma) + np.abs(values)) + _LEAST_UNIT
+        return bool(far.size - np.count_nonzero(far) >= least * far.size)
 
 
 @functools.lru_cache(maxsize=2)  # of one case, each variant asks
