@@ -96,7 +96,7 @@ def test_what_is_listed_of_faults():
         assert_is_chinese(fault.generalize().words)
         assert_is_chinese(f"try: {fault.generalize().remedy}")
     for name in ("divisor", "mean", "gamma", "beta"):
-        assert_is_chinese(f"the first {name} that differs is 2.5, not 1.25")
+        assert_is_chinese(f"the first {name} that differs: the kernel's is 2.5, the exact one 1.25")
 
 
 FIRST = {row.ids[0]: row for row in reversed(TABLE)}
