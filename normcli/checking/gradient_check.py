@@ -182,7 +182,7 @@ def check_gradients(
             return found
 
         may_be_half = plan.spec.dtype is None and name not in allowed
-        every = (problem.values, problem.dy) if may_be_half else None
+        every = (problem.values, exact.dy) if may_be_half else None
         found, half = compare_saved(every, array, compare)
         comparisons[name] = found
         if half is not None:
