@@ -15,11 +15,12 @@ from normcli.fitting.by_column import RowGroups, find_groups, number_groups_of
 from normcli.fitting.fit import fit_tensor
 from normcli.fitting.statistics import find_few, warn
 from normcli.fitting.use import Use, use_stats
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.norms.plan import make_plan
 from normcli.printable import format_count
+from normcli.results.arguments import Problem
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from normcli.tensors.mapped import fetch
+from normcli.tensors.tensor import Tensor
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.fitting.statistics import Stats
     from normcli.norms.request import Request
-    from normcli.tensors.tensor import Tensor
 
 
 class GroupedCheck(NamedTuple):
@@ -134,8 +134,8 @@ class GroupedTable(NamedTuple):
 
     def judge(
         self, request: Request, some: NDArray[np.bool_] | None = None
-    ) -> tuple[AskedNorm, NDArray[Any], NDArray[Any], Checked]:
-        """Check rows as a table without groups; return norm, rows of input and of actual, and comparison.
+    ) -> tuple[Problem, NDArray[Any], Checked]:
+        """Check rows as a table without groups; return norm with rows of input, rows of actual, and comparison.
 
         Parameters
         ----------
@@ -148,8 +148,7 @@ class GroupedTable(NamedTuple):
         plan = make_plan(request, x.shape, x.dtype, self.tensor.columns)
         inputs = fit_inputs(plan, x, self.affine, None, SelectionRequest(nan=self.nan))
         return (
-            AskedNorm(plan, inputs),
-            x,
+            Problem(plan, Tensor(x, self.tensor.source), inputs),
             theirs,
             check(plan, x, {NORMALIZED: theirs}, inputs, self.tolerate, self.effort),
         )

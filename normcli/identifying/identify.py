@@ -115,7 +115,7 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     @functools.cache
     def list_cases() -> list[Case]:
         subjects = list_subjects(x, gamma, beta, layout, norm)
-        opened = open_cases(subjects, x, y, dtype, most=_MOST_OF_EACH)
+        opened = open_cases(subjects, y, dtype, most=_MOST_OF_EACH)
         likely = (case for case in opened if case.y.size <= _MOST_UNRELATED or goes_with_x(case))
         return [*map(choose_case_eps, likely)]
 
@@ -123,12 +123,12 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     is_open = found.kind is Kind.NONE and not (found.reason or found.unchanged or found.reproductions)
     if not is_open or x.shape != y.shape:
         return found
-    ordered = claims_of_order(list_subjects(x, gamma, beta, layout, norm), x, y, dtype)
+    ordered = claims_of_order(list_subjects(x, gamma, beta, layout, norm), y, dtype)
     if ordered:
         return found._replace(claims=ordered)
     near = find_near_map(x, y, dtype)
     if near is None:
-        asked = () if question.subject is None else open_cases((question.subject,), x, y, dtype)
+        asked = () if question.subject is None else open_cases((question.subject,), y, dtype)
         return found._replace(nearest=find_nearest(itertools.chain(asked, list_cases())))
     return found._replace(
         plain=near, evaluation=read_evaluation(near, enumerate_affine_steps(x.shape, gamma, beta))
@@ -152,14 +152,14 @@ def _check_subject(question: Question) -> Identification | None:
     x, y, *_, saved, subject = question
     if subject is None or x.shape != y.shape:
         return None
-    reason, is_constant = find_reason(x, y), shows_nothing(subject, x)
+    reason, is_constant = find_reason(x, y), shows_nothing(subject)
     if reason not in (None, NOT_FINITE, ZEROS) and not is_constant:
         return None
     dtype = choose_counting_dtype(y.dtype)
-    cases = [*open_cases((subject,), x, y, dtype, saved)]
+    cases = [*open_cases((subject,), y, dtype, saved)]
     claims = open_joints(cases)
     if not claims or claims[0].ids & REGION_IDS:  # of the first groups
-        claims = claims_of_places(subject, x, y, dtype) or claims
+        claims = claims_of_places(subject, y, dtype) or claims
     if subject.inputs.gate is not None:  # no norm alone is y
         claims = claims or tuple(itertools.chain.from_iterable(map(recover, cases)))
         nearest = None if claims else find_nearest(cases)

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
-    from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.question import Question
     from normcli.quantizing.formats import Quantization
     from normcli.quantizing.judging import QuantizedPart
     from normcli.quantizing.quantize import Quantized
+    from normcli.results.arguments import Problem
     from normcli.results.result import Result
 
 MOST_DIFFERENT = 0.5
@@ -109,7 +109,7 @@ def identify_quantized(
     """
     given = question.y, scales, tensor_scale
 
-    def measure(subject: AskedNorm, eps: float | None) -> tuple[tuple[float, float], Quantized] | None:
+    def measure(subject: Problem, eps: float | None) -> tuple[tuple[float, float], Quantized] | None:
         plan = subject.plan.change_spec(dtype="float64", eps=eps)
         try:
             found = quantize_plan(plan, question.x, subject.inputs, asked, effort)

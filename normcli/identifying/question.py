@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.faults.fault_search import NearNorm
     from normcli.identifying.models.known_maps import Evaluation
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from normcli.identifying.models.matrix_model import Start
     from normcli.identifying.reproduction import Reproduction
     from normcli.identifying.search.match import Match
+    from normcli.results.arguments import Problem
 
 
 class Question(NamedTuple):
@@ -41,7 +41,7 @@ class Question(NamedTuple):
         The vector from which power iterations may have started; None without one.
     saved : str or None
         The half precision of y if it was saved in a longer dtype, which it had before; else None.
-    subject : AskedNorm or None
+    subject : Problem or None
         The norm that y should be, with its inputs; None if no norm was requested.
     """
 
@@ -52,7 +52,7 @@ class Question(NamedTuple):
     layout: str | None = None
     start: Start | None = None
     saved: str | None = None
-    subject: AskedNorm | None = None
+    subject: Problem | None = None
 
 
 class Kind(StrEnum):
