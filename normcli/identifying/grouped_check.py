@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.check import NORMALIZED, Checked, check
-from normcli.checking.half_precision import find_common_half
+from normcli.checking.half_precision import compare_saved
 from normcli.checking.tally import Comparison, GroupTally
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
@@ -95,13 +95,14 @@ class GroupedTable(NamedTuple):
         tensor, values, width = self.tensor, self.tensor.values, self.tensor.values.shape[1]
         stats = fit_tensor(request, tensor, self.nan, self.effort)
         expected = self.normalize(stats)
-        saved = None if request.dtype is not None else find_common_half((values,), self.actual.values)
-        counted = np.dtype(saved or request.dtype or self.actual.values.dtype)
         groups = find_groups(tensor, stats.subject)
-        found = Comparison(self.tolerate(choose_counting_dtype(counted)))
-        found.groups = tally = GroupTally((len(groups.labels) * width,))
         few, warnings, left_out = find_few(stats), warn(stats), 0
-        with np.errstate(all="ignore"):
+
+        def compare(half: np.dtype[Any] | None) -> Comparison:
+            nonlocal left_out
+            counted = np.dtype(half or request.dtype or self.actual.values.dtype)
+            found, left_out = Comparison(self.tolerate(choose_counting_dtype(counted))), 0
+            found.groups = tally = GroupTally((len(groups.labels) * width,))
             for rows, places in groups.iterate_rows(expected):
                 theirs, exact = (fetch(part[rows]).reshape(-1) for part in (self.actual.values, expected))
                 numbers = number_groups_of(places, width)
@@ -113,6 +114,11 @@ class GroupedTable(NamedTuple):
                     here.worst = here.worst._replace(place=place)
                 found.merge(here)
                 left_out += exact.size - judged.size
+            return found
+
+        with np.errstate(all="ignore"):
+            every = (values,) if request.dtype is None else None
+            found, saved = compare_saved(every, self.actual.values, compare)
         if left_out and not found.compared:
             raise DataError(f"{tensor.source}: no group has more values than ddof: nothing can be judged")
         count = int(few.sum()) if left_out else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -85,12 +85,23 @@ def identify(question: Question, norm: str | None = None) -> Identification:
         of x or y changed while it was read.
     """
     saved = find_saved_dtype(question.y)
-    judged = question if saved is None else question._replace(y=fetch(question.y).astype(saved))
-    dtype = None if saved is None else saved.name
     with np.errstate(all="ignore"):  # hypotheses that do not fit overflow, and are left out for it
-        found = _check_subject(judged, dtype) or _identify_any(judged, norm)
+        found = _identify_as(saved, question, norm)
+        is_open = saved is None and not found.matches and found.plain is None
+        if is_open and (half := find_saved_dtype(question.y, (question.x,), few=True)) is not None:
+            again = _identify_as(half, question, norm)  # few values show it, if all are exact ones, rounded
+            exact = [one for one in (*again.matches, *again.doubtful) if one.equal == 1.0]
+            certain, may = _part([one for one in exact if one.is_certain or one.has_default_eps])
+            found = Identification(again.question, certain, again.sampled, doubtful=may) if exact else found
     require_unchanged(question.x, question.y)
-    return found._replace(rounded_to=dtype)
+    return found
+
+
+def _identify_as(half: np.dtype[Any] | None, question: Question, norm: str | None) -> Identification:
+    """Return the identification of y as a tensor that was saved from a half precision, if that is not None."""
+    if half is not None:
+        question = question._replace(y=fetch(question.y).astype(half), saved=half.name)
+    return _check_subject(question) or _identify_any(question, norm)
 
 
 def _identify_any(question: Question, norm: str | None) -> Identification:
@@ -131,20 +142,14 @@ _MOST_UNRELATED = 1 << 16
 """For more values than this, a y that does not depend on x is not searched for rows in another order."""
 
 
-def _check_subject(question: Question, saved: str | None) -> Identification | None:
+def _check_subject(question: Question) -> Identification | None:
     """Return the identification of y as the requested norm with faults; None without such a norm or fault.
 
     With a gate behind the norm, and for an x whose groups have equal values, an identification without claims
     is returned in place of None. If all faults are other choices of a request (such as eps), it has matches
     too.
-
-    Parameters
-    ----------
-    question : Question
-    saved : str or None
-        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     """
-    x, y, subject = question.x, question.y, question.subject
+    x, y, *_, saved, subject = question
     if subject is None or x.shape != y.shape:
         return None
     reason, is_constant = find_reason(x, y), shows_nothing(subject)
@@ -203,15 +208,13 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     list_cases : callable
         Returns cases: x and y with the exact result of each default norm.
     """
-    x, y, gamma, beta, layout, start, _ = question
+    x, y, gamma, beta, layout, start, *_ = question
     orders = find_orders(x.shape, y.shape)
-    reason = find_reason(x, y)
-    if reason is not None:
+    if (reason := find_reason(x, y)) is not None:
         return Identification(question, (), reason=reason)
     affines = list(enumerate_affine_steps(x.shape, gamma, beta))
-    rank = x.ndim
-    channel = None if layout is None else make_layout(layout, rank).channel
-    channels = frozenset({min(1, rank - 1), rank - 1} if channel is None else {channel})
+    channel = None if layout is None else make_layout(layout, x.ndim).channel
+    channels = frozenset({min(1, x.ndim - 1), x.ndim - 1} if channel is None else {channel})
     sampled = MOST_VALUES if x.size > MOST_VALUES else None
     dtype = choose_counting_dtype(y.dtype)
     scopes = [Scope(norm, channels, order, dtype, start, layout is not None) for order in orders]

@@ -39,6 +39,8 @@ class Question(NamedTuple):
         One letter for each axis, C for the channel; if None, the second or the last axis may be the channel.
     start : Start or None
         The vector from which power iterations may have started; None without one.
+    saved : str or None
+        The half precision of y if it was saved in a longer dtype, which it had before; else None.
     subject : Problem or None
         The norm that y should be, with its inputs; None if no norm was requested.
     """
@@ -49,6 +51,7 @@ class Question(NamedTuple):
     beta: NDArray[Any] | None = None
     layout: str | None = None
     start: Start | None = None
+    saved: str | None = None
     subject: Problem | None = None
 
 
@@ -88,8 +91,6 @@ class Identification(NamedTuple):
         Algorithms that reproduce y's bits, if the exact result does not; the best first.
     claims : tuple of Claim
         Claims that a norm with faults made y, the likeliest first.
-    rounded_to : str or None
-        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     nearest : NearNorm or None
         The norm whose result y is near, with small errors that nothing explains; None without one.
     """
@@ -105,7 +106,6 @@ class Identification(NamedTuple):
     unchanged: int | None = None
     reproductions: tuple[Reproduction, ...] = ()
     claims: tuple[Claim, ...] = ()
-    rounded_to: str | None = None
     nearest: NearNorm | None = None
 
     @property

@@ -210,7 +210,7 @@ def diagnose_request(
     shown = [pair for pair in requests if not any(pair[0] is match for match in matches)]
     requests = shown or requests
     if requests:
-        match, differences = choose_request(requests, found.reproductions)
+        half, (match, differences) = found.question.saved, choose_request(requests, found.reproductions)
         others = choose_others(match, [one for one, _ in requests])
         told_so = "; ".join(one.words for one in differences)
         words = ["; ".join(one.words for one in some) for other, some in requests if other in others]
@@ -223,7 +223,7 @@ def diagnose_request(
             faults.append(wrong.id)
         return Diagnosis(
             told.verdict, cause,
-            evidence if found.rounded_to is None else (f"y holds {found.rounded_to} numbers", *evidence), also,
+            evidence if half is None else (f"y holds {half} numbers", *evidence), also,
             remedy or (found.claims[0].fault.remedy if found.claims else None),
             "give --gamma and --beta" if match.affine == ESTIMATED else SUGGEST if also else None,
             told.fault if told.fault in faults or not faults else faults[0],
