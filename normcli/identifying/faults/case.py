@@ -277,22 +277,13 @@ class Case:
         Numbers that the variant lacks are the norm's. The gate multiplies all but a `variant.result`, which has
         it.
         """
-        gamma, beta = (
-            (own if theirs is None else theirs) * self.factor
-            for own, theirs in ((self.gamma, variant.gamma), (self.beta, variant.beta))
-        )
-        mean = self.mean if variant.mean is None else variant.mean
-        divisor = self.find_divisor(variant)
-        is_own = variant.mean is None and variant.divisor is None and variant.square is None
-        standardized = self.standardized if is_own else (self.x - mean) / divisor
-        if is_own and not self.has_moments:  # of about this size
+        gamma, beta, mean, divisor, scaled, values = self.calculate(variant)
+        if variant.is_own and not self.has_moments:  # of about this size
             mean, divisor = np.zeros(()), np.abs(self.average(self.x)) + self.x.std()
-        scaled = gamma * standardized
-        values = scaled + beta if variant.result is None else variant.result
         terms = np.abs(scaled) + np.abs(beta) + np.abs(values)
         of_mean = 1.0 / math.sqrt(max(1, self.count)) if self.centres else 0.0  # its own, of deviations
-        shared = np.abs(gamma) * ((np.abs(mean) + np.abs(self.x)) / np.abs(divisor) + of_mean)
         size = np.abs(gamma)
+        shared = size * ((np.abs(mean) + np.abs(self.x)) / np.abs(divisor) + of_mean)
         if variant.result is not None:
             size = np.minimum(size, np.sqrt(np.mean(np.square(values))))
         unit = allowed = self._allow(values, terms, shared, size)
@@ -304,6 +295,17 @@ class Case:
         elif self.gate is not None and is_half(self.dtype):
             allowed = _OF_A_GATE * allowed
         return Prediction(values, allowed, unit)
+
+    def calculate(self, variant: Variant) -> tuple[Floats, ...]:
+        """Return a variant's gamma and beta, times the gate; mean; divisor; gamma · x̂; and its result."""
+        gamma = self.gamma if variant.gamma is None else variant.gamma
+        beta = self.beta if variant.beta is None else variant.beta
+        if self.gate is not None:
+            gamma, beta = gamma * self.factor, beta * self.factor
+        mean = self.mean if variant.mean is None else variant.mean
+        divisor = self.find_divisor(variant)
+        scaled = gamma * (self.standardized if variant.is_own else (self.x - mean) / divisor)
+        return gamma, beta, mean, divisor, scaled, scaled + beta if variant.result is None else variant.result
 
     def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
         """Return the bound on the rounding error of each value: of its last rounding, its terms and the mean.

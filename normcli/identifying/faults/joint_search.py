@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from normcli.checking.half_precision import may_be_of_float32
-from normcli.identifying.faults.case_sampling import LIKELY
+from normcli.identifying.faults.case_sampling import LIKELY, change_case
 from normcli.identifying.faults.claim import (
     DDOFS,
     GATE_ORDERS,
@@ -100,7 +99,7 @@ _SHORTER = 2.0**-23
 @functools.lru_cache(maxsize=128)  # of each case, every stage asks
 def _calculate_shorter(case: Case) -> Case:
     """Return the case with arithmetic in float32, which allows larger errors than that of float64."""
-    return replace(case, precision="float32")
+    return change_case(case, precision="float32")
 
 
 @functools.lru_cache(maxsize=2)  # they are the same where parts of y are looked at
@@ -286,7 +285,7 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
             region = find_region(case, case.differs & (case.y == copy.result))
             if region is None or np.count_nonzero(region.mask) < _LEAST_SHOWN:
                 continue
-            rest = replace(case, y=np.where(region.mask, np.nan, case.y))
+            rest = change_case(case, y=np.where(region.mask, np.nan, case.y))
             own = rest.explains(rest.right).mean()
             for one in itertools.chain(try_statistics(rest), try_all(rest, REST)):
                 if (one.explained | region.mask).all() and one.share > own:
