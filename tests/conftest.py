@@ -32,6 +32,7 @@ from tests.served import serve
 
 if TYPE_CHECKING:
     from normcli.norms.request import Request
+    from normcli.tensors.residual import Addends
 
 if sys.dont_write_bytecode:
     # Kept all the same, and apart: hundreds of processes that tests start would each compile all that they import.
@@ -122,11 +123,12 @@ DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parent.parent
 
 
-def ask(plan: Plan, x: Any, inputs: Inputs = NO_INPUTS, dy: Any = None) -> Problem:
+def pose(
+    plan: Plan, x: Any, inputs: Inputs = NO_INPUTS, dy: Any = None, addends: Addends | None = None
+) -> Problem:
     """Return the problem of a plan's norm, applied to an array; with dy of its backward pass."""
-    return Problem(
-        plan, Tensor(np.asarray(x), "x"), inputs, dy=None if dy is None else Tensor(np.asarray(dy), "dy")
-    )
+    tensor = Tensor(np.asarray(x), "x", addends=addends)
+    return Problem(plan, tensor, inputs, dy=None if dy is None else Tensor(np.asarray(dy), "dy"))
 
 
 def plan_request(request: Request, x: Any) -> Plan:

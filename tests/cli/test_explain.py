@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from tests.conftest import ask
+from tests.conftest import pose
 from tests.marks import sampled, slowly
 from tests.teach.printed import check_true
 
@@ -218,7 +218,7 @@ def test_page_is_of_the_whole_result_and_opens_at_the_value():
     from normcli.teach.explain.explain import explain
 
     x = np.arange(6.0).reshape(2, 3)
-    problem = ask(make_plan(Request("ln"), x.shape, x.dtype), x)
+    problem = pose(make_plan(Request("ln"), x.shape, x.dtype), x)
     page = Explanation(explain(problem, at=(1, 2)), problem).page()
     np.testing.assert_array_equal(page.results[0].normalized, normalize(x, "ln").normalized)
     assert (page.at, page.tensor.source) == ((1, 2), "x")

@@ -108,9 +108,7 @@ FIRST = {row.ids[0]: row for row in reversed(TABLE)}
 @pytest.mark.parametrize("name", FIRST)
 def test_what_is_said_of_a_wrong_kernel(name):
     asked = ask(make_wrong(FIRST[name], 0), is_checked=True)
-    claims = open_joints(
-        [*open_cases((asked.subject,), asked.x, asked.y, choose_counting_dtype(asked.y.dtype))]
-    )
+    claims = open_joints([*open_cases((asked.subject,), asked.y, choose_counting_dtype(asked.y.dtype))])
     for claim in claims:
         found = Identification(asked, (), claims=(claim,))
         assert_all_is_chinese(diagnose(found))
