@@ -39,6 +39,13 @@ if sys.dont_write_bytecode:
 
 os.environ["LANGUAGE"] = "en"  # whatever the language of who runs them
 
+
+def fsync(descriptor):
+    """Stand for `os.fsync`, which waits for a disk, and changes nothing that a test sees."""
+
+
+os.fsync = fsync
+
 ASKED_FOR = ("peers", "browser")
 """Marks of tests that run only where `-m` names the mark: they need more than the [test] extra."""
 
