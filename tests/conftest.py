@@ -21,14 +21,18 @@ from _pytest.doctest import DoctestModule
 
 from normcli.cli.run import run
 from normcli.compiled import COMPILED, NUMPY, VARIABLE, find_kernel
+from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.errors import NormError
 from normcli.language import choose_language
 from normcli.norms.plan import Plan, make_plan
+from normcli.results.arguments import Problem
+from normcli.tensors.tensor import Tensor
 from tests.marks import EVERY_CASE, sample
 from tests.served import serve
 
 if TYPE_CHECKING:
     from normcli.norms.request import Request
+    from normcli.tensors.residual import Addends
 
 if sys.dont_write_bytecode:
     # Kept all the same, and apart: hundreds of processes that tests start would each compile all that they import.
@@ -137,6 +141,14 @@ collect_ignore += [f"bench/{name}.py" for name in ("merging", "plain", "stores")
 
 DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parent.parent
+
+
+def pose(
+    plan: Plan, x: Any, inputs: Inputs = NO_INPUTS, dy: Any = None, addends: Addends | None = None
+) -> Problem:
+    """Return the problem of a plan's norm, applied to an array; with dy of its backward pass."""
+    tensor = Tensor(np.asarray(x), "x", addends=addends)
+    return Problem(plan, tensor, inputs, dy=None if dy is None else Tensor(np.asarray(dy), "dy"))
 
 
 def plan_request(request: Request, x: Any) -> Plan:

@@ -87,7 +87,7 @@ class KnownNorms:
         if best.affine == ESTIMATED and "gamma" not in told.cause:
             told = told._replace(cause=f"{told.cause}, then a fitted gamma")
         is_plain = best.affine != ESTIMATED and best.order == tuple(range(question.x.ndim))
-        if best.hypothesis is not None and is_plain and found.rounded_to is None and told.fault is None:
+        if best.hypothesis is not None and is_plain and found.question.saved is None and told.fault is None:
             for level in list_levels(choose_counting_dtype(question.y.dtype)):
                 finding = _Finding(best.hypothesis, best.eps, level, told)
                 if _hold(finding, question) is not None:

@@ -13,12 +13,11 @@ from normcli.dtypes import is_half
 from normcli.engine.walk import DEFAULT_EFFORT, Effort, count_processors
 from normcli.errors import DataError, NormError
 from normcli.fitting.workers import can_fork, run_in_processes
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.question import Question
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan
 from normcli.numerics.statistics.solution import Given
-from normcli.results.backward import BackwardProblem
+from normcli.results.arguments import Problem
 from normcli.results.calculate import calculate
 from normcli.results.given_inputs import fit_given, fit_inputs
 from normcli.results.surroundings import GateOrder, Surroundings
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from normcli.checking.gradient_check import CheckedGradients
     from normcli.checking.tally import Comparison
     from normcli.checking.ulp import Tolerance
-    from normcli.engine.inputs import Inputs
     from normcli.identifying.question import Diagnosis
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
@@ -90,16 +88,13 @@ class JudgedTensor(NamedTuple):
 class Detail(NamedTuple):
     """The arrays and findings of one layer, from which the report of `normcli check` is written.
 
-    `source` is the name of the layer's output; `dy` and `gradients` are None if gradients were not recorded.
+    `source` is the name of the layer's output; `gradients` is None if they were not recorded.
     """
 
-    plan: Plan
-    tensor: Tensor
-    inputs: Inputs
+    problem: Problem
     source: str
     checked: Checked
     diagnosis: Diagnosis | None
-    dy: Tensor | None = None
     gradients: CheckedGradients | None = None
 
 
@@ -276,7 +271,8 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
     inputs = fit_inputs(plan, tensor.values, arrays, before if settings.evaluation else None)
     inputs = around.surround(inputs, plan, ungated)
     checked = check(plan, tensor.values, {NORMALIZED: actual.values}, inputs, tolerate, effort)
-    told = diagnose_actual(AskedNorm(plan, inputs), tensor.values, actual.values, checked)
+    problem = Problem(plan, tensor, inputs, dy=layer.load("grad_output"))
+    told = diagnose_actual(problem, actual.values, checked)
     output = _summarize(OUTPUT, checked.comparisons[NORMALIZED], told)
     if plan.spec.rounds_before_gamma and output.max_ulp <= _TWICE_ROUNDED and is_half(actual.values.dtype):
         output = output._replace(ok=True)  # x̂ near a tie, rounded to its other neighbour
@@ -285,14 +281,13 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
     parts = [output]
     if settings.momentum is not None:
         parts += _judge_running(layer, plan, tensor, before, tolerate, effort)
-    dy, gradients = layer.load("grad_output"), None
-    if dy is not None:
+    gradients = None
+    if problem.dy is not None:
         given = {name: layer.load(role) for name, role in _GRADIENTS.items()}
         theirs = {name: one.values for name, one in given.items() if one is not None}
-        problem = BackwardProblem(plan, tensor.values, dy.values, inputs)
         gradients = check_gradients(problem, theirs, tolerate)
         parts += _list_gradients(gradients)
-    detail = Detail(plan, tensor, inputs, actual.source, checked, told, dy, gradients)
+    detail = Detail(problem, actual.source, checked, told, gradients)
     return blank._replace(parts=tuple(parts), detail=detail)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
+
+
+CHAIN = "chain of nodes"
+"""The kind of a norm that several nodes spell out; of others it is the kind of the node."""
 
 
 class GraphNorm(NamedTuple):
@@ -91,12 +97,34 @@ class Graph:
 
 
 def find_norms(graph: Graph) -> Iterator[GraphNorm]:
-    """Yield the norms of a graph in the order of its nodes."""
+    """Yield the norms of a graph in the order of its nodes, under the names of the modules they come from.
+
+    A second call of a module is `NAME#2`, as in a dump of PyTorch.
+    """
+    calls: Counter[str] = Counter()
     for node in graph.nodes:
-        if node.op_type in _NODES:
-            yield _read_node(node)
-        elif node.op_type in _CHAINS and (chain := _CHAINS[node.op_type](graph, node)) is not None:
-            yield chain
+        norm = _read_node(node) if node.op_type in _NODES else None
+        norm = _CHAINS[node.op_type](graph, node) if node.op_type in _CHAINS else norm
+        if norm is not None:
+            name = _name_module(norm)
+            calls[name] += 1
+            name += f"#{calls[name]}" if calls[name] > 1 else ""
+            yield norm._replace(settings=norm.settings._replace(name=name))
+
+
+def _name_module(norm: GraphNorm) -> str:
+    """Return the path of the module of PyTorch that a norm comes from; the node's name if no name tells it.
+
+    It is `a.0.norm` of a weight `a.0.norm.weight`, or of a node `/a/a.0/norm/LayerNormalization`.
+    """
+    name, weight = norm.settings.name, norm.tensors.get("weight", "")
+    if weight.endswith(".weight"):
+        return weight.removesuffix(".weight")
+    if not name.startswith("/") or norm.settings.kind == CHAIN:
+        return name
+    path = name.split("/")[1:-1]
+    own = [one for one, below in pairwise([*path, ""]) if not below.startswith(f"{one}.")]
+    return ".".join(own) or name
 
 
 def read_attributes(node: Any) -> dict[str, Any]:
@@ -219,7 +247,7 @@ def _read_chain(graph: Graph, root: Any) -> GraphNorm | None:
     tensors = {"input": x, **_follow(graph, quotient)}
     options = {"axes": axes, "eps": _shorten(eps)}
     name = quotient.name or quotient.output[0]
-    return GraphNorm(LayerSettings(name, norm, options, kind="chain of nodes"), tensors)
+    return GraphNorm(LayerSettings(name, norm, options, kind=CHAIN), tensors)
 
 
 _EXPONENTS = {"ReduceL1": 1.0, "ReduceL2": 2.0}
@@ -242,7 +270,7 @@ def _read_length(graph: Graph, reduced: Any) -> GraphNorm | None:
     if eps is None or quotient is None or quotient.input[0] != x:
         return None
     options = {"axes": axes, "eps": _shorten(float(eps)), "p": _EXPONENTS[reduced.op_type]}
-    settings = LayerSettings(quotient.name or quotient.output[0], "lp", options, kind="chain of nodes")
+    settings = LayerSettings(quotient.name or quotient.output[0], "lp", options, kind=CHAIN)
     return GraphNorm(settings, {"input": x, "output": quotient.output[0]})
 
 
@@ -268,6 +296,10 @@ def _read_axes(graph: Graph, mean: Any) -> tuple[int, ...] | None:
     if given is None and len(mean.input) > 1:
         given = graph.read(mean.input[1])
     return None if given is None else tuple(int(axis) for axis in np.asarray(given).reshape(-1))
+
+
+KINDS = frozenset({*_NODES, CHAIN})
+"""The kinds of norms of ONNX models."""
 
 
 def _follow(graph: Graph, node: Any) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.auditing.alike import KnownNorms
 from normcli.auditing.audit import INPUT, OUTPUT, judge_each, judge_layer
+from normcli.auditing.onnx_graph import KINDS
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.dtypes import get_eps
@@ -97,10 +99,13 @@ class RunComparison(NamedTuple):
         The layers that both runs have, in the order of the first run.
     alone : mapping of str to tuple of str
         The keys are `first` and `second`: the names of layers that are in that run alone.
+    by_order : bool
+        Whether the runs have no name in common, and their layers are paired in their order.
     """
 
     pairs: tuple[LayerPair, ...]
     alone: Mapping[str, tuple[str, ...]]
+    by_order: bool = False
 
     @property
     def parting(self) -> LayerPair | None:
@@ -135,13 +140,15 @@ def compare_runs(
 ) -> RunComparison:
     """Compare two runs layer by layer, and each with the exact norms.
 
+    Layers are paired by name; if the runs have no name in common, in their order.
+
     Of all pairs, only the first whose outputs differ though the inputs agree has `algorithms`, and verdicts
     with a `detail` (the arrays of the layer).
 
     Raises
     ------
     DataError
-        If the runs have no layer in common.
+        If the runs have no name in common, and not one norm after the other in common.
     """
     mine, others = ({layer.name: layer for layer in run} for run in (first, second))
     alone = {
@@ -149,8 +156,19 @@ def compare_runs(
         "second": tuple(name for name in others if name not in mine),
     }
     common = [(layer, others[layer.name]) for layer in first if layer.name in others]
-    if not common:
-        raise DataError("the two runs have no layer in common")
+    by_order = not common
+    if by_order:
+        for both in zip_longest(first, second):
+            norms = {None if layer is None else layer.settings.norm for layer in both}
+            if len(norms) > 1 or None in norms:
+                place = " and ".join(
+                    "nothing" if layer is None else f"{layer.name} ({layer.settings.norm})" for layer in both
+                )
+                raise DataError(
+                    f"the two runs have no name of a layer in common, and in their order {place} are no pair: "
+                    "leave out what one of them lacks, by --only and --skip"
+                )
+        common, alone = list(zip(first, second, strict=True)), dict.fromkeys(alone, ())
     known = KnownNorms()
 
     def judge(number: int, own: Effort) -> LayerPair:
@@ -166,7 +184,7 @@ def compare_runs(
             whole = pair if pair.first.detail is not None else judge(number, effort)
             one, other = map(_name_algorithm, common[number], (whole.first, whole.second))
             pairs.append(whole._replace(algorithms=(one, other)))
-    return RunComparison(tuple(pairs), alone)
+    return RunComparison(tuple(pairs), alone, by_order)
 
 
 def _drop_details(pair: LayerPair) -> LayerPair:
@@ -202,9 +220,9 @@ def _name_algorithm(layer: RecordedLayer, verdict: LayerVerdict) -> str | None:
     detail, actual = verdict.detail, layer.load(OUTPUT)
     if detail is None or actual is None or layer.settings.evaluation or layer.settings.gate_act:
         return None
-    x, given = detail.tensor.values, (detail.inputs.gamma, detail.inputs.beta)
+    x, given = detail.problem.values, (detail.problem.inputs.gamma, detail.problem.inputs.beta)
     way = next(iter(enumerate_affine_steps(x.shape, *given))).way
-    candidate = Candidate(detail.plan.request, way, tuple(range(x.ndim)))
+    candidate = Candidate(detail.problem.plan.request, way, tuple(range(x.ndim)))
     told = reproduce(x, actual.values, [candidate], *given)
     return told[0].computation.name if told and told[0].is_certain else None
 
@@ -235,7 +253,11 @@ def _list_differences(
         if len({*loaded}) > 1:
             yield f"its {role} is {loaded[1]}, not {loaded[0]}"
     mine, theirs = ({"norm": layer.settings.norm, **layer.settings.options} for layer in (one, other))
-    for name in dict.fromkeys((*mine, *theirs)):
+    shared = dict.fromkeys((*mine, *theirs))
+    is_exported = len({layer.settings.kind in KINDS for layer in (one, other)}) > 1
+    if is_exported:  # a graph names fewer options, and gamma even where it is 1
+        shared = dict.fromkeys((mine.keys() & theirs.keys()) - {"like"})
+    for name in shared:
         if mine.get(name) != theirs.get(name):
             yield f"{name} is {theirs.get(name)}, not {mine.get(name)}"
     if one.settings.evaluation != other.settings.evaluation:
@@ -245,7 +267,7 @@ def _list_differences(
         yield f"momentum is {other.settings.momentum}, not {one.settings.momentum}"
     for role in ("weight", "bias", *_STATE):
         mine_of, theirs_of = one.load(role), other.load(role)
-        if mine_of is None and theirs_of is None:
+        if mine_of is theirs_of is None or (is_exported and None in (mine_of, theirs_of)):
             continue
         if mine_of is None or theirs_of is None:
             yield f"it has {'no' if theirs_of is None else 'a'} {role}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.half_precision import find_common_half
+from normcli.checking.half_precision import compare_saved
 from normcli.checking.tally import PIECE, Comparison, GroupTally
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs
@@ -137,25 +137,27 @@ def check(
     for name, array in actual.items():
         require_shape(plan, name, array)
     dtypes = {name: array.dtype for name, array in actual.items()}
-    saved = None
     if NORMALIZED in actual:
-        if plan.spec.dtype is None and allowed is None:
-            every = (values,) if addends is None else (addends.values, addends.residual)
-            saved = find_common_half(every, actual[NORMALIZED])
-        dtypes[NORMALIZED] = saved or plan.choose_output_dtype(dtypes[NORMALIZED])
+        dtypes[NORMALIZED] = plan.choose_output_dtype(dtypes[NORMALIZED])
     tolerances = {name: tolerate(choose_counting_dtype(dtype)) for name, dtype in dtypes.items()}
     comparisons: dict[str, Comparison] = {}
-    if NORMALIZED in actual:
+    saved, statistics = None, {}
+
+    def compare(half: np.dtype[Any] | None) -> Comparison:
+        nonlocal statistics
         geometry = find_geometry(plan)
         with contextlib.ExitStack() as files:
-            source, limits = (
-                None if array is None else files.enter_context(open_source(array, plan, geometry))
-                for array in (actual[NORMALIZED], allowed)
-            )
-            assert source is not None
-            sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED], limits)
+            source = files.enter_context(open_source(actual[NORMALIZED], plan, geometry))
+            limits = None if allowed is None else files.enter_context(open_source(allowed, plan, geometry))
+            tolerance = tolerances[NORMALIZED] if half is None else tolerate(half)
+            sink = ComparingSink(plan, geometry, source, tolerance, limits)
             statistics = run_into(plan, values, sink, inputs, effort)
-        comparisons[NORMALIZED] = sink.comparison
+        return sink.comparison
+
+    if NORMALIZED in actual:
+        every = (values,) if addends is None else (addends.values, addends.residual)
+        read = every if plan.spec.dtype is None and allowed is None else None
+        comparisons[NORMALIZED], saved = compare_saved(read, actual[NORMALIZED], compare)
     else:
         statistics = measure(plan, values, inputs, effort)
     counts = statistics.pop(COUNT, None)

@@ -209,7 +209,7 @@ class BlockUse(NamedTuple):
         require_version(version)
         block = np.ascontiguousarray(values)
         use, tensor = self._cut(box, block.dtype), Tensor(block, "the block")
-        return use_stats(use, use.plan(tensor.source, block), tensor, None, ALONE, inverts=self.inverts)[0]
+        return use_stats(use, tensor, None, ALONE, inverts=self.inverts)[0]
 
     def _cut(self, box: Box, dtype: np.dtype[Any]) -> Use:
         """Return the statistics, gamma and beta for the groups with values in a block."""

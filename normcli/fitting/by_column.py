@@ -145,9 +145,11 @@ def find_groups(tensor: Tensor, known: Subject | None = None) -> RowGroups:
     if known is not None and -1 in places:
         number = int((places < 0).argmax())
         missing = ", ".join(repr(shorten(cell or "")) for cell in list(spellings)[number])
+        others = len({name for name, place in zip(names, places, strict=True) if place < 0}) - 1
+        more, them, their = (f", nor of {others:,} more", "them", "their") if others else ("", "it", "its")
         raise DataError(
             f"{tensor.source}, row {int((met == number).argmax()) + 1}: there are no statistics of the group "
-            f"{missing} of {', '.join(known.by or ())}; fit it too, or leave its rows out"
+            f"{missing} of {', '.join(known.by or ())}{more}; fit {them} too, or leave {their} rows out"
         )
     return RowGroups(labels, met, places)
 

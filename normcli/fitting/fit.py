@@ -10,12 +10,14 @@ from normcli.engine.walk import Effort, count_processors
 from normcli.errors import DataError, UsageError
 from normcli.fitting.by_column import find_groups, gather_by_column, number_groups_of
 from normcli.fitting.gather import gather
+from normcli.fitting.shards import Shards, digest_inputs, take_shard
 from normcli.fitting.statistics import Stats
 from normcli.fitting.subject import choose_subject, require_alike, require_order
 from normcli.fitting.sums import require_no_nan
 from normcli.fitting.workers import can_fork, run_in_processes
 from normcli.norms.divisors import Measurement
 from normcli.tensors.held_files import refuse_changed
+from normcli.tensors.many import Named
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from normcli.norms.request import Request
     from normcli.numerics.statistics.order_statistics import Quantiles
     from normcli.tensors.held_files import Opened, StoreVersion
-    from normcli.tensors.many import Named
     from normcli.tensors.tensor import Tensor
 
 
@@ -126,7 +127,9 @@ def fit(
 
     while waiting and fitting is None:
         try:
-            fitting = _begin(request, waiting[0], policy, effort)
+            tensor = _load(waiting[0], None)
+            survey = Survey(choose_subject(request, tensor), waiting[0].name, tensor.columns, policy)
+            fitting = _Fitting(survey, waiting[0], tensor, effort)
         except (DataError, MemoryError) as error:
             leave_out(_format_problem(waiting.pop(0), error))
     if fitting is not None and survey_all is not None:
@@ -155,12 +158,31 @@ def fit(
     if named is not None and stats.subject.columns is None and stats.subject.has_columns():
         stats = stats._replace(subject=stats.subject._replace(columns=named[1]))
     if stats.subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
-        load = fitting.load
         if len(kinds) > 1:  # text files: some hold whole numbers beyond 2⁵³, others do not
             notes.append(("the quantiles", "whole numbers beyond 2^53 beside others are rounded to float64"))
-            load = fitting.load_as_float64
-        stats = stats._replace(quantiles=_search_quantiles(stats, good, load, effort))
+        stats = stats._replace(quantiles=_search_quantiles(stats, good, fitting, widens=len(kinds) > 1))
     return Fitted(stats, tuple(bad), tuple(notes))
+
+
+def fit_tensor(request: Request, tensor: Tensor, nan: str, effort: Effort) -> Stats:
+    """Return the statistics over one tensor; `nan` is the policy for NaN. The errors are those of `fit`."""
+    return fit(request, [Named(tensor.source, lambda _: tensor)], Policy(nan), effort).stats
+
+
+def fit_shard(
+    request: Request, sources: Sequence[Named], policy: Policy, effort: Effort, shard: tuple[int, int]
+) -> Fitted:
+    """Return the statistics over one shard of tensors, to be merged with those of the other shards.
+
+    `shard` has its number, from 1, and the number of all. The errors are those of `fit` and `take_shard`.
+    """
+    number, count = shard
+    held = Shards(count, (number,), digest_inputs(sources))
+    fitted = fit(request, take_shard(sources, request, number, count), policy, effort)
+    stats = fitted.stats._replace(shards=held if count > 1 else None)
+    if number > 1 and len(sources) == 1:  # the first shard counts the file
+        stats = stats._replace(files=0)
+    return fitted._replace(stats=stats)
 
 
 def _format_problem(source: Named, error: BaseException) -> str:
@@ -172,8 +194,9 @@ def _format_problem(source: Named, error: BaseException) -> str:
 def _search_quantiles(
     stats: Stats,
     sources: Sequence[tuple[Named, Opened | StoreVersion | None]],
-    load: Callable[[Named], Tensor],
-    effort: Effort,
+    fitting: _Fitting,
+    *,
+    widens: bool,
 ) -> Quantiles:
     """Return the quantiles of each group over all tensors together.
 
@@ -186,9 +209,10 @@ def _search_quantiles(
         The statistics fitted so far.
     sources : sequence
         Pairs of a tensor's source and the version of its file when it was first read (None without a file).
-    load : callable
-        Takes a source and returns its tensor.
-    effort : Effort
+    fitting : _Fitting
+        The fit, which loads the tensors.
+    widens : bool
+        Whether all values are converted to float64.
 
     Raises
     ------
@@ -202,7 +226,9 @@ def _search_quantiles(
 
     def load_all() -> Iterator[RankedValues]:
         for source, opened in sources:
-            tensor = load(source)
+            tensor = fitting.load(source)
+            if widens:
+                tensor = tensor._replace(values=tensor.values.astype("float64", copy=False))
             if tensor.opened != opened:
                 refuse_changed(source.name)
             if subject.by is None:
@@ -215,7 +241,7 @@ def _search_quantiles(
                 numbers = number_groups_of(places, subject.shape[-1])
                 yield RankedValues(subject.plan(len(places)), fetch(tensor.values[rows]), numbers)
 
-    return find_quantiles(load_all, effort, Selection(omits_nan=True) if stats.omits_nan else None)
+    return find_quantiles(load_all, fitting.effort, Selection(omits_nan=True) if stats.omits_nan else None)
 
 
 class Survey(NamedTuple):
@@ -292,11 +318,6 @@ class _Fitting(NamedTuple):
         """Return the tensor of a source, its columns in the order of the first tensor's."""
         return self.tensor if source is self.first else _load(source, self.tensor.columns)
 
-    def load_as_float64(self, source: Named) -> Tensor:
-        """Return the tensor of a source in float64, its columns in the order of the first tensor's."""
-        tensor = self.load(source)
-        return tensor._replace(values=tensor.values.astype("float64", copy=False))
-
     def survey_all(self, sources: Sequence[Named]) -> Iterator[Surveyed | str]:
         """Yield for each source, in order, the statistics of its tensor, or a message if that cannot be fitted.
 
@@ -306,8 +327,7 @@ class _Fitting(NamedTuple):
         most, size = self.effort.threads or count_processors(), self.tensor.values.nbytes
         workers = min(most, len(sources))
         if workers < 2 or size * len(sources) < MUCH or not can_fork():
-            for source in sources:
-                yield self._survey(source, self.effort)
+            yield from (self._survey(source, self.effort) for source in sources)
             return
         observer, alone = self.effort.observer, Effort(threads=1)
         if observer is not None:
@@ -321,17 +341,6 @@ class _Fitting(NamedTuple):
 
     def _survey(self, source: Named, effort: Effort) -> Surveyed | str:
         return self.survey.survey(source, effort, self.tensor if source is self.first else None)
-
-
-def _begin(request: Request, first: Named, policy: Policy, effort: Effort) -> _Fitting:
-    """Load the first tensor, choose the subject that all tensors must have, and return the fit.
-
-    Raises `UsageError` if the request does not fit the tensor or `fit` has no statistics for it, `DataError` if
-    the tensor cannot be read.
-    """
-    tensor = _load(first, None)
-    survey = Survey(choose_subject(request, tensor), first.name, tensor.columns, policy)
-    return _Fitting(survey, first, tensor, effort)
 
 
 def _load(source: Named, wanted: tuple[str, ...] | None) -> Tensor:

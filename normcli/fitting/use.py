@@ -101,15 +101,13 @@ class Use(NamedTuple):
 
 
 def use_stats(
-    use: Use, plan: Plan, tensor: Tensor, out: NDArray[Any] | None, effort: Effort, *, inverts: bool
-) -> tuple[NDArray[Any], Loss | None]:
+    use: Use, tensor: Tensor, out: NDArray[Any] | None, effort: Effort, *, inverts: bool
+) -> tuple[NDArray[Any], Loss]:
     """Return a tensor normalized with fitted statistics; or with `inverts` the tensor before it was normalized.
 
     Parameters
     ----------
     use : Use
-    plan : Plan
-        The result of `Use.plan` for the tensor.
     tensor : Tensor
         The tensor, with `by` if the statistics are of grouped rows.
     out : ndarray or None
@@ -122,58 +120,43 @@ def use_stats(
     -------
     ndarray
         The exact values, each rounded once.
-    Loss or None
-        The precision that the rounding of the normalized tensor has cost; None unless `inverts`.
+    Loss
+        The precision that the rounding of the normalized tensor has cost; nothing unless `inverts`.
 
     Raises
     ------
     DataError
-        If there are no statistics of a row's group, or the file has changed since it was read.
+        If the tensor does not fit the statistics (`Use.plan`), there are no statistics of a row's group, or the
+        file has changed since it was read.
     UsageError
         If `inverts` and a gamma is 0: the values that it multiplied are lost.
     """
-    values, inputs = tensor.values, use.fit_inputs(plan)
+    values = tensor.values
+    plan = use.plan(tensor.source, values)
+    inputs, work = use.fit_inputs(plan), invert if inverts else _normalize
+    gamma = inputs.gamma
+    if inverts and gamma is not None and (gamma.astype(np.float64) + plan.spec.gamma_offset == 0.0).any():
+        raise UsageError("gamma is 0 somewhere: what it multiplied is lost")
     if use.stats.subject.by is None:
-        return _use_inputs(plan, values, inputs, out, effort, inverts=inverts)
+        return work(plan, values, inputs, out, effort)
     assert inputs.measured is not None
     with np.errstate(all="ignore"):
         solution = solve(plan, inputs.measured)
     if out is None:
         make = make_scratch if isinstance(values, Mapped) else np.empty
         out = make(values.shape, plan.choose_output_dtype(values.dtype))
-    total = Loss() if inverts else None
+    total = Loss()
     for rows, places in find_groups(tensor, use.stats.subject).iterate_rows(values):
         part = fetch(values[rows])
         own = inputs._replace(measured=solution.take(itemgetter(number_groups_of(places, part.shape[1]))))
         here = use.plan(tensor.source, part)
-        _, loss = _use_inputs(here, part[np.newaxis], own, out[rows][np.newaxis], effort, inverts=inverts)
-        total = total.add(loss) if total is not None and loss is not None else None
+        total = total.add(work(here, part[np.newaxis], own, out[rows][np.newaxis], effort)[1])
         forget(out)
     return out, total
 
 
-def _use_inputs(
-    plan: Plan,
-    values: NDArray[Any],
-    inputs: Inputs,
-    out: NDArray[Any] | None,
-    effort: Effort,
-    *,
-    inverts: bool,
-) -> tuple[NDArray[Any], Loss | None]:
-    """Normalize values by the statistics in `inputs.measured`, or with `inverts` undo the normalization.
-
-    Return the result and None, or with `inverts` the result and its `Loss`. The result is written to `out`,
-    unless it is None.
-
-    Raises
-    ------
-    UsageError
-        If `inverts` and a gamma is 0.
-    """
-    if not inverts:
-        return run(plan, values, inputs, out, effort)[0], None
-    gamma = inputs.gamma
-    if gamma is not None and (np.asarray(gamma, dtype=np.float64) + plan.spec.gamma_offset == 0.0).any():
-        raise UsageError("gamma is 0 somewhere: what it multiplied is lost")
-    return invert(plan, values, inputs, out, effort)
+def _normalize(
+    plan: Plan, values: NDArray[Any], inputs: Inputs, out: NDArray[Any] | None, effort: Effort
+) -> tuple[NDArray[Any], Loss]:
+    """Return values normalized by the statistics in `inputs.measured`, with a loss of nothing."""
+    return run(plan, values, inputs, out, effort)[0], Loss()

@@ -34,8 +34,7 @@ from normcli.norms.options import find_option
 from normcli.norms.request import NanRule
 from normcli.numerics.statistics.solution import Given
 from normcli.results.arguments import make_problem
-from normcli.results.backward import BackwardProblem, calculate_backward
-from normcli.results.calculate import calculate
+from normcli.results.backward import calculate_backward
 from normcli.tensors.files import load
 from normcli.tensors.formats.npy import start_npy, write_npy
 from normcli.tuples import NamedTuple
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.results.arguments import Problem
     from normcli.results.result import Result
-    from normcli.tensors.tensor import Tensor
 
 _LONG_ULP = 1.0
 """The tolerance of golden values of 64 bits, in ulp: older versions were off by 0.51 ulp."""
@@ -65,9 +63,7 @@ class Golden(NamedTuple):
     Parameters
     ----------
     problem : Problem
-        The plan, its input and its parameters.
-    dy : Tensor or None
-        The derivative of a loss with respect to the normalized tensor; None without a backward pass.
+        The plan, its input and its parameters, and dy if there is a backward pass.
     checked : Checked
         The comparison of the golden values with newly calculated ones.
     gradients : CheckedGradients or None
@@ -77,7 +73,6 @@ class Golden(NamedTuple):
     """
 
     problem: Problem
-    dy: Tensor | None
     checked: Checked
     gradients: CheckedGradients | None = None
     note: str | None = None
@@ -91,9 +86,7 @@ class Golden(NamedTuple):
 def write_golden(
     folder: Path,
     problem: Problem,
-    dy: Tensor | None = None,
     recipe: Mapping[str, Any] | None = None,
-    effort: Effort = DEFAULT_EFFORT,
 ) -> Result:
     """Calculate a norm, write inputs, results and manifest to an empty folder, and return the result.
 
@@ -101,14 +94,11 @@ def write_golden(
     ----------
     folder : Path
     problem : Problem
-        The plan, its input and its parameters. Gamma and beta are written in the dtype of the result if it
-        holds them exactly, otherwise in their own; dgamma and dbeta in the same dtypes.
-    dy : Tensor or None
-        The derivative of a loss with respect to the normalized tensor; None without a backward pass.
+        The plan, its input and its parameters, and dy if there is a backward pass. Gamma and beta are written
+        in the dtype of the result if it holds them exactly, otherwise in their own; dgamma and dbeta in the
+        same dtypes.
     recipe : mapping or None
         The seeds and options from which input, parameters and dy were generated; None if they were files.
-    effort : Effort
-        Threads and memory; the result does not depend on it.
 
     Raises
     ------
@@ -118,12 +108,12 @@ def write_golden(
     DataError
         If dy does not have the shape of the input.
     """
-    plan, tensor, inputs = problem[:3]
+    plan, tensor, inputs, dy = *problem[:3], problem.dy
     values, dtype = tensor.values, plan.choose_output_dtype(tensor.values.dtype)
     if any(map(is_bfloat16, (dtype, values.dtype, *([] if dy is None else [dy.values.dtype])))):
         raise UsageError(
             "golden files are .npy, which has no bfloat16: give inputs as float32, which holds their values, "
-            "and --dtype float32"
+            "and --dtype float32; normcli NORM … -o FILE.safetensors writes results in bfloat16"
         )
     gamma, beta = (None if array is None else _narrow(array, dtype) for array in (inputs.gamma, inputs.beta))
     inputs, outs = inputs._replace(gamma=gamma, beta=beta), {}
@@ -131,7 +121,8 @@ def write_golden(
         for name in (NORMALIZED, *(() if dy is None else ("dx",))):
             with _locate(folder, name).open("w+b") as stream:
                 outs[name] = start_npy(stream, plan.grid.shape, dtype)
-    result = calculate(plan, values, inputs, out=outs.get(NORMALIZED), effort=effort)
+    problem = problem._replace(inputs=inputs)
+    result = problem.calculate(out=outs.get(NORMALIZED))
     files: dict[str, NDArray[Any] | None] = {
         INPUT: values,
         **inputs.parameters,
@@ -141,8 +132,7 @@ def write_golden(
         **result.statistics,
     }
     if dy is not None:
-        asked = BackwardProblem(plan, values, dy.values, inputs)
-        gradients = calculate_backward(asked, out=outs.get("dx"), effort=effort)
+        gradients = calculate_backward(problem, out=outs.get("dx"))
         files |= {DY: dy.values, **{name: gradients.field(name) for name in plan.norm.gradient_names}}
     arrays = {name: array for name, array in files.items() if array is not None}
     for name in arrays.keys() - outs.keys():
@@ -184,13 +174,15 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     tensor, dy = tensors[INPUT], tensors.get(DY)
     try:
         selection = manifest.read_selection(arrays.get(MASK))
-        problem = make_problem(manifest.request, tensor, lambda _: (parameters, running, selection))
+        problem = make_problem(
+            manifest.request, tensor, lambda _: (parameters, running, selection), effort=effort
+        )._replace(dy=dy)
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
     plan, inputs, gradients = problem.plan, problem.inputs, None
     described = {name: _describe_array(name, array) for name, array in arrays.items()}
     manifest.require_agreement(_to_json(_describe_plan(plan, inputs.selection)), _to_json(described))
-    manifest.require_origin(plan, tensor, inputs, dy)
+    manifest.require_origin(problem)
     forward, backward = (
         {name: arrays[name] for name in names if name in arrays}
         for names in ((NORMALIZED, *plan.norm.statistics), plan.norm.gradient_names)
@@ -198,11 +190,10 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     try:
         checked = check(plan, tensor.values, forward, inputs, _choose_tolerance, effort)
         if dy is not None:
-            asked = BackwardProblem(plan, tensor.values, dy.values, inputs)
-            gradients = check_gradients(asked, backward, _choose_tolerance, effort)
+            gradients = check_gradients(problem, backward, _choose_tolerance)
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
-    golden = Golden(problem, dy, checked, gradients, manifest.note)
+    golden = Golden(problem, checked, gradients, manifest.note)
     if golden.ok and manifest.note is not None:  # nothing else shows that the manifest was changed
         raise DataError(f"{folder}: {manifest.note}, although the values agree with it")
     return golden

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.inputs import Inputs
-    from normcli.norms.plan import Plan
-    from normcli.tensors.tensor import Tensor
+    from normcli.results.arguments import Problem
 
 
 SCHEMA = "normcli-golden/2"
@@ -254,7 +252,7 @@ class Manifest:
             said = {member: value for member, value in self.files[name].items() if member != HASH}
             yield from _compare(f"files.{name}", said, described, complete=complete)
 
-    def require_origin(self, plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None) -> None:
+    def require_origin(self, problem: Problem) -> None:
         """Raise `DataError` unless the files hold what the manifest's recipe draws.
 
         The input is drawn again if the recipe has a shape, gamma and beta if it has `affine_seed`, dy if it has
@@ -271,18 +269,17 @@ class Manifest:
         if not isinstance(recipe, dict):
             raise DataError(f"{self.path}: recipe is {format_member(recipe)}, and no object")
         try:
-            wrong = self._follow(dict(recipe), plan, tensor, inputs, dy)
+            wrong = self._follow(dict(recipe), problem)
         except (UsageError, DataError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{self.path}: recipe is none that can be followed: {error}") from error
         if wrong is not None:
             raise DataError(f"{self.path}: {wrong}")
 
-    def _follow(
-        self, recipe: dict[str, Any], plan: Plan, tensor: Tensor, inputs: Inputs, dy: Tensor | None
-    ) -> str | None:
+    def _follow(self, recipe: dict[str, Any], problem: Problem) -> str | None:
         """Draw a recipe's tensors again; return a sentence on the first file that differs, or None."""
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
         dy_seed = recipe.pop("dy_seed", None)
+        plan, tensor, inputs, dy = *problem[:3], problem.dy
         if "shape" in recipe:
             made = read_recipe(recipe)
             if made.shape != tensor.values.shape:

@@ -8,11 +8,9 @@ import numpy as np
 
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
-from normcli.fitting import fit as fitting
+from normcli.fitting.fit import fit_tensor
 from normcli.norms.layout import make_layout
 from normcli.results.arrays import Taken, find_lazy, take
-from normcli.tensors.many import Named
-from normcli.tensors.tables.column_choice import match_names
 from normcli.tensors.tables.numerals import name_value
 from normcli.tensors.tensor import GroupingColumns, Tensor
 
@@ -72,8 +70,7 @@ def fit_sums(
     tensor = Tensor(taken.values, "x", taken.columns, has_no_dtype=is_table)
     tensor = tensor._replace(values=tensor.arrange(wanted), columns=wanted or tensor.columns)
     tensor = tensor._replace(by=group_rows(by, tensor.values))
-    policy = fitting.Policy(nan)
-    return fitting.fit(request, [Named("x", lambda _: tensor)], policy, Effort(threads=threads)).stats
+    return fit_tensor(request, tensor, nan, Effort(threads=threads))
 
 
 def group_rows(by: Any | None, values: NDArray[Any]) -> GroupingColumns | None:
@@ -139,30 +136,3 @@ def arrange_axes(taken: Taken, layout: str | None) -> Taken:
         return taken.give(values.transpose([order.index(axis) for axis in range(ndim)]))
 
     return taken._replace(values=taken.values.transpose(order), give=give, layout=layout)
-
-
-def find_places(taken: Taken, wanted: tuple[str, ...] | None) -> list[int] | None:
-    """Return the order that puts a table's columns as the statistics have them: `values[..., order]`.
-
-    Both must have the same columns: no column may be left out.
-
-    Parameters
-    ----------
-    taken : Taken
-        The table.
-    wanted : tuple of str or None
-        The names of the statistics' columns, in order; None if they have no names.
-
-    Returns
-    -------
-    list of int or None
-        None if nothing has to be moved: the order is the same, or the table or the statistics have no names.
-
-    Raises
-    ------
-    DataError
-        If a name is missing in the table, another one is there, or one is there twice.
-    """
-    if wanted is None or taken.columns is None or taken.columns == wanted:
-        return None
-    return match_names(taken.columns, wanted, "x")

@@ -16,7 +16,6 @@ from normcli.checking.check import NORMALIZED, Checked, check
 from normcli.checking.gradient_check import CheckedGradients, check_gradients
 from normcli.documents.document import View
 from normcli.documents.plan_header import name_inputs
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.gated_norm import identify_gated
 from normcli.identifying.grouped_diagnosis import diagnose_groups
 from normcli.identifying.identify import identify
@@ -26,7 +25,6 @@ from normcli.identifying.words.phrasing import diagnose
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.identifying.words.suggestion import hint_exchange
 from normcli.norms.layout import make_layout
-from normcli.results.backward import BackwardProblem
 from normcli.results.framework_departures import find_all_degeneracies
 from normcli.writers import GRADIENTS
 from normcli.writers.structured import write_json
@@ -132,8 +130,7 @@ def judge(
     found = check(plan, tensor.values, arrays, inputs, tolerate, effort, allowed, tensor.addends)
     told = None
     if NORMALIZED in arrays:
-        asked = AskedNorm(plan, inputs, tensor.addends)
-        told = diagnose_actual(asked, tensor.values, arrays[NORMALIZED], found)
+        told = diagnose_actual(problem, arrays[NORMALIZED], found)
     return _report(problem, found, _name_sources(actual), told)
 
 
@@ -164,15 +161,14 @@ def judge_golden(golden: Golden, folder: str) -> Judgement[Checked]:
     """Return the verdict on golden files, which are read and compared already; `folder` is their path."""
     gradients, names = golden.gradients, (*golden.checked.comparisons, *GRADIENTS)
     sources = {name: os.path.join(folder, f"{name}.npy") for name in names}  # noqa: PTH118
-    backward = None
-    if golden.dy is not None and gradients is not None:
-        backward = GradientsVerdict(gradients, golden.problem.tensor, golden.dy, sources)
-    return _report(golden.problem, golden.checked, sources, gradients=backward)
+    backward, problem = None, golden.problem
+    if problem.dy is not None and gradients is not None:
+        backward = GradientsVerdict(gradients, problem.tensor, problem.dy, sources)
+    return _report(problem, golden.checked, sources, gradients=backward)
 
 
 def judge_gradients(
     problem: Problem,
-    dy: Tensor,
     actual: Mapping[str, Tensor],
     tolerate: Callable[..., Tolerance],
     allowed: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
@@ -182,8 +178,7 @@ def judge_gradients(
     Parameters
     ----------
     problem : Problem
-    dy : Tensor
-        The derivative of a loss with respect to the normalized tensor.
+        The problem, with dy.
     actual : mapping of str to Tensor
         The gradients to judge, by name: some of `dx`, `dgamma`, `dbeta` and `dgate`.
     tolerate : callable
@@ -196,12 +191,11 @@ def judge_gradients(
     NormError
         If the norm has no derivative, or an array does not fit.
     """
-    plan, tensor, inputs, effort = problem[:4]
-    warnings = _find_warnings(problem, problem.calculate(effort, statistics_alone=True))
-    asked = BackwardProblem(plan, tensor.values, dy.values, inputs)
-    arrays = {name: one.values for name, one in actual.items()}
-    found = check_gradients(asked, arrays, tolerate, effort, allowed)
-    answer = GradientsVerdict(found, tensor, dy, _name_sources(actual), list(map(str, warnings)))
+    assert problem.dy is not None
+    warnings = list(_find_warnings(problem, problem.calculate(statistics_alone=True)))
+    found = check_gradients(problem, {name: one.values for name, one in actual.items()}, tolerate, allowed)
+    lines = list(map(str, warnings))
+    answer = GradientsVerdict(found, problem.tensor, problem.dy, _name_sources(actual), lines)
     return Judgement(found.ok, found, answer, warnings=warnings)
 
 

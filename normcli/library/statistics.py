@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from normcli.answers.batches.fitted_statistics import answer_fit
 from normcli.documents.document import View
 from normcli.engine.walk import Effort
@@ -15,12 +13,12 @@ from normcli.fitting.shards import require_all
 from normcli.fitting.statistics import merge_stats, round_stats, warn
 from normcli.fitting.stats_file import describe_stats, write_stats
 from normcli.fitting.use import Use, use_stats
-from normcli.library.intake import arrange_axes, find_places, fit_sums, group_rows, refuse_groups
+from normcli.library.intake import arrange_axes, fit_sums, group_rows, refuse_groups
 from normcli.norms.divisors import Measurement
 from normcli.norms.request import NanRule
 from normcli.printable import format_count
 from normcli.results.arguments import name_output_dtype, read_numbers
-from normcli.results.arrays import find_lazy, take
+from normcli.results.arrays import find_lazy, take_columns
 from normcli.tensors.tensor import Tensor
 from normcli.writers.table import format_text, write_html
 
@@ -226,7 +224,7 @@ class Statistics:
         ----------
         x : array_like
             A tensor with the groups of these statistics, such as their channels; the reduced axes may have
-            other lengths. The columns of a table are matched by name.
+            other lengths. The columns of a table are matched by name; further columns pass through.
         by : sequence, optional
             The group of each row; required if rows are grouped, refused otherwise.
         gamma, beta : array_like, optional
@@ -250,7 +248,8 @@ class Statistics:
         UsageError
             If `by` is missing or is given to statistics of all rows.
         DataError
-            If `x` has other groups or columns, or a row of a group without statistics; if shards are missing.
+            If `x` has other groups, lacks a column, or has a row of a group without statistics; if shards are
+            missing.
         """
         options = {name: value for name, value in locals().items() if name not in ("self", "x")}
         return self._use(x, inverts=False, **options)
@@ -291,18 +290,13 @@ class Statistics:
         output = None if dtype is None else name_output_dtype(dtype)
         use = Use(self._stats, loaded["gamma"], loaded["beta"], eps, output)
         lazy = find_lazy(x)
-        taken = take(x, "x") if lazy is None else lazy.taken
+        taken = take_columns(x, "x", use.wanted) if lazy is None else lazy.taken
         taken = arrange_axes(taken, self._stats.subject.request.layout)
         if lazy is not None:
             refuse_groups(by)
             return taken.give(lazy.work.use_statistics(use, taken.values, inverts=inverts))
-        places = find_places(taken, use.wanted)
-        values = taken.values if places is None else taken.values[..., places]
-        tensor = Tensor(values, "x", by=group_rows(by, values))
-        result, _ = use_stats(
-            use, use.plan("x", values), tensor, None, Effort(threads=threads), inverts=inverts
-        )
-        return taken.give(result if places is None else result[..., np.argsort(places)])
+        tensor = Tensor(taken.values, "x", by=group_rows(by, taken.values))
+        return taken.give(use_stats(use, tensor, None, Effort(threads=threads), inverts=inverts)[0])
 
     # -- kept
 

@@ -63,6 +63,8 @@ class Problem(NamedTuple):
         The threads to work with, and whether statistics are kept.
     give, give_other : callable
         Converts an array of the tensor's shape, or of another shape, to the type of the caller's tensor.
+    dy : Tensor or None
+        The derivative of a loss with respect to the normalized tensor; None without a backward pass.
     """
 
     plan: Plan
@@ -71,6 +73,7 @@ class Problem(NamedTuple):
     effort: Effort = DEFAULT_EFFORT
     give: Give = give_back_as_is
     give_other: Give = give_back_as_is
+    dy: Tensor | None = None
 
     @property
     def values(self) -> NDArray[Any]:
@@ -78,20 +81,20 @@ class Problem(NamedTuple):
         return self.tensor.values
 
     def calculate(
-        self, effort: Effort, *, out: NDArray[Any] | None = None, statistics_alone: bool = False
+        self, effort: Effort | None = None, *, out: NDArray[Any] | None = None, statistics_alone: bool = False
     ) -> Result:
         """Apply the norm to the tensor.
 
         Parameters
         ----------
-        effort : Effort
-            Takes the place of the problem's own.
+        effort : Effort or None
+            Takes the place of the problem's own; None: the problem's own.
         out : ndarray or None
             The array into which the normalized values are written; None: a new one.
         statistics_alone : bool
             Whether only the statistics are calculated now, and the normalized values when they are first read.
         """
-        values, inputs = self.tensor.values, self.inputs
+        values, inputs, effort = self.tensor.values, self.inputs, effort or self.effort
         return calculate(self.plan, values, inputs, out=out, effort=effort, statistics_alone=statistics_alone)
 
 

@@ -18,7 +18,7 @@ from normcli.dtypes import LARGEST_EXACT, find_type, is_bfloat16, require_real
 from normcli.errors import DataError, UsageError
 from normcli.norms.layout import name_layout
 from normcli.results.array_reading import read_foreign
-from normcli.tensors.tables.column_choice import list_names
+from normcli.tensors.tables.column_choice import list_names, match_names
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -93,6 +93,34 @@ def take(x: Any, name: str) -> Taken:
     if taken.values.dtype.char == _LONG_DOUBLE:
         return taken._replace(values=_shorten(taken.values, name))
     return taken
+
+
+def take_columns(x: Any, name: str, wanted: Sequence[str] | None) -> Taken:
+    """Return an argument as `take` does, but of a table only the wanted columns, in their order.
+
+    Results are given back as the whole table, in which the other columns are as they were.
+
+    Raises
+    ------
+    DataError
+        If a table lacks a wanted column or has two of its name; if `take` does.
+    """
+    names = [*map(str, x.columns)] if _find_reader(x) in (_take_pandas, _take_polars) else None
+    if wanted is None or names is None or names == [*wanted]:
+        return take(x, name)
+    if any(names.count(one) != 1 for one in wanted):
+        match_names(names, wanted, name)  # raises
+    chosen = [x.columns[names.index(one)] for one in wanted]
+    taken = take(x[chosen], name)
+
+    def give(values: NDArray[Any]) -> Any:
+        if hasattr(x, "with_columns"):  # of polars
+            return x.with_columns(taken.give(values).get_columns())
+        table = x.copy(deep=False)
+        table[chosen] = taken.give(values)
+        return table
+
+    return taken._replace(give=give)
 
 
 def _shorten(values: NDArray[Any], name: str) -> NDArray[np.float64]:

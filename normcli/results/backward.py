@@ -10,7 +10,6 @@ import numpy as np
 
 from normcli.dtypes import is_float
 from normcli.engine.inputs import NO_INPUTS
-from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill
 from normcli.results.arguments import read_arguments, read_numbers
@@ -18,57 +17,14 @@ from normcli.results.arrays import take_place
 from normcli.results.calculate import require_threads
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
-from normcli.tuples import NamedTuple
+from normcli.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from normcli.engine.inputs import Inputs
-    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.tensors.tensor import Tensor
-
-
-class BackwardProblem(NamedTuple):
-    """The inputs of a backward pass.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan for the shape and dtype of `values`.
-    values, dy : ndarray
-        The tensor x, and the derivative of a loss with respect to the normalized tensor y.
-    inputs : Inputs
-        Gamma, beta, running statistics and the selection of values, as `fit_inputs` returns them.
-    """
-
-    plan: Plan
-    values: NDArray[Any]
-    dy: NDArray[Any]
-    inputs: Inputs = NO_INPUTS
-
-    def require_sound(self) -> None:
-        """Raise an error unless the gradients of this problem are defined.
-
-        Raises
-        ------
-        UsageError
-            If the norm has no derivative, gamma and beta have different shapes, or there is a gate and the norm
-            has sliding windows.
-        DataError
-            If dy does not have the shape of the tensor.
-        """
-        require_derivative(self.plan)
-        if not self.plan.parameters.alike:
-            raise UsageError(
-                "gamma and beta of different shapes: leave out beta for dx and dgamma, gamma for dbeta"
-            )
-        if self.dy.shape != self.values.shape:
-            raise DataError(
-                f"dy has the shape {self.dy.shape}; it takes that of the input, {self.values.shape}"
-            )
-        if (self.inputs.gate or self.inputs.gated_input) is not None and not self.plan.has_groups:
-            raise UsageError(f"{self.plan.norm.name} has no backward pass with a gate")
+    from normcli.results.arguments import Problem
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -193,26 +149,22 @@ def backward(
     from normcli.results.normalize import require_options
 
     require_options("backward", options, takes_gate=True)
-    asked = read_arguments(x, norm, options)
-    problem = BackwardProblem(asked.plan, asked.values, read_numbers(dy, "dy"), asked.inputs)
-    found = calculate_backward(problem, out=take_place(out), effort=asked.effort)
+    asked = read_arguments(x, norm, options)._replace(dy=Tensor(read_numbers(dy, "dy"), "dy"))
+    found = calculate_backward(asked, out=take_place(out))
     dgamma, dbeta = (None if a is None else asked.give_other(a) for a in (found.dgamma, found.dbeta))
     dgate = None if found.dgate is None else asked.give(found.dgate)
     return dataclasses.replace(found, dx=asked.give(found.dx), dgamma=dgamma, dbeta=dbeta, dgate=dgate)
 
 
-def calculate_backward(
-    problem: BackwardProblem, *, out: NDArray[Any] | None = None, effort: Effort = DEFAULT_EFFORT
-) -> Gradients:
+def calculate_backward(problem: Problem, *, out: NDArray[Any] | None = None) -> Gradients:
     """Return the gradients of a backward pass as NumPy arrays.
 
     Parameters
     ----------
-    problem : BackwardProblem
+    problem : Problem
+        The problem, with dy.
     out : ndarray or None
         The array into which dx is written, and which is the result's `dx`; None: a new one.
-    effort : Effort
-        The number of threads, and the observer of progress.
 
     Raises
     ------
@@ -221,15 +173,14 @@ def calculate_backward(
     """
     from normcli.engine.backward import run_backward  # on use: few calls need gradients
 
-    plan, values, dy, inputs = problem
+    plan, values, inputs, effort = problem.plan, problem.values, problem.inputs, problem.effort
     require_threads(effort)
-    problem.require_sound()
-    before = inputs.gated_input
+    dy, before = require_gradients(problem), inputs.gated_input
     derived = run_backward(plan, values, dy, inputs, out, effort, before and before._replace(times=None))
-    return Gradients(plan, values, dy, *derived, inputs, _differentiate_gate(problem, effort))
+    return Gradients(plan, values, dy, *derived, inputs, _differentiate_gate(problem, dy))
 
 
-def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any] | None:
+def _differentiate_gate(problem: Problem, dy: NDArray[Any]) -> NDArray[Any] | None:
     """Return the derivative with respect to the gate, of the gate's own shape; None without a gate.
 
     Each value is the exact one, rounded once: to the gate's dtype if that is a float, otherwise to that of y.
@@ -237,7 +188,7 @@ def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any
     from normcli.engine.backward import run_backward, sum_gate
     from normcli.engine.run import run
 
-    plan, values, dy, inputs = problem
+    plan, values, inputs, effort = problem.plan, problem.values, problem.inputs, problem.effort
     gate, selection = inputs.gate or inputs.gated_input, inputs.selection
     if gate is None:
         return None
@@ -262,6 +213,32 @@ def _differentiate_gate(problem: BackwardProblem, effort: Effort) -> NDArray[Any
         found = run(plan, values, inputs, effort=effort)[0]
         found = found if left_out is None else np.where(left_out, found.dtype.type(0), found)
     return found.reshape(found.shape[found.ndim - gate.given_axes :])
+
+
+def require_gradients(problem: Problem) -> NDArray[Any]:
+    """Return the values of a problem's dy; raise an error unless its gradients are defined.
+
+    Raises
+    ------
+    UsageError
+        If the norm has no derivative, gamma and beta have different shapes, or there is a gate and the norm
+        has sliding windows.
+    DataError
+        If dy does not have the shape of the tensor.
+    """
+    plan, inputs = problem.plan, problem.inputs
+    assert problem.dy is not None
+    dy = problem.dy.values
+    require_derivative(plan)
+    if not plan.parameters.alike:
+        raise UsageError(
+            "gamma and beta of different shapes: leave out beta for dx and dgamma, gamma for dbeta"
+        )
+    if dy.shape != plan.grid.shape:
+        raise DataError(f"dy has the shape {dy.shape}; it takes that of the input, {plan.grid.shape}")
+    if (inputs.gate or inputs.gated_input) is not None and not plan.has_groups:
+        raise UsageError(f"{plan.norm.name} has no backward pass with a gate")
+    return dy
 
 
 def require_derivative(plan: Plan) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.single import differentiate_group
-from normcli.results.backward import BackwardProblem
+from normcli.results.backward import require_gradients
+from normcli.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Selected
-    from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
+    from normcli.results.arguments import Problem
 
     Indices = Sequence[NDArray[np.intp]]
 
@@ -69,19 +70,17 @@ class GradientReach:
         return np.asarray(self.pick(indices) != 0)
 
 
-def find_reach(plan: Plan, values: NDArray[Any], inputs: Inputs, at: tuple[int, ...]) -> GradientReach:
+def find_reach(problem: Problem, at: tuple[int, ...] | None = None) -> GradientReach | None:
     """Return the derivatives of one normalized value y[at] with respect to the values of its group.
 
-    They are dx for a dy that is 1 at this value and 0 elsewhere.
+    They are dx for a dy that is 1 at this value and 0 elsewhere. None for a tensor without values.
 
     Parameters
     ----------
-    plan : Plan
-    values : ndarray
-        The tensor x.
-    inputs : Inputs
-    at : tuple of int
-        The index of the value.
+    problem : Problem
+        The norm and the tensor x; its own dy is not used.
+    at : tuple of int or None
+        The index of the value; None: the first value's.
 
     Raises
     ------
@@ -90,17 +89,18 @@ def find_reach(plan: Plan, values: NDArray[Any], inputs: Inputs, at: tuple[int, 
 
     Examples
     --------
-    >>> from normcli.norms.plan import make_plan
-    >>> from normcli.norms.request import Request
-    >>> from normcli.engine.inputs import NO_INPUTS
-    >>> x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    >>> reach = find_reach(make_plan(Request("ln"), x.shape, x.dtype), x, NO_INPUTS, (0, 1))
+    >>> from normcli.results.arguments import read_arguments
+    >>> reach = find_reach(read_arguments([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "ln", {}), (0, 1))
     >>> reach.pick(np.ix_([0, 1], [0, 1, 2])).round(3)
     array([[-0.408,  0.816, -0.408],
            [ 0.   ,  0.   ,  0.   ]])
     """
+    plan, values = problem.plan, problem.values
+    if not values.size:
+        return None
+    at = (0,) * values.ndim if at is None else at
     dy = np.zeros(values.shape)  # pages that are never written to take no memory
-    BackwardProblem(plan, values, dy).require_sound()
+    require_gradients(problem._replace(dy=Tensor(dy, "dy")))
     dy[at] = 1.0
     group = int(plan.grid.locate_groups([np.asarray(i, dtype=np.intp) for i in at]))
-    return GradientReach(plan, at, group, differentiate_group(plan, values, dy, group, inputs))
+    return GradientReach(plan, at, group, differentiate_group(plan, values, dy, group, problem.inputs))

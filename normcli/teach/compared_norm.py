@@ -6,7 +6,6 @@ import contextlib
 import math
 from typing import TYPE_CHECKING, Any
 
-from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.errors import UsageError
 from normcli.norms.options import OPTIONS, find_option, list_own_options
 from normcli.norms.plan import make_plan
@@ -119,16 +118,8 @@ def _find_matrix(plan: Plan) -> frozenset[tuple[int, ...]] | None:
     return frozenset({rows, tuple(axis for axis in long if axis not in rows)})
 
 
-class NamedPlan(NamedTuple):
-    """A plan, its name on the command line (`gn:groups=2`), and gamma, beta and statistics for it."""
-
-    name: str
-    plan: Plan
-    inputs: Inputs = NO_INPUTS
-
-
-def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]:
-    """Yield other norms with the x̂ of a plan for every tensor: `gn:groups=1` for `ln:axes=CHW`.
+def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[tuple[str, Plan]]:
+    """Yield name and plan of each norm with the x̂ of a plan for every tensor: `gn:groups=1` for `ln:axes=CHW`.
 
     All norms of the table are tried, with the plan's eps and ddof. A norm of channel groups is tried with one
     group and with a group for each channel. A norm whose gamma lies along the reduced axes is tried with its
@@ -151,7 +142,7 @@ def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]
         if other is None or not is_same(plan, other):
             continue
         if (row, plan.grid.axes, plan.grid.groups) != (plan.norm, other.grid.axes, other.grid.groups):
-            yield NamedPlan(_format_name(_drop_layout(request, other, layout), row), other)
+            yield _format_name(_drop_layout(request, other, layout), row), other
 
 
 def _is_of_weights(row: Norm) -> bool:

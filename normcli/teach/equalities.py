@@ -110,17 +110,17 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
             continue
         same = (other.plan for other in members if member.is_same(other))
         known = [(plan.norm, plan.grid.canonical) for plan in same]
-        for relative in find_relatives(member.plan, layout):
-            if relative.plan.norm.tracks and any(other.evaluates for other in members):
+        for name, plan in find_relatives(member.plan, layout):
+            if plan.norm.tracks and any(other.evaluates for other in members):
                 continue  # it would be evaluated too
-            own = (relative.plan.norm, relative.plan.grid.canonical)
+            own = (plan.norm, plan.grid.canonical)
             if own in known:
                 continue
             known.append(own)
-            plan, x, effort = relative.plan, member.result.input, member.result.effort
+            x, effort = member.result.input, member.result.effort
             inputs = Inputs(selection=member.result.selection)
             result = calculate(plan.change_spec(dtype=member.plan.spec.dtype), x, inputs, effort=effort)
-            found = _compare(member, Member(relative.name, result))
+            found = _compare(member, Member(name, result))
             if found is not None and found.kind is Likeness.IDENTICAL:
                 yield found._replace(related=True)
 

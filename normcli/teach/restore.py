@@ -9,13 +9,11 @@ import numpy as np
 
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import measure
-from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.norms.grid import Grid
 from normcli.norms.rules import EpsMode, ParameterRule
 from normcli.norms.table import NORMS
 from normcli.numerics.statistics.divisor import find_divisor
-from normcli.results.calculate import calculate
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
 
@@ -24,8 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
+    from normcli.results.arguments import Problem
     from normcli.results.result import Result
 
 RTOL, ATOL = 1e-4, 1e-4
@@ -40,9 +38,9 @@ class Closeness(NamedTuple):
     compared, different : int
         The number of values, and of those beyond the tolerances.
     max_abs : float
-        The largest difference, in the unit of the tensors; NaN if any difference is NaN.
+        The largest difference, in the unit of the tensors; the first ∞ or NaN if there is one.
     place : tuple of int or None
-        The index of the largest difference; None for tensors without values.
+        The index of `max_abs`; None for tensors without values.
     worst : tuple of int or None
         The index of the value that exceeds its tolerance by most; None if none does.
     """
@@ -128,14 +126,7 @@ class Restoration(NamedTuple):
         return f"{per}: a group has one divisor for all of its values, but a gamma for each {along}"
 
 
-def restore(
-    plan: Plan,
-    values: NDArray[Any],
-    *,
-    rtol: float = RTOL,
-    atol: float | None = None,
-    effort: Effort = DEFAULT_EFFORT,
-) -> Restoration:
+def restore(problem: Problem, rtol: float | None = None, atol: float | None = None) -> Restoration:
     """Normalize with the gamma and beta that could undo the norm, and compare with the input.
 
     Gamma is the norm's spread (deviation, root mean square, length or range), beta its centre. Both are
@@ -143,13 +134,11 @@ def restore(
 
     Parameters
     ----------
-    plan : Plan
-    values : ndarray
-        The tensor, of an integer, boolean or float dtype.
-    rtol, atol : float
-        A value is recovered if |restored − input| ≤ atol + rtol · |input|. Without an `atol` it is `ATOL`, or
-        `ATOL` times the largest finite |x| where that is smaller: a tensor of tiny values is not near to zeros.
-    effort : Effort
+    problem : Problem
+        The norm and the tensor; its gamma, beta and other inputs are not used.
+    rtol, atol : float or None
+        A value is recovered if |restored − input| ≤ atol + rtol · |input|. None: `RTOL`; and `ATOL`, or `ATOL`
+        times the largest finite |x| where that is smaller: a tensor of tiny values is not near to zeros.
 
     Raises
     ------
@@ -158,27 +147,27 @@ def restore(
 
     Examples
     --------
-    >>> from normcli.norms.plan import make_plan
-    >>> from normcli.norms.request import Request
-    >>> x = np.array([[1.0, -2.0], [3.0, 5.0], [4.0, 0.0]])
-    >>> [restore(make_plan(Request(norm), x.shape, x.dtype), x).recovered for norm in ("bn", "ln")]
+    >>> from normcli.results.arguments import read_arguments
+    >>> x = [[1.0, -2.0], [3.0, 5.0], [4.0, 0.0]]
+    >>> [restore(read_arguments(x, norm, {})).recovered for norm in ("bn", "ln")]
     [True, False]
     """
+    plan, values = problem.plan, problem.values
+    own = plan_parameters(plan)
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
         if tolerance is not None and not tolerance >= 0:
             raise UsageError(f"{name} {tolerance} is not a number ≥ 0")
-    own = plan_parameters(plan)
     spread, centre = plan.norm.divisor.spread, plan.norm.centre.statistic
     assert spread is not None  # a norm with gamma divides by a statistic
-    statistics = measure(own, values, effort=effort)
+    statistics = measure(own, values, effort=problem.effort)
     gamma = statistics[spread].reshape(plan.parameters.shape) - plan.spec.gamma_offset
     beta = None
     if plan.norm.takes_beta:
         beta = np.zeros(plan.parameters.shape) if centre is None else statistics[centre]
         beta = beta.reshape(plan.parameters.shape)
-    result = calculate(plan, values, Inputs(gamma, beta), effort=effort)
+    result = problem._replace(inputs=Inputs(gamma, beta)).calculate()
     _ = result.standardized  # calculated here, while the caller shows the progress
-    allowed = choose_atol(values) if atol is None else atol
+    rtol, allowed = RTOL if rtol is None else rtol, choose_atol(values) if atol is None else atol
     scaled = atol is None and allowed < ATOL
     closeness = measure_closeness(result.normalized, values, rtol, allowed)
     return Restoration(result, own, spread, centre, rtol, allowed, scaled, closeness)

@@ -15,8 +15,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre
 from normcli.norms.table import NORMS
-from normcli.results.calculate import calculate
-from normcli.teach.compared_norm import Member, NamedPlan, find_relatives
+from normcli.teach.compared_norm import Member, find_relatives
 from normcli.teach.equalities import Equality, find_equalities
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
+    from normcli.results.arguments import Problem
     from normcli.results.result import Result
 
 
@@ -98,19 +98,14 @@ class NormComparison(NamedTuple):
 
 
 def compare(
-    norms: Sequence[NamedPlan],
-    values: NDArray[Any],
-    effort: Effort = DEFAULT_EFFORT,
-    layout: str | None = None,
+    norms: Sequence[tuple[str, Problem]], effort: Effort = DEFAULT_EFFORT, layout: str | None = None
 ) -> NormComparison:
     """Compare norms on one tensor.
 
     Parameters
     ----------
-    norms : sequence of NamedPlan
-        Two or more that differ.
-    values : ndarray
-        The tensor, of an integer, boolean or float dtype.
+    norms : sequence of (str, Problem)
+        Two or more norms that differ, of one tensor, each with its name on the command line (`gn:groups=2`).
     effort : Effort
     layout : str or None
         The layout of norms whose name has none; None for the default of the tensor's rank.
@@ -121,7 +116,7 @@ def compare(
         If two norms have equal plans.
     """
     _require_different(norms)
-    members = [Member(name, calculate(plan, values, inputs, effort=effort)) for name, plan, inputs in norms]
+    members = [Member(name, problem.calculate(effort)) for name, problem in norms]
     columns = tuple(
         NormColumn(
             member.name,
@@ -134,13 +129,13 @@ def compare(
     return NormComparison(columns, find_equalities(members, layout))
 
 
-def _require_different(norms: Sequence[NamedPlan]) -> None:
+def _require_different(norms: Sequence[tuple[str, Problem]]) -> None:
     """Raise `UsageError` if two plans are the same."""
-    for earlier, norm in itertools.combinations(norms, 2):
-        if earlier.plan == norm.plan and (earlier.inputs.given is None) == (norm.inputs.given is None):
-            same = f"{earlier.name} and {norm.name} are the same here"
-            same = f"{norm.name} is named twice" if earlier.name == norm.name else same
-            raise UsageError(f"{same}; give one of them an option, such as {norm.name}:axes=0")
+    for (earlier, one), (name, other) in itertools.combinations(norms, 2):
+        if one.plan == other.plan and (one.inputs.given is None) == (other.inputs.given is None):
+            same = f"{earlier} and {name} are the same here"
+            same = f"{name} is named twice" if earlier == name else same
+            raise UsageError(f"{same}; give one of them an option, such as {name}:axes=0")
 
 
 def _judge_batch(member: Member, layout: str | None) -> tuple[bool, BatchOfOne]:
@@ -203,9 +198,9 @@ def try_batch_of_one(plan: Plan, layout: str | None = None) -> BatchOfOne:
         return BatchOfOne(works=False, reason=f"a group of one value, {what}")
     becomes = None
     if needy and not windowed:
-        others = [other for other in find_relatives(alone, layout) if not depends_on_batch(other.plan)]
-        others.sort(key=lambda relative: relative.plan.parameters.axes != alone.parameters.axes)
-        becomes = others[0].name if others else None
+        others = [(name, other) for name, other in find_relatives(alone, layout) if not depends_on_batch(other)]
+        others.sort(key=lambda relative: relative[1].parameters.axes != alone.parameters.axes)
+        becomes = others[0][0] if others else None
     return BatchOfOne(works=True, becomes=becomes)
 
 

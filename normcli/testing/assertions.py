@@ -219,7 +219,7 @@ def assert_backward_matches(
             raise AssertionError(describe_void(declared, asked, void))
         tolerate = functools.partial(tolerate_derived, declared.name)
     actual = {name: Tensor(array, "actual") for name, array in arrays.items()}
-    judgement = judge_gradients(asked, Tensor(dy, "dy"), actual, tolerate, allowed)
+    judgement = judge_gradients(asked._replace(dy=Tensor(dy, "dy")), actual, tolerate, allowed)
     if not judgement:
         _fail(plan, judgement.found.comparisons, judgement.document)
 

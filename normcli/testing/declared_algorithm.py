@@ -174,7 +174,7 @@ def _require_bounds(computation: Computation, asked: Problem) -> None:
 
 
 def describe_void(computation: Computation, asked: Problem, void: NDArray[np.intp]) -> str:
-    """Return a sentence on the groups `void`, for which a computation has no useful bound."""
+    """Return a sentence: the computation has no useful error bound for the groups `void` of x."""
     grid, norm = asked.plan.grid, asked.plan.norm.name
     which = f"{len(void):,} of {format_count(grid.group_count, 'group')}"
     return (

@@ -15,14 +15,13 @@ from normcli.documents.matrix_blocks import build_map
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.result import Result
-from normcli.teach.compared_norm import NamedPlan
 from normcli.teach.restore import restore
 from normcli.teach.side_by_side import compare
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from normcli.writers import write
-from tests.conftest import DATA, plan_request
+from tests.conftest import DATA, plan_request, pose
 
 SNAPSHOTS = DATA / "snapshots"
 FOUR = {"bn": Request("bn"), "ln": Request("ln"), "in": Request("in"), "gn:groups=2": Request("gn", groups=2)}
@@ -38,8 +37,10 @@ WORDS = np.array([[[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]] * 2) * np.array
 
 def compared(requests, shape=None, values=None):
     tensor = generate(Recipe(shape)) if values is None else Tensor(values, "words.json")
-    entries = [NamedPlan(name, plan_request(request, tensor.values)) for name, request in requests.items()]
-    return ComparisonAnswer(compare(entries, tensor.values), tensor)
+    entries = [
+        (name, pose(plan_request(request, tensor.values), tensor.values)) for name, request in requests.items()
+    ]
+    return ComparisonAnswer(compare(entries), tensor)
 
 
 def words():
@@ -50,7 +51,7 @@ def words():
 def restored(norm, shape, **options):
     tensor = generate(Recipe(shape, dist="normal", seed=3))
     return RestorationAnswer(
-        restore(plan_request(Request(norm, **options), tensor.values), tensor.values), tensor
+        restore(pose(plan_request(Request(norm, **options), tensor.values), tensor.values)), tensor
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli import audit
+from normcli import audit, record
 from normcli.auditing import onnx_run
 from normcli.tensors import spool
 from normcli.tensors.mapped import Mapped
@@ -124,6 +124,38 @@ def test_a_chain_that_is_wrong_is_judged_by_its_own_numbers(tmp_path):
     told = audit(one, against=two, seed=4)
     assert not told.ok
     assert told.data()["first"] == "n/Mul"
+
+
+def test_norms_have_the_names_of_the_modules_of_torch_and_are_compared_with_a_dump_of_them(tmp_path):
+    torch = pytest.importorskip("torch")
+    weights = {"a.norm.weight": G, "a.norm.bias": B}
+    calls = [
+        ("x a.norm.weight a.norm.bias", "node_layer_norm"),
+        ("s b b", "/b/b.0/norm/LayerNormalization"),
+        ("t a.norm.weight a.norm.bias", "/a/norm_1/LayerNormalization"),
+    ]
+    nodes = [
+        onnx.helper.make_node("LayerNormalization", inputs.split(), [output], name=name)
+        for (inputs, name), output in zip(calls, "sty", strict=True)
+    ]
+    path = write_model(tmp_path / "m.onnx", nodes, TOKENS, weights | {"b": B})
+    x = RNG.normal(size=TOKENS).astype(np.float32)
+    np.savez(tmp_path / "x.npz", x=x)
+    model = torch.nn.ModuleDict({"a": torch.nn.ModuleDict({"norm": torch.nn.LayerNorm(C)})})
+    model["b"] = torch.nn.Sequential(torch.nn.ModuleDict({"norm": torch.nn.LayerNorm(C)}))
+    a, b = model["a"]["norm"], model["b"][0]["norm"]
+    for module, (gamma, beta) in ((a, (G, B)), (b, (B, B))):
+        module.load_state_dict({"weight": torch.tensor(gamma), "bias": torch.tensor(beta)})
+    with record(model, tmp_path / "t.safetensors"), torch.no_grad():
+        a(b(a(torch.tensor(x))))
+    told = audit(path, inputs=tmp_path / "x.npz", against=tmp_path / "t.safetensors")
+    assert told.ok, str(told)
+    assert [one["name"] for one in told.data()["layers"]] == ["a.norm", "b.0.norm", "a.norm#2"]
+    b.eps = 1e-3
+    with record(model, tmp_path / "t.safetensors"), torch.no_grad():
+        a(b(a(torch.tensor(x))))
+    told = audit(path, inputs=tmp_path / "x.npz", against=tmp_path / "t.safetensors")
+    assert told.data()["layers"][1]["differences"] == ["eps is 0.001, not 1e-05"]
 
 
 def _spread(made):

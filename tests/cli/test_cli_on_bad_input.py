@@ -54,6 +54,9 @@ CASES = [
     pytest.param("bn -i objects.npy", DATA, "objects.npy holds Python objects", id="objects"),
     pytest.param("bn -i complex.npy", DATA, "complex.npy holds complex128", id="complex"),
     pytest.param("bn -i text.npy", DATA, "text.npy holds <U1", id="text"),
+    pytest.param(
+        "zscore -i words.csv --columns b", DATA, "'x' is not a number; no chosen column holds", id="no numbers"
+    ),
     pytest.param("bn -i ragged.json", DATA, "ragged.json is ragged", id="ragged json"),
     pytest.param("bn -i words.json", DATA, 'words.json holds "a"', id="words in json"),
     pytest.param("bn -i empty.json", DATA, "empty.json is empty", id="empty json"),

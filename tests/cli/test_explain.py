@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from tests.conftest import pose
 from tests.marks import sampled, slowly
 from tests.teach.printed import check_true
 
@@ -215,13 +216,11 @@ def test_page_is_of_the_whole_result_and_opens_at_the_value():
     from normcli.norms.plan import make_plan
     from normcli.norms.request import Request
     from normcli.teach.explain.explain import explain
-    from normcli.tensors.tensor import Tensor
 
     x = np.arange(6.0).reshape(2, 3)
-    result = normalize(x, "ln")
-    story = explain(make_plan(Request("ln"), x.shape, x.dtype), x, at=(1, 2))
-    page = Explanation(story, Tensor(x, "x"), {}, lambda: result).page()
-    assert page.results == [result]
+    problem = pose(make_plan(Request("ln"), x.shape, x.dtype), x)
+    page = Explanation(explain(problem, at=(1, 2)), problem).page()
+    np.testing.assert_array_equal(page.results[0].normalized, normalize(x, "ln").normalized)
     assert (page.at, page.tensor.source) == ((1, 2), "x")
 
 

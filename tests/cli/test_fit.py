@@ -332,6 +332,14 @@ def test_odd_groups_are_told_unless_quiet(x, told, normcli, tmp_path):
     assert normcli("fit", "zscore", tmp_path / "x.npy", "-q").err == ""
 
 
+def test_quiet_prints_no_table_beside_a_stats_file(data, normcli):
+    fit = ("fit", "bn", "x0.npy", "-q")
+    assert (normcli(*fit, "-o", "s.npz").out, normcli("merge", "s.npz", "-o", "m.npz", "-q").out) == ("", "")
+    assert normcli(*fit).out == normcli("fit", "bn", "x0.npy", "-o", "s.npz").out != ""
+    for asked in (("-f", "json"), ("--print", "mean"), ("--emit", "json")):
+        assert normcli(*fit, "-o", "s.npz", *asked).out == normcli(*fit, *asked).out != "", asked
+
+
 @pytest.mark.slow
 def test_a_long_table_is_cut_and_full_shows_all(normcli, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(200.0).reshape(2, 100))
@@ -438,6 +446,9 @@ def test_a_row_of_a_group_that_was_never_seen_is_one_error_and_nothing_is_writte
         told = "third.csv, row 2: there are no statistics of the group 'D' of shop; fit it too, or leave its rows out"
         assert ran.err == f"normcli: {told}\n"
         assert not [*tmp_path.glob("out/*")]
+    (tmp_path / "third.csv").write_text("shop,price,qty\nE,1,2\nF,1,2\nA,1,2\nG,3,4\nE,5,6\n")
+    told = "of the group 'E' of shop, nor of 2 more; fit them too, or leave their rows out"
+    assert told in normcli("apply", "st.npz", "third.csv", "-o", "out.csv").err
 
 
 @pytest.mark.usefixtures("shops")
@@ -507,7 +518,7 @@ def test_groups_of_one_table_are_those_of_another_format(suffix, normcli, tmp_pa
         (["fit", "zscore", "s.csv", "--by", "shop,town"], 3, "s.csv has no column 'town' to group its rows by"),
         (["fit", "zscore", "s.csv", "--by", "shop", "--axes", "0"], 2, "--axes goes with no --by"),
         (["fit", "zscore", "s.csv", "--by", "shop", "--workers", "2"], 2, "--workers goes with no --by"),
-        (["fit", "zscore", "s.csv", "--by", "shop", "--emit", "sklearn"], 2, "--emit sklearn has one row of statistics"),
+        (["fit", "zscore", "s.csv", "--by", "shop", "--emit", "sklearn"], 2, "one for each shop: fit without --by, or keep them by -o STATS.npz"),
         (["fit", "zscore", "s.csv", "--by", "shop", "--print", "median"], 2, "there is no such field"),
         (["fit", "bn", "s.csv", "--by", "shop"], 2, "No such option '--by'"),
         (["apply", "st.npz", "none.csv", "-o", "y.csv"], 2, "none.csv has no column 'shop' to group its rows by"),
@@ -542,6 +553,9 @@ def test_names_of_groups_stay_as_they_are_in_other_languages(normcli, tmp_path):
     (tmp_path / "w.csv").write_text("mean,std\nmean,1\nmean,3\n")
     ran = normcli("fit", "zscore", "s.csv", "--by", "shop", "--lang", "zh", "-q")
     assert "B, C   price " in ran.out
+    assert re.search(
+        r"^shop +列 +均值 +方差 +标准差 +rstd +方差（n − 1） +标准差（n − 1） .* NaN$", ran.out, re.MULTILINE
+    )
     for verb in (["fit", "zscore"], ["zscore"]):
         ran = normcli(*verb, "w.csv", "--by", "mean", "--lang", "zh", "-q")
         assert any(line.startswith("mean   std ") for line in ran.lines)

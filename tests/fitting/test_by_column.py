@@ -231,7 +231,7 @@ def test_what_rounding_has_cost_is_added_up(rng, monkeypatch):
     for values in (1 << 17, 3):
         monkeypatch.setattr(by_column, "_VALUES", values)
         use = Use(stats, dtype="float64")
-        found.append(use_stats(use, use.plan("y", y.values), y, None, Effort(), inverts=True)[1])
+        found.append(use_stats(use, y, None, Effort(), inverts=True)[1])
     assert found[0] == found[1]
     assert found[0].count > 60
 

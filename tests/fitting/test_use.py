@@ -36,7 +36,7 @@ def apply(stats, x, **options):
 
 def invert(stats, y, **options):
     use = Use(stats, **options)
-    return use_stats(use, use.plan("y.npy", y), Tensor(y, "y.npy"), None, EFFORT, inverts=True)
+    return use_stats(use, Tensor(y, "y.npy"), None, EFFORT, inverts=True)
 
 
 def make_request(name):

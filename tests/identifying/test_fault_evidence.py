@@ -11,6 +11,7 @@ from normcli.identifying.faults.fault_evidence import measure_distance, measure_
 from normcli.identifying.faults.variant import Variant
 from normcli.numerics.statistics.solution import Given
 from tests.identifying.faulty import name, open_
+from tests.marks import sampled
 
 RNG = np.random.default_rng(64)
 ROWS = RNG.standard_normal((4, 64)).astype("f4")
@@ -22,6 +23,7 @@ def root(x, eps, norm):
     return (x - mean) / np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + np.float32(eps))
 
 
+@sampled
 @pytest.mark.parametrize("spread", [0.3, 1.0])
 @pytest.mark.parametrize("norm", ["ln", "rms"])
 def test_an_eps_of_few_rows_is_named_behind_a_gate_and_without(norm, spread):

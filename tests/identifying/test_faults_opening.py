@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from normcli import normalize
 from normcli.dtypes import find_type
-from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
 from normcli.norms.table import NORMS
 from normcli.numerics.statistics.solution import Given
+from tests.conftest import pose
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize
-from tests.marks import costly, sampled
+from tests.marks import choose_some, costly, sampled
 
 X = draw((12, 64))
 GAMMA, BETA = draw_affine(64)
@@ -77,8 +78,8 @@ def test_faults_of_groups_are_named_however_they_lie(order):
 
 def test_half_precision_that_was_saved_is_said_where_y_is_right():
     half = standardize(X).astype("f2")
-    subject = AskedNorm(plan("ln", X), Inputs())
-    (claim,) = open_joints([*open_cases([subject], X, half, half.dtype, "float16")])
+    subject = pose(plan("ln", X), X)
+    (claim,) = open_joints([*open_cases([subject], half, half.dtype)], "float16")
     assert (claim.fault.id, claim.cause) == ("after-cast", "y is rounded to float16")
 
 
@@ -106,14 +107,14 @@ SOMETHING_ELSE = {
 @pytest.mark.parametrize("made", SOMETHING_ELSE)
 @pytest.mark.slow
 def test_what_is_no_fault_of_a_table_is_not_named(made):
-    for number, dtype in enumerate(("float32", "bfloat16", "float64", "float16", "float32")):
-        for shape in ((2, 3), (3, 5), (12, 40)):
-            rng = np.random.default_rng([number, *shape])
-            x = draw(shape, find_type(dtype), float(number % 2) * 5, number)
-            given = draw_affine(shape[1], number) if number % 2 else (None, None)
-            y = standardize(x) * (1 if given[0] is None else given[0]) + (0 if given[1] is None else given[1])
-            claims = ask("ln", x, SOMETHING_ELSE[made](x.astype("f8"), y, rng), *given)
-            assert [claim.cause for claim in claims] == [], (dtype, shape)
+    dtypes, shapes = ("float32", "bfloat16", "float64", "float16", "float32"), ((2, 3), (3, 5), (12, 40))
+    for (number, dtype), shape in choose_some(itertools.product(enumerate(dtypes), shapes), 2):
+        rng = np.random.default_rng([number, *shape])
+        x = draw(shape, find_type(dtype), float(number % 2) * 5, number)
+        given = draw_affine(shape[1], number) if number % 2 else (None, None)
+        y = standardize(x) * (1 if given[0] is None else given[0]) + (0 if given[1] is None else given[1])
+        claims = ask("ln", x, SOMETHING_ELSE[made](x.astype("f8"), y, rng), *given)
+        assert [claim.cause for claim in claims] == [], (dtype, shape)
 
 
 def test_signs_of_few_values_are_no_absolute_value():

@@ -9,10 +9,10 @@ from normcli.algorithms.row_computation import parse_computation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.library.judging import identify
+from tests.conftest import pose
 from tests.identifying.faulty import ask, diagnose_exactly, draw, draw_affine, plan, standardize
-from tests.marks import costly
+from tests.marks import costly, sampled
 
 X = draw((6, 16))
 G, B = draw_affine(16)
@@ -25,8 +25,8 @@ def fill(index, value, x=X, gamma=1.0, beta=0.0):
 
 
 def tell(x, y, gamma=None, beta=None, norm="ln", **options):
-    subject = AskedNorm(plan(norm, x, **options), Inputs(gamma, beta))
-    return diagnose_exactly(subject, x, np.asarray(y, x.dtype))
+    subject = pose(plan(norm, x, **options), x, Inputs(gamma, beta))
+    return diagnose_exactly(subject, np.asarray(y, x.dtype))
 
 
 @costly
@@ -183,6 +183,8 @@ def spoil_statistics(x, which):
     return mean[row], square[row]
 
 
+@costly
+@sampled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("which", "cause"),

@@ -16,7 +16,7 @@ from normcli.identifying.words.request_phrasing import diagnose_request
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
-from tests.marks import costly, slowly
+from tests.marks import choose_some, costly, slowly
 
 
 def draw(*shape):
@@ -29,7 +29,7 @@ GAMMA, BETA = (np.random.default_rng(seed).uniform(0.5, 2.0, 5).astype("f4") for
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given", [False, *slowly([True])])
+@pytest.mark.parametrize("given", choose_some([True, False], 2))
 def test_stored_statistics_are_read_off(given):
     mean, var = (np.random.default_rng(seed).uniform(0.5, 3.0, 5) for seed in (6, 7))
     parameters = {"gamma": GAMMA, "beta": BETA} if given else {}

@@ -67,7 +67,7 @@ def test_iterations_that_a_kernel_may_mistake_are_all_named():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", choose_some(range(6), 3))
+@pytest.mark.parametrize("seed", choose_some(range(6), 6))
 def test_no_wrong_number_is_named(seed):
     w, u = take(seed, (8, 6) if seed % 2 else (5, 4))
     for count in (1, 10, 16, 30):

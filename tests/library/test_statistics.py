@@ -153,6 +153,21 @@ def test_tables_go_by_the_names_of_columns():
 
 
 @pytest.mark.peers
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_further_columns_of_a_table_pass_through_as_of_the_command(library):
+    frame = pytest.importorskip(library).DataFrame({"s": ["x", "y"], "b": [1.0, 3.0], "n": [7, 8], "a": [5, 9]})
+    stats = fit(frame[["a", "b"]], "zscore")
+    y = stats.apply(frame)
+    assert [y[name].to_list() for name in y.columns] == [["x", "y"], [-1.0, 1.0], [7, 8], [-1.0, 1.0]]
+    assert (list(y.columns), y["n"].dtype) == (["s", "b", "n", "a"], frame["n"].dtype)
+    assert stats.invert(y)["a"].to_list() == frame["a"].to_list() == [5, 9]
+    grouped = fit(frame[["b"]], "zscore", by=frame["s"]).apply(frame, by=frame["s"])
+    assert grouped["b"].to_list() == [0.0, 0.0]
+    with pytest.raises(DataError, match="there is no b; there is also s, n"):
+        stats.apply(frame[["s", "n", "a"]])
+
+
+@pytest.mark.peers
 def test_whole_numbers_and_others_are_of_one_table():
     pandas = pytest.importorskip("pandas")
     stats = fit(pandas.DataFrame({"a": [1, 2]}), "zscore").update(pandas.DataFrame({"a": [0.5]}))

@@ -15,7 +15,8 @@ from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.numerics.elements.activation import Activation
 from normcli.results.arguments import read_arguments
-from normcli.results.backward import BackwardProblem, calculate_backward
+from normcli.results.backward import calculate_backward
+from tests.conftest import pose
 from tests.marks import costly, sampled
 from tests.numerics.test_numerics_two_ways import ROUND_NOTHING
 from tests.results.test_surroundings import ACTIVATIONS, find_slope, round_mpf
@@ -269,9 +270,9 @@ def test_bands_tiles_and_threads_give_the_same_bits(norm, order, dtype):
     downstream = downstream and downstream._replace(times=None)
 
     def differentiate(effort):
-        problem = BackwardProblem(sums.plan, sums.values, dy, sums.inputs)
+        problem = pose(sums.plan, sums.values, sums.inputs, dy)._replace(effort=effort)
         found = run_backward(asked.plan, asked.values, dy, asked.inputs, None, effort, downstream)
-        return (*found, calculate_backward(problem, effort=effort).dgate)
+        return (*found, calculate_backward(problem).dgate)
 
     whole = differentiate(Effort(threads=1))
     cut = differentiate(Effort(threads=2, block=64, whole=1))

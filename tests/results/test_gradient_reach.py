@@ -22,7 +22,7 @@ def test_it_is_dx_of_a_dy_that_is_1_there(norm, at):
     options |= {"gamma": 2.0} if NORMS[norm].parameter_names else {}
     options |= {"size": 3} if norm == "lrn" else {}
     asked = read_arguments(x, norm, options)
-    reach = find_reach(asked.plan, asked.values, asked.inputs, at)
+    reach = find_reach(asked, at)
     dy = np.zeros(SHAPE)
     dy[at] = 1.0
     expected = backward(x, dy, norm, **options).dx
@@ -43,7 +43,7 @@ def test_values_that_do_not_count_are_reached_only_where_they_are_normalized(nor
     asked = read_arguments(x, norm, options)
     dy = np.zeros(SHAPE)
     dy[at] = 1.0
-    reach = find_reach(asked.plan, asked.values, asked.inputs, at)
+    reach = find_reach(asked, at)
     expected = backward(x, dy, norm, **options).dx
     np.testing.assert_array_equal(reach.pick(np.ix_(*map(range, SHAPE))), expected)
 
@@ -51,11 +51,11 @@ def test_values_that_do_not_count_are_reached_only_where_they_are_normalized(nor
 def test_interleaved_groups_are_those_of_the_plan():
     x = np.random.default_rng(1).normal(size=SHAPE)
     asked = read_arguments(x, "gn", {"groups": 2, "group_order": "interleaved"})
-    reach = find_reach(asked.plan, asked.values, asked.inputs, (0, 1, 0))
+    reach = find_reach(asked, (0, 1, 0))
     assert np.unique(np.nonzero(reach.select(np.ix_(*map(range, SHAPE))))[1]).tolist() == [1, 3]
 
 
 def test_a_norm_without_a_derivative_is_refused():
     asked = read_arguments(np.ones((2, 3)), "maxabs", {})
     with pytest.raises(UsageError, match="maxabs has no backward pass"):
-        find_reach(asked.plan, asked.values, asked.inputs, (0, 0))
+        find_reach(asked, (0, 0))

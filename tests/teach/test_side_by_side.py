@@ -13,16 +13,20 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
-from normcli.teach.compared_norm import NamedPlan
-from normcli.teach.side_by_side import compare, depends_on_batch, measure_whole, try_batch_of_one
-from tests.conftest import plan_request
+from normcli.teach.side_by_side import compare as compare_norms
+from normcli.teach.side_by_side import depends_on_batch, measure_whole, try_batch_of_one
+from tests.conftest import plan_request, pose
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 3, 3)
 
 
 def enter(name, request, shape=SHAPE, dtype="f8", **parameters):
-    return NamedPlan(name, make_plan(request, shape, np.dtype(dtype)), Inputs(**parameters))
+    return name, make_plan(request, shape, np.dtype(dtype)), Inputs(**parameters)
+
+
+def compare(entries, values):
+    return compare_norms([(name, pose(plan, values, inputs)) for name, plan, inputs in entries])
 
 
 EVERY = [enter(name, Request(name, **options_for(name, SHAPE))) for name in NORMS]
@@ -37,9 +41,9 @@ def shares_over_batch(plan):
     return any(np.intersect1d(along[0], other).size > 0 for other in along[1:])
 
 
-@pytest.mark.parametrize("entry", EVERY, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", EVERY, ids=lambda entry: entry[0])
 def test_a_norm_depends_on_the_batch_where_its_groups_hold_several_samples(entry):
-    assert depends_on_batch(entry.plan) == shares_over_batch(entry.plan)
+    assert depends_on_batch(entry[1]) == shares_over_batch(entry[1])
 
 
 @pytest.mark.parametrize("name", NORMS)
@@ -94,17 +98,17 @@ def test_what_a_norm_becomes_gives_the_same_numbers(name):
 
 def test_columns_are_in_order_and_each_its_norm(rng):
     values = rng.normal(size=SHAPE).astype("f4")
-    entries = [enter(entry.name, entry.plan.request, dtype="f4") for entry in EVERY]
+    entries = [enter(name, plan.request, dtype="f4") for name, plan, _ in EVERY]
     comparison = compare(entries, values)
     assert [column.name for column in comparison.columns] == list(NORMS)
     for entry, column in zip(entries, comparison.columns, strict=True):
-        expected = calculate(entry.plan, values)
+        expected = calculate(entry[1], values)
         np.testing.assert_array_equal(column.result.normalized, expected.normalized)
         wide = expected.normalized.astype("f8")
         np.testing.assert_allclose([column.mean, column.var], [wide.mean(), wide.var()], rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("entry", EVERY, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", EVERY, ids=lambda entry: entry[0])
 def test_the_first_group_holds_the_values_of_group_0(entry):
     values = np.arange(72.0).reshape(SHAPE)
     (column, _) = compare([entry, enter("other", Request("ln", axes="HW"))], values).columns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.answers.calculating.grouped_rows import GroupedAnswer, find_field
+from normcli.answers.calculating.grouped_rows import LABELS, GroupedAnswer, find_field
 from normcli.codegen.task import write_numbers
 from normcli.documents.document import Line, describe_members, describe_value, flatten_records
 from normcli.documents.number_format import format_shape
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from normcli.documents.document import Section, View
     from normcli.fitting.statistics import Rounded, Stats
     from normcli.norms.plan import Plan
-
-_LABELS = {
-    "var0": "var (n)",
-    "std0": "std (n)",
-    "var1": "var (n − 1)",
-    "std1": "std (n − 1)",
-    "image_std": "per-image std",
-    "nan_count": "NaN",
-}
 
 _VALUES = ("rstd", "count", "nan_count", "min", "max", "image_std")
 """The fields of the second table; the first has all others."""
@@ -77,7 +68,7 @@ class StatisticsAnswer:
         more = (("counting", (counted, "NaN does not")),) if stats.omits_nan else ()
         yield build_header(f"{norm.name} · {norm.title}", self.plan, source, view, more=more)
         has_images = set(self.plan.grid.layout.names) >= _PLACES
-        labels = _LABELS if has_images else _LABELS | {"image_std": "per-sample std"}
+        labels = LABELS if has_images else LABELS | {"image_std": "per-sample std"}
         first = [name for name in self.fields if name not in _VALUES]
         for names in (first, [name for name in _VALUES if name in self.fields]):
             yield list_groups(self.plan, {labels.get(name, name): self.fields[name] for name in names}, view)

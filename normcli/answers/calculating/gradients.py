@@ -89,7 +89,7 @@ class GradientsAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield a JSON object per group: `group`, its index, and `dx`, the gradient of its values."""
+        """Yield a JSON object per group: its index `group`, a named column as `column`, its gradient `dx`."""
         grid = self.gradients.plan.grid
         view = self.gradients.dx.reshape(grid.view_shape)
         for index, place in grid.walk_groups():

@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from normcli.tensors.tables.numerals import Label
 
 
+LABELS = {
+    "var0": "var (n)",
+    "std0": "std (n)",
+    "var1": "var (n − 1)",
+    "std1": "std (n − 1)",
+    "image_std": "per-image std",
+    "nan_count": "NaN",
+}
+"""The words for statistics in the heads of tables, where they are not their names."""
+
+
 @dataclass(frozen=True)
 class GroupedAnswer:
     """The document of `normcli NORM --by COLUMN`: statistics of groups of a table's rows.
@@ -65,7 +76,8 @@ class GroupedAnswer:
             return TableRow((*map(make_printable, own), *values))
 
         own = (*map(make_printable, self.by), "column")
-        table = Table(None, (*own, *self.statistics), (*(False for _ in own), *(True for _ in self.statistics)))
+        labels = (LABELS.get(name, name) for name in self.statistics)
+        table = Table(None, (*own, *labels), (*(False for _ in own), *(True for _ in self.statistics)))
         yield build_excerpt(table, make_row, len(self.names) * width, "group", view)
 
     def data(self) -> Mapping[str, Any]:

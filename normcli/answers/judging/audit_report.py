@@ -138,14 +138,14 @@ def build_answer(verdict: LayerVerdict, view: View) -> Iterator[Section]:
 
 def build_detail(detail: Detail) -> Verdict:
     """Return the report of `check` on a layer, from the `detail` of its verdict."""
-    gradients = None
-    if detail.gradients is not None and detail.dy is not None:
+    problem, gradients = detail.problem, None
+    if detail.gradients is not None and problem.dy is not None:
         sources = {name: f"grad of {name.removeprefix('d')}" for name in detail.gradients.comparisons}
-        gradients = GradientsVerdict(detail.gradients, detail.tensor, detail.dy, sources)
+        gradients = GradientsVerdict(detail.gradients, problem.tensor, problem.dy, sources)
     sources = {NORMALIZED: detail.source}
-    given = name_inputs(detail.inputs)
+    given = name_inputs(problem.inputs)
     return Verdict(
-        detail.plan, detail.tensor, given, sources, detail.checked,
+        problem.plan, problem.tensor, given, sources, detail.checked,
         diagnosis=detail.diagnosis, gradients=gradients,
     )  # fmt: skip
 

@@ -55,7 +55,8 @@ class RunReport:
         layer agrees with the norm too, or has no `detail`.
         """
         lines = zip(_RUNS, ((make_printable(name),) for name in self.sources), strict=True)
-        yield Facts("audit · two runs", tuple(lines))
+        order = (("paired", ("in their order, as no name is in both",)),) if self.found.by_order else ()
+        yield Facts("audit · two runs", (*lines, *order))
         rows = [*map(self._build_row, self.found.pairs)]
         note = "input, output: ulp between the runs"
         yield Table(None, _COLUMNS, (False, False, True, True, False), rows, note, wraps=True)
@@ -94,6 +95,7 @@ class RunReport:
             "ok": self.found.ok,
             "first": None if parting is None else parting.first.settings.name,
             "between": None if self.found.between is None else list(self.found.between),
+            "by_order": self.found.by_order,
             "alone": {run: list(names) for run, names in self.found.alone.items()},
             "layers": list(self.records()),
         }
@@ -177,6 +179,10 @@ class RunReport:
             return Line(
                 ("both runs differ, at no norm whose input agrees",), mark=False, details=tuple(details)
             )
+        odd = next((pair for pair in found.pairs if pair.differences), None)
+        if odd is not None:
+            name = make_printable(odd.first.settings.name)
+            details.insert(0, (name, make_printable("; ".join(odd.differences))))
         return Line(("both runs differ",), mark=False, details=tuple(details))
 
 

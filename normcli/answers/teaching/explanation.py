@@ -13,7 +13,7 @@ from normcli.answers.calculating.calculation import require_page
 from normcli.documents.document import Formulas, LongList, Page, RecordDocument, Table, TableRow
 from normcli.documents.excerpt import cut_beyond, format_hidden
 from normcli.documents.notation import MOST_SHOWN, build_equation, format_code, format_number
-from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts
+from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
 from normcli.errors import UsageError
 from normcli.teach.explain.measured_group import get_number
 from normcli.teach.explain.story import RESIDUAL, RESULT
@@ -23,16 +23,14 @@ from normcli.tensors.formats.json_lists import describe_number, to_lists
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.documents.document import Facts, Section, View
     from normcli.documents.scene import Scene
+    from normcli.results.arguments import Problem
     from normcli.results.result import Result
     from normcli.teach.explain.measured_group import MeasuredGroup
     from normcli.teach.explain.story import Story, StoryStep
-    from normcli.tensors.tensor import Tensor
 
 _Item = TypeVar("_Item")
 
@@ -56,24 +54,15 @@ class Explanation(RecordDocument):
     Parameters
     ----------
     story : Story
-    tensor : Tensor
-        The input.
-    parameters : mapping of str to ndarray or None
-        gamma and beta in the plan's shape; None for one that is not given.
-    calculate : callable
-        Takes nothing, and returns the result of the whole tensor; it is called for a page.
+    problem : Problem
+        The tensor, its norm, and dy if the story is of a backward pass; a page has the result of all of it.
     digits : int or None
         The number of significant digits of texts in JSON; None for the default.
-    dy : Tensor or None
-        The derivative of a loss with respect to the normalized tensor; None if the story is of a forward pass.
     """
 
     story: Story
-    tensor: Tensor
-    parameters: Mapping[str, NDArray[Any] | None]
-    calculate: Callable[[], Result]
+    problem: Problem
     digits: int | None = None
-    dy: Tensor | None = None
     row_names = ("step", "at", "symbol", "sentence", "text", "expression", "value")
 
     def sections(self, view: View) -> Iterator[Section]:
@@ -109,8 +98,8 @@ class Explanation(RecordDocument):
 
     def data(self) -> Mapping[str, Any]:
         """Return the story as a JSON object: plan, `at`, the `group` with its values, `steps`, warnings."""
-        story, group = self.story, self.story.group
-        given = {"input": self.tensor} | ({} if self.dy is None else {"dy": self.dy})
+        story, group, dy = self.story, self.story.group, self.problem.dy
+        given = {"input": self.problem.tensor} | ({} if dy is None else {"dy": dy})
         return {
             **describe_plan(story.plan, {name: describe_tensor(tensor) for name, tensor in given.items()}),
             "at": None if story.at is None else list(story.at),
@@ -144,15 +133,15 @@ class Explanation(RecordDocument):
     def page(self) -> Page:
         """Return an HTML page of the result, opened at the story's value, or else at the first value.
 
-        If `dy` is given, the steps of the derivative follow below. Raises `UsageError` if a page cannot show
+        With dy, the steps of the derivative follow below. Raises `UsageError` if a page cannot show
         the result.
         """
-        result = self.calculate()
+        result = self.problem.calculate()
         require_page(result)
         shape = self.story.plan.grid.shape
         at = (0,) * len(shape) if self.story.at is None and 0 not in shape else self.story.at
-        page = Page(self._title(), [result], self.tensor, at)
-        if self.dy is None:
+        page = Page(self._title(), [result], self.problem.tensor, at)
+        if self.problem.dy is None:
             return page
         picture = None if self.story.group is None else self._draw_reach(result)
         return page._replace(
@@ -168,28 +157,26 @@ class Explanation(RecordDocument):
         from normcli.pictures.draw import draw
         from normcli.results.gradient_reach import find_reach
 
-        plan = self.story.plan
-        at = (0,) * len(plan.grid.shape) if self.story.at is None else self.story.at
-        reach = find_reach(plan, result.input, result.inputs, at)
+        reach = find_reach(self.problem, self.story.at)
         with contextlib.suppress(UsageError):
-            return draw([result], self.tensor, Options(reach=reach))
+            return draw([result], self.problem.tensor, Options(reach=reach))
         return None
 
     # -- for a reader
 
     def _title(self) -> str:
         norm = self.story.plan.norm
-        return f"explain {'' if self.dy is None else 'backward '}{norm.name} · {norm.title}"
+        return f"explain {'' if self.problem.dy is None else 'backward '}{norm.name} · {norm.title}"
 
     def _build_header(self, view: View) -> Facts:
         plan, group, at = self.story.plan, self.story.group, self.story.at
-        source = list_facts(self.tensor, None if group is None else group.dtype)
+        source = list_facts(self.problem.tensor, None if group is None else group.dtype)
         asked: list[tuple[str, tuple[str, ...]]] = []
-        if self.dy is not None:
-            asked.append(("dy", list_facts(self.dy)))
+        if self.problem.dy is not None:
+            asked.append(("dy", list_facts(self.problem.dy)))
         if at:
             asked.append(("at", (format_index(at, plan.grid.layout),)))
-        return build_header(self._title(), plan, source, view, self.parameters, asked)
+        return build_header(self._title(), plan, source, view, name_inputs(self.problem.inputs), asked)
 
     def _list_members(self, title: str, group: MeasuredGroup, view: View, step: str) -> Table:
         """Return a table of a group's values; of a long group, the first and last ones unless the view is full.

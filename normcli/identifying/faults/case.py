@@ -56,8 +56,6 @@ class Case:
         None if they are computed from x.
     exact : ndarray or None
         The norm's exact result; None for norms that mean and variance (or mean square) determine.
-    saved : str or None
-        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     precision : str or None
         The dtype of the kernel's arithmetic; None for that of y, or float32 if y is of half precision.
     whole : int or None
@@ -82,7 +80,6 @@ class Case:
     has_beta: bool = False
     stored: tuple[Floats, Floats] | None = None
     exact: Floats | None = None
-    saved: str | None = None
     precision: str | None = None
     whole: int | None = None
     addends: Addends | None = None
@@ -175,11 +172,14 @@ class Case:
         """The eps of the plan."""
         return self.plan.spec.eps or 0.0
 
+    def lay_rows(self) -> Floats:
+        """Return x with the values of each group along the last axes: first the kept axes, then the reduced."""
+        return self.x.transpose(*(axis for axis in range(self.x.ndim) if axis not in self.axes), *self.axes)
+
     def average(self, values: Floats) -> Floats:
         """Return the mean of each group, with reduced axes of length 1."""
         count = math.prod(values.shape[axis] for axis in self.axes)
-        mean: Floats = np.add.reduce(values, self.axes, keepdims=True) / count
-        return mean
+        return np.asarray(np.add.reduce(values, self.axes, keepdims=True) / count)
 
     @cached_property
     def own_mean(self) -> Floats:
@@ -277,22 +277,13 @@ class Case:
         Numbers that the variant lacks are the norm's. The gate multiplies all but a `variant.result`, which has
         it.
         """
-        gamma, beta = (
-            (own if theirs is None else theirs) * self.factor
-            for own, theirs in ((self.gamma, variant.gamma), (self.beta, variant.beta))
-        )
-        mean = self.mean if variant.mean is None else variant.mean
-        divisor = self.find_divisor(variant)
-        is_own = variant.mean is None and variant.divisor is None and variant.square is None
-        standardized = self.standardized if is_own else (self.x - mean) / divisor
-        if is_own and not self.has_moments:  # of about this size
+        gamma, beta, mean, divisor, scaled, values = self.calculate(variant)
+        if variant.is_own and not self.has_moments:  # of about this size
             mean, divisor = np.zeros(()), np.abs(self.average(self.x)) + self.x.std()
-        scaled = gamma * standardized
-        values = scaled + beta if variant.result is None else variant.result
         terms = np.abs(scaled) + np.abs(beta) + np.abs(values)
         of_mean = 1.0 / math.sqrt(max(1, self.count)) if self.centres else 0.0  # its own, of deviations
-        shared = np.abs(gamma) * ((np.abs(mean) + np.abs(self.x)) / np.abs(divisor) + of_mean)
         size = np.abs(gamma)
+        shared = size * ((np.abs(mean) + np.abs(self.x)) / np.abs(divisor) + of_mean)
         if variant.result is not None:
             size = np.minimum(size, np.sqrt(np.mean(np.square(values))))
         unit = allowed = self._allow(values, terms, shared, size)
@@ -304,6 +295,17 @@ class Case:
         elif self.gate is not None and is_half(self.dtype):
             allowed = _OF_A_GATE * allowed
         return Prediction(values, allowed, unit)
+
+    def calculate(self, variant: Variant) -> tuple[Floats, ...]:
+        """Return a variant's gamma and beta, times the gate; mean; divisor; gamma · x̂; and its result."""
+        gamma = self.gamma if variant.gamma is None else variant.gamma
+        beta = self.beta if variant.beta is None else variant.beta
+        if self.gate is not None:
+            gamma, beta = gamma * self.factor, beta * self.factor
+        mean = self.mean if variant.mean is None else variant.mean
+        divisor = self.find_divisor(variant)
+        scaled = gamma * (self.standardized if variant.is_own else (self.x - mean) / divisor)
+        return gamma, beta, mean, divisor, scaled, scaled + beta if variant.result is None else variant.result
 
     def _allow(self, values: Floats, terms: Floats, shared: Floats, usual: Floats) -> Floats:
         """Return the bound on the rounding error of each value: of its last rounding, its terms and the mean.

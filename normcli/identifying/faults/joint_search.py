@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from normcli.checking.half_precision import may_be_of_float32
-from normcli.identifying.faults.case_sampling import LIKELY
+from normcli.identifying.faults.case_sampling import LIKELY, change_case
 from normcli.identifying.faults.claim import (
     DDOFS,
     GATE_ORDERS,
@@ -55,15 +54,15 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.case import Case
 
 
-def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim, ...]:
+def open_joints(cases: Sequence[Case], saved: str | None = None, *, in_parts: bool = True) -> tuple[Claim, ...]:
     """Return the claims that y has a fault, the likeliest first; empty if y is right, or no fault leads to it.
-
-    For a right y that was saved in another dtype (`Case.saved`), the one claim says so.
 
     Parameters
     ----------
     cases : sequence of Case
         x and y with the exact result of each norm that y may be of.
+    saved : str or None
+        The half precision of y if it was saved in a longer dtype: the one claim on a right y. Else None.
     in_parts : bool
         Whether faults in only a part of y are looked for too.
 
@@ -75,9 +74,9 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
     with np.errstate(all="ignore"):
         right = next((case for case in cases if not case.differs.any()), None)
         if right is not None:
-            causes = (CAST.fault.words.format(dtype=right.saved),)
+            causes = (CAST.fault.words.format(dtype=saved),)
             cast = Claim((CAST.fault,), right.plan, causes, misfit=0.0, bits=math.inf, rank=1.0)
-            return () if right.saved is None else (cast,)
+            return () if saved is None else (cast,)
         if len(cases) == 1 and cases[0].is_constant and np.isfinite(cases[0].y).all():
             return rank_claims([make_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
         if not cases:
@@ -100,7 +99,7 @@ _SHORTER = 2.0**-23
 @functools.lru_cache(maxsize=128)  # of each case, every stage asks
 def _calculate_shorter(case: Case) -> Case:
     """Return the case with arithmetic in float32, which allows larger errors than that of float64."""
-    return replace(case, precision="float32")
+    return change_case(case, precision="float32")
 
 
 @functools.lru_cache(maxsize=2)  # they are the same where parts of y are looked at
@@ -286,7 +285,7 @@ def _find_beside_copies(case: Case) -> Iterator[Found]:
             region = find_region(case, case.differs & (case.y == copy.result))
             if region is None or np.count_nonzero(region.mask) < _LEAST_SHOWN:
                 continue
-            rest = replace(case, y=np.where(region.mask, np.nan, case.y))
+            rest = change_case(case, y=np.where(region.mask, np.nan, case.y))
             own = rest.explains(rest.right).mean()
             for one in itertools.chain(try_statistics(rest), try_all(rest, REST)):
                 if (one.explained | region.mask).all() and one.share > own:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.identifying.faults.case_sampling import LIKELY, goes_with_x, thin_out
+from normcli.identifying.faults.case_sampling import LIKELY, change_case, goes_with_x, thin_out
 from normcli.identifying.faults.claim import REST, STATISTICS, WITHIN_GROUPS
 from normcli.identifying.faults.fault_evidence import OF_A_NUMBER, weigh_statistics
 from normcli.identifying.faults.tables.around import AROUND
@@ -253,13 +252,8 @@ def _list_moved(case: Case) -> Iterator[tuple[Fault, Variant, Case]]:
 def _use_parameters(case: Case, variant: Variant) -> Case:
     """Return the case with a variant's gamma and beta; what was calculated of x alone stays."""
     gamma = case.gamma if variant.gamma is None else variant.gamma
-    moved: Case = replace(case, gamma=gamma, beta=case.beta if variant.beta is None else variant.beta)
-    vars(moved).update({name: known for name, known in vars(case).items() if name in _OF_X})
-    return moved
+    return change_case(case, gamma=gamma, beta=case.beta if variant.beta is None else variant.beta)
 
-
-_OF_X = frozenset(("own_mean", "own_square", "deviations", "centre", "square", "divisor", "shows_norm"))
-"""What a case calculates of x alone, whatever gamma, beta and y are."""
 
 _ON_ANY_LINE = 2
 """The most values through which some line a · x + b leads exactly."""

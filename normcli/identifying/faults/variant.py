@@ -116,6 +116,11 @@ class Variant(NamedTuple):
     other: Any = None
     bits: float = 0.0
 
+    @property
+    def is_own(self) -> bool:
+        """Whether mean and divisor are the norm's."""
+        return self.mean is None and self.divisor is None and self.square is None
+
 
 NOTHING = Variant()
 """The variant of a kernel without a fault."""

@@ -106,7 +106,7 @@ def is_odd_eps(eps: float, unit: Floats) -> bool:
 def weigh(seen: Seen, *, eps: float, is_fitted: bool, is_odd: bool, numbers: int = 0) -> float:
     """Return the bits of evidence for a norm: of its divisors and, if it has one, its means.
 
-    It is 0 if the divisors alone have fewer than 10 bits.
+    It is 0 if the divisors alone have fewer than 10 bits, after 4 bits that the choice of a usual eps costs.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def weigh(seen: Seen, *, eps: float, is_fitted: bool, is_odd: bool, numbers: int
     is_fitted : bool
         True if the eps is not a usual one, and so counts as a fitted number.
     is_odd : bool
-        True if the eps is implausibly large: then only the means are evidence.
+        True if the eps is implausibly large: then only the means are evidence, however few their bits.
     numbers : int
         The count of other fitted numbers, such as p.
 

@@ -263,13 +263,14 @@ def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, fl
     low, high = ((ratio / (1.0 + sign * margin)) ** (1.0 / exponent) for sign in (1.0, -1.0))
     middle = ratio ** (1.0 / exponent)
     slope, constant = _fit_line(size, middle)
-    if not math.isfinite(constant):
+    if not (math.isfinite(constant) and slope > 0.0):
         return
     rounded = [float(f"{max(0.0, constant):.{digits}g}") for digits in (1, 2, 3)]
-    for k in dict.fromkeys(itertools.chain(CONSTANTS, rounded)):
-        doubt = _OWN_ROUNDINGS * high
-        least, largest = float(((low - doubt - k) / size).max()), float(((high + doubt - k) / size).min())
-        if 0.0 < least <= largest and math.isfinite(largest) and slope > 0.0:
+    tried, doubt = [*dict.fromkeys(itertools.chain(CONSTANTS, rounded))], _OWN_ROUNDINGS * high
+    each = np.array(tried)[:, None]
+    lowest, highest = ((low - doubt - each) / size).max(1), ((high + doubt - each) / size).min(1)
+    for k, least, largest in zip(tried, lowest.tolist(), highest.tolist(), strict=True):
+        if 0.0 < least <= largest and math.isfinite(largest):
             yield k, least, largest, _count_bits(size, np.maximum(high - low, _LEAST_WIDTH) / largest)
 
 

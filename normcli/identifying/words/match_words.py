@@ -122,7 +122,7 @@ def format_steps(steps: Steps) -> str:
 
 
 def format_eps(match: Match) -> str:
-    """Return the eps in words, with `outside the root` if it is; `any eps up to …` if y does not show it."""
+    """Return the eps in words: `eps 1e-05 outside the root`; `any eps`, or `any eps up to …`, if y hides it."""
     low, high = match.eps_range
     if low == 0.0 and math.isinf(high):
         return "any eps"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.half_precision import is_of_half
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import find_type, get_eps, is_half
 from normcli.identifying.faults.shown_statistics import shows_cancelling, weigh_one_pass
@@ -55,7 +56,8 @@ SUGGEST = "normcli identify … --suggest"
 
 def diagnose(found: Identification) -> Diagnosis:
     """Return the diagnosis of an identification: cause, evidence, alternatives and next steps in words."""
-    layout = make_layout(found.question.layout, found.question.x.ndim)
+    asked, saved = found.question, found.question.saved
+    layout = make_layout(asked.layout, asked.x.ndim)
     told = _diagnose_kind(found, layout)
     if found.claims:
         told = told._replace(fault=found.claims[0].fault.id)
@@ -63,8 +65,13 @@ def diagnose(found: Identification) -> Diagnosis:
         best = found.reproductions[0]
         nearly = f"{format_title(best.match, layout)}; {next(list_exactness(best.match, found.reproductions))}"
         told = told._replace(alternatives=(nearly, *told.alternatives))
-    if found.rounded_to is not None and found.reason is None and told.fault != CAST.fault.id:
-        told = told._replace(evidence=(f"y holds {found.rounded_to} numbers", *told.evidence))
+    if saved is not None and found.reason is None and told.fault != CAST.fault.id:
+        shown = f"y holds {saved} numbers"
+        if told.verdict == Kind.NORM and asked.subject is None and not is_of_half(asked.x, asked.y.dtype):
+            shown, fault = told.cause, CAST.fault
+            cause = f"y is {found.matches[0].norm}, but {fault.words.format(dtype=saved)}"
+            told = told._replace(verdict=Kind.FAULT, cause=cause, remedy=fault.remedy, fault=fault.id)
+        told = told._replace(evidence=(shown, *told.evidence))
     if found.sampled and found.reason is None:
         sample = f"whole groups of about {found.sampled:,} values were compared"
         told = told._replace(evidence=(*told.evidence, sample))
@@ -156,6 +163,8 @@ def tell_claim(claim: Claim) -> tuple[str, tuple[str, ...]]:
         return claim.cause, claim.evidence
     first, *others = claim.causes
     unsaid = ", and ".join(others)
+    if first == _EXCEPT and claim.region is not None:
+        return "y is right, except in a part", (f"y is wrong {claim.region.words}", *claim.evidence)
     if claim.region is not None:
         unsaid = f"{unsaid} {claim.region.words}" if unsaid else f"this is so {claim.region.words}"
     return first, (*filter(None, [unsaid]), *claim.evidence)

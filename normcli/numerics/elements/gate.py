@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -82,9 +83,10 @@ class Gated(NamedTuple):
         return np.where(usual, product + 0.0, product), np.where(usual, error, 0.0)
 
     def activate(self) -> Floats:
-        """Return the gate's factors in doubles: act(z), or act′(z) of a slope, times `times`."""
-        found = self.evaluate(QUICK)
-        return np.asarray(np.where(found.special, found.plain, found.factor.pair.hi))
+        """Return the gate's factors in doubles, read-only: act(z), or act′(z) of a slope, times `times`."""
+        given = (None if one is None else np.asarray(widen(one)) for one in (self.values, self.times))
+        packed = (None if one is None else (one.shape, one.tobytes()) for one in given)
+        return _activate(self.activation, self.is_slope, *packed)
 
     @np.errstate(all="ignore")
     def evaluate(self, bits: int) -> Evaluated:
@@ -123,6 +125,21 @@ class Gated(NamedTuple):
         columns = (np.full(np.shape(self.values), o) if a is None else a for a, o in self.columns)
         for z, times in zip(*(a.reshape(-1).tolist() for a in columns), strict=True):
             yield self.evaluate_exactly(z, times, bits)
+
+
+_Packed: TypeAlias = "tuple[tuple[int, ...], bytes]"
+"""An array of float64: its shape, and the bytes of its values."""
+
+
+@functools.lru_cache(maxsize=32)  # the search for faults asks for those of one gate again and again
+def _activate(act: Activation, is_slope: bool, z: _Packed, times: _Packed | None) -> Floats:
+    """Return a gate's factors in doubles; `times` is None for 1."""
+    given = (None if one is None else np.frombuffer(one[1]).reshape(one[0]) for one in (z, times))
+    values, factor = given
+    found = Gated(values, act, factor, is_slope).evaluate(QUICK)
+    factors = np.asarray(np.where(found.special, found.plain, found.factor.pair.hi))
+    factors.flags.writeable = False
+    return factors
 
 
 class Evaluated(NamedTuple):

@@ -78,8 +78,11 @@ def _expand(share: int, density: int, step: int) -> list[int]:
 def find_normal_share(z: Fraction, bits: int) -> Fraction:
     """Return Φ(z) with a relative error of 2^−bits.
 
-    For negative z, where the terms of the sum cancel, it is calculated with more digits.
+    For large z it is 1, as 1 − Φ(z) is below exp(−z²/2). For negative z, where the terms of the sum cancel, it
+    is calculated with more digits.
     """
+    if z > 0 and 0.72 * float(z) ** 2 > bits:  # log₂ e / 2 is above 0.72
+        return Fraction(1)
     lost = max(0.0, -float(z)) ** 2
     with use_digits(count_digits(bits + math.ceil(lost), max(abs(z), Fraction(1)))):
         power = total = to_decimal(z)

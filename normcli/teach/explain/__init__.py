@@ -1,6 +1,6 @@
 """The arithmetic of one value, or of one group, as a person would write it on paper.
 
-* `explain`: `explain` and `explain_backward`: one group is chosen, measured and told
+* `explain`: one group is chosen, measured and told, forward or backward, with what stands around the norm
 * `story`: the records `Story` and `StoryStep`, the symbol of each name, and the base class that adds steps
 * `measured_group`: one group, measured: its values, statistics and results
 * `statistic_steps`: the steps to centre and divisor: sums, quantiles, lengths, windows, eps and root

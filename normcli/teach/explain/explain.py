@@ -2,56 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from normcli.engine.inputs import NO_INPUTS
-from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.results.backward import require_gradients
 from normcli.teach.explain.gradient_steps import BackwardSteps
 from normcli.teach.explain.measured_group import add_gradients, find_group, measure_group
 from normcli.teach.explain.story import Story, StoryStep
+from normcli.teach.explain.surrounding_steps import begin_with_product, begin_with_sum
 from normcli.teach.explain.value_steps import StepList, name_group
 from normcli.teach.formulas.expression import MOST_TERMS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from normcli.engine.inputs import Inputs
-    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.results.backward import BackwardProblem
+    from normcli.results.arguments import Problem
 
 
-def explain(
-    plan: Plan,
-    values: NDArray[Any],
-    inputs: Inputs = NO_INPUTS,
-    *,
-    at: tuple[int, ...] | None = None,
-    every: bool = False,
-    effort: Effort = DEFAULT_EFFORT,
-    dy: NDArray[Any] | None = None,
-) -> Story:
+def explain(problem: Problem, *, at: tuple[int, ...] | None = None, every: bool = False) -> Story:
     """Explain how one value of a tensor is normalized, or each value of its first group.
 
-    Only that group is read, and only the values that the story shows are normalized.
+    Only that group is read, and only the values that the story shows are normalized. The story begins with the
+    residual and with a gate before the norm, if there are any. With dy it goes on, back to dx, by the chain
+    rule; its formulas are derived from the norm's definitions (`normcli.teach.formulas.chain_rule`).
 
     Parameters
     ----------
-    plan : Plan
-    values : ndarray
-        The tensor.
-    inputs : Inputs
-        Gamma, beta and running statistics.
+    problem : Problem
     at : tuple of int or None
         An index of the tensor; None for the first group as a whole.
     every : bool
         Show every value of the group; otherwise, of more than `MOST_TERMS`, the first and the last.
-    effort : Effort
-    dy : ndarray or None
-        The derivative of a loss with respect to the result, of the tensor's shape: the story then goes on, back
-        to dx. It is not checked here (see `explain_backward`). None for a forward story.
 
     Notes
     -----
@@ -60,23 +41,34 @@ def explain(
 
     Raises
     ------
+    UsageError
+        If there is a dy and the norm has no derivative, or none with a gate, or gamma and beta have different
+        shapes.
     DataError
-        If the tensor's file has changed since it was opened, or σ of a given u and v is negative.
+        If the tensor's file has changed since it was opened, σ of a given u and v is negative, or dy does not
+        have the shape of the tensor.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from normcli.norms.plan import make_plan
-    >>> from normcli.norms.request import Request
-    >>> story = explain(make_plan(Request("ln"), (4,), np.dtype("f8")), np.array([1, 2, 3, 4]), at=(0,))
+    >>> from normcli.results.arguments import read_arguments
+    >>> from normcli.tensors.tensor import Tensor
+    >>> asked = read_arguments([1.0, 2.0, 3.0, 6.0], "ln", {"eps": 0.0})
+    >>> story = explain(asked, at=(0,))
     >>> [(step.symbol.text, step.value.value) for step in story.steps if step.value][:4]
-    [('Σx', 10), ('μ', 2.5), ('Σ(x − μ)²', 5), ('σ²', 1.25)]
+    [('Σx', 12.0), ('μ', 3.0), ('Σ(x − μ)²', 14.0), ('σ²', 3.5)]
+    >>> story = explain(asked._replace(dy=Tensor(np.array([1.0, 0.0, 0.0, 0.0]), "dy")), at=(0,))
+    >>> [step.symbol.text for step in story.steps if step.formula]
+    ['∂L/∂d', '∂L/∂σ²', '∂L/∂μ', 'dx']
     """
+    plan, values, inputs = problem.plan, problem.values, problem.inputs
+    dy = None if problem.dy is None else require_gradients(problem)
     nothing = tell_of_nothing(plan)
     if nothing is not None:
         return nothing
     at, number, places = choose_group(plan, at, every=every)
-    group, running = measure_group(plan, values, inputs, number, places, effort), inputs.given is not None
+    running = inputs.given is not None
+    group = measure_group(plan, values, inputs, number, places, problem.effort)
     steps = StepList(group, running=running)
     if dy is not None:
         group = add_gradients(group, values, dy, inputs)
@@ -86,7 +78,11 @@ def explain(
 
             windows, matrices = others.WindowBackwardSteps, others.MatrixBackwardSteps
             steps = windows(group, values, dy) if plan.groups_overlap else matrices(group, running=False)
-    return Story(plan, group, at, steps.build(), running)
+    story = Story(plan, group, at, steps.build(), running)
+    if inputs.gated_input is not None:
+        story = begin_with_product(story, inputs.gated_input)
+    addends = problem.tensor.addends
+    return story if addends is None else begin_with_sum(story, addends)
 
 
 def tell_of_nothing(plan: Plan) -> Story | None:
@@ -116,48 +112,3 @@ def choose_group(
         return at, number, [place]
     count = plan.grid.group_size
     return None, 0, [*range(count)] if every or count <= MOST_TERMS else [0, 1, 2, count - 1]
-
-
-def explain_backward(
-    problem: BackwardProblem,
-    *,
-    at: tuple[int, ...] | None = None,
-    every: bool = False,
-    effort: Effort = DEFAULT_EFFORT,
-) -> Story:
-    """Explain how a loss changes with one value of a tensor, or with each value of its first group.
-
-    The steps up to the divisor are those of `explain`. From there the chain rule leads back; its formulas are
-    derived from the norm's definitions (`normcli.teach.formulas.chain_rule`).
-
-    Parameters
-    ----------
-    problem : BackwardProblem
-    at : tuple of int or None
-        An index of the tensor; None for the first group as a whole.
-    every : bool
-        Show every value of the group; otherwise, of more than `MOST_TERMS`, the first and the last.
-    effort : Effort
-
-    Raises
-    ------
-    UsageError
-        If the norm has no derivative, or none with a gate, or gamma and beta have different shapes.
-    DataError
-        If dy does not have the shape of the tensor.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from normcli.norms.plan import make_plan
-    >>> from normcli.norms.request import Request
-    >>> from normcli.results.backward import BackwardProblem
-    >>> x, dy = np.array([1.0, 2, 3, 6]), np.array([1.0, 0, 0, 0])
-    >>> plan = make_plan(Request("ln", eps=0.0), (4,), x.dtype)
-    >>> story = explain_backward(BackwardProblem(plan, x, dy), at=(0,))
-    >>> [step.symbol.text for step in story.steps if step.formula]
-    ['∂L/∂d', '∂L/∂σ²', '∂L/∂μ', 'dx']
-    """
-    problem.require_sound()
-    plan, values, dy, inputs = problem
-    return explain(plan, values, inputs, at=at, every=every, effort=effort, dy=dy)

@@ -87,7 +87,7 @@ def name_gate(gate: Gated, factor: str, slope: str) -> dict[str, Symbol]:
 
 
 def list_activation(gate: Gated, outcome: Outcome) -> list[StoryStep]:
-    """Return a step with the gate z of one value, and a step with act(z), unless there is no activation.
+    """Return a step with the gate z of one value and, if it has an activation, a step with act(z).
 
     A step whose number is not finite has no number.
     """

@@ -154,7 +154,7 @@ def _make_delimited(delimiter: str) -> FileFormat:
 def _read_json(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions
 ) -> tuple[NDArray[Any] | FileTable, str | None]:
-    """Read JSON: an array of objects as a table unless there is a key, anything else as nested lists."""
+    """Return a table if JSON is a list of objects, else its array (named `key`); and a note, or None."""
     if key is None and records.starts_like_records(stream.read(SNIFFED_BYTES)):
         return records.read_records(stream, name, options, is_lines=False)
     stream.seek(0)

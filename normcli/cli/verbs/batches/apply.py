@@ -50,7 +50,8 @@ def _apply(settings: Settings, stats: str | None, *, partial: bool) -> None:
     STATS is what normcli fit has kept. The files may have other lengths along the axes that were reduced.
     Where a group was constant and there is no eps, it is only centred, as scikit-learn does. Of a table the
     columns of the statistics are normalized, whatever stands beside them; --columns chooses some of these. Of
-    statistics that were fitted --by a column each row is normalized by those of its own group.
+    statistics that were fitted --by a column each row is normalized by those of its own group; a row of a group
+    that was not fitted is an error, and nothing is written.
 
     \b
       normcli apply stats.npz x.npy -o y.npy
@@ -227,18 +228,17 @@ def use_one(one: Named, destination: Destination, use: Use, effort: Effort, *, i
     tensor = one.load(use.wanted)
     values = tensor.values
     require_order(use.stats.subject, tensor.dimensions, one.name)
-    plan = use.plan(one.name, values)
-    dtype = plan.choose_output_dtype(values.dtype)
+    dtype = use.plan(one.name, values).choose_output_dtype(values.dtype)
     with WholeFiles() as files:
         out = destination.start_tensor(files, tensor, dtype)
         with name_subject(one.name):
-            result, loss = use_stats(use, plan, tensor, out, effort, inverts=inverts)
+            result, loss = use_stats(use, tensor, out, effort, inverts=inverts)
         if out is None:
             destination.write_tensor(files, Saved.like(tensor, result))
     notes = [*tensor.remarks, *describe_written(destination, tensor)]
     if tensor.columns is not None and use.stats.subject.columns is None:
         notes.append("the statistics name no columns: those of this file are taken in its order")
-    return notes if loss is None else [*notes, *_describe_loss(loss, values.size)]
+    return [*notes, *_describe_loss(loss, values.size)]
 
 
 APPLY = Verb("apply", _apply, options=_OPTIONS)

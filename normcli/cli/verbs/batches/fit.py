@@ -33,7 +33,7 @@ _EMITTED = ("torchvision", "keras", "sklearn", "json")
 _OF_ONE_TENSOR = ("--mask", "--lengths", "--fill")
 
 _ANSWER = (
-    answer_options.output("Keep the statistics: a stats file, .npz."),
+    answer_options.output("Keep the statistics: a stats file, .npz; with -q and no -f, no table is printed."),
     option("--emit", type=click.Choice(_EMITTED), help="Print them as code to paste."),
     answer_options.print_fields(),
     *answer_options.TABLE,
@@ -103,7 +103,7 @@ def _fit(
         )
     if not files and files_from is None:
         raise UsageError("fit needs files: FILE…, or --files-from FILE")
-    from normcli.fitting.fit import Policy, fit
+    from normcli.fitting.fit import Policy, fit, fit_shard
     from normcli.tensors.many import expand, name_tensors, read_list
 
     nan = Choices(settings.request).pick_nan_rule(settings.selection.nan)
@@ -118,22 +118,14 @@ def _fit(
 
             paths = locate_files(paths)
         named = list(name_tensors(paths, settings.source.table()))
-        is_later_part = shard is not None and shard[0] > 1 and len(named) == 1
-        if shard is not None:
-            from normcli.fitting.shards import Shards, digest_inputs, take_shard
-
-            part = Shards(shard[1], shard[:1], digest_inputs(named))
-            named = take_shard(named, settings.request, *shard)
         if settings.run.is_clustered:
             from normcli.cli.verbs.calculating.on_cluster import fit_on_cluster
 
             fitted = fit_on_cluster(settings, named, policy)
+        elif shard is not None:
+            fitted = fit_shard(settings.request, named, policy, effort, shard)
         else:
             fitted = fit(settings.request, named, policy, effort)
-    if is_later_part:
-        fitted = fitted._replace(stats=fitted.stats._replace(files=0))  # the first part counts the file
-    if shard is not None and shard[1] > 1:
-        fitted = fitted._replace(stats=fitted.stats._replace(shards=part))
     settings.run.warn_of_files("fit", fitted.notes)
     _show(fitted.stats, settings, emit, destination)
     if fitted.bad:
@@ -220,7 +212,8 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
     """Write the stats file, unless `destination` is None, and print the statistics.
 
     They are printed as code for the framework `emit` if it is not None, as fields with `--print`, and else as a
-    document. Raises `UsageError`, before anything is written, if there is no such code or field.
+    document, but for a `--quiet` run that writes a file and has no `--format`. Raises `UsageError`, before
+    anything is written, if there is no such code or field.
     """
     from normcli.answers.batches.fitted_statistics import EMITTERS, StatisticsAnswer, answer_fit
     from normcli.fitting.statistics import round_stats, warn
@@ -233,9 +226,10 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
     fields = collect_fields(answer, settings.answer.fields)
     if emit is not None:
         if not isinstance(answer, StatisticsAnswer):
+            columns = " and ".join(stats.subject.by or ())
             raise UsageError(
-                f"--emit {emit} has one row of statistics; these have one for each "
-                f"{' and '.join(stats.subject.by or ())}"
+                f"--emit {emit} has one row of statistics; these have one for each {columns}: fit "
+                "without --by, or keep them by -o STATS.npz and use normcli apply"
             )
         code = EMITTERS[emit](answer)
     if destination is not None:
@@ -245,7 +239,7 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
         click.echo(code)
     elif fields:
         write_fields(fields, sys.stdout)
-    else:
+    elif destination is None or settings.answer.format_name or not settings.run.quiet:
         print_document(answer, settings.answer)
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from normcli.cli.parameters.settings import Settings
     from normcli.results.arguments import Problem
-    from normcli.tensors.tensor import Tensor
 
 
 DY_OPTIONS = (
@@ -87,18 +86,18 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
         )
     require_one_stream(settings, dy, settings.around.gate)
     from normcli.answers.calculating.gradients import GradientsAnswer
-    from normcli.results.backward import BackwardProblem, calculate_backward
+    from normcli.results.backward import calculate_backward
     from normcli.tensors.formats.file_formats import Saved
 
-    problem = load_problem(settings)
-    slope = load_gradient(settings, problem, dy, dy_seed)
+    problem = load_gradient(settings, load_problem(settings), dy, dy_seed)
     with WholeFiles() as files, settings.run.open_effort() as effort:
-        warn_of_input(settings.run, problem, problem.calculate(effort, statistics_alone=True))
+        problem = problem._replace(effort=effort)
+        warn_of_input(settings.run, problem, problem.calculate(statistics_alone=True))
         is_archive = outputs.tensor is not None and f".{outputs.tensor.format_name}" in ARCHIVES
         out = None if is_archive else outputs.start(files, problem)
-        asked = BackwardProblem(problem.plan, problem.tensor.values, slope.values, problem.inputs)
-        found = calculate_backward(asked, out=out, effort=effort)
-        answer = GradientsAnswer(found, problem.tensor, slope)
+        found = calculate_backward(problem, out=out)
+        assert problem.dy is not None
+        answer = GradientsAnswer(found, problem.tensor, problem.dy)
         fields = collect_fields(answer, settings.answer.fields)
         warnings = answer.warnings
         if outputs.tensor is not None and is_archive:
@@ -114,8 +113,8 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
         outputs.document.write(answer, settings.answer.view())
 
 
-def load_gradient(settings: Settings, problem: Problem, path: str | None, seed: int | None) -> Tensor:
-    """Return dy: the tensor that `--dy` names, or a drawn one.
+def load_gradient(settings: Settings, problem: Problem, path: str | None, seed: int | None) -> Problem:
+    """Return a problem with dy: the tensor that `--dy` names, or a drawn one.
 
     Parameters
     ----------
@@ -137,8 +136,8 @@ def load_gradient(settings: Settings, problem: Problem, path: str | None, seed: 
     if path is not None:
         if seed is not None:
             raise UsageError("--dy-seed is of a dy that is drawn; leave out --dy or --dy-seed")
-        return load_typed("--dy", path, settings, problem.plan.grid.columns)
-    return draw_gradient(problem.plan, choose_seed(settings, seed))
+        return problem._replace(dy=load_typed("--dy", path, settings, problem.plan.grid.columns))
+    return problem._replace(dy=draw_gradient(problem.plan, choose_seed(settings, seed)))
 
 
 def choose_seed(settings: Settings, seed: int | None) -> int:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from normcli.cli.files.destination import Destination
     from normcli.cli.parameters.settings import Settings
-    from normcli.results.arguments import Problem
-    from normcli.results.gradient_reach import GradientReach
 
 _PICTURE = (
     answer_options.output("Where the picture goes: FILE.svg or FILE.png."),
@@ -75,24 +73,15 @@ def _run(settings: Settings, backward: bool, at: str | None, **picture: Any) -> 
     if problem.plan.groups_overlap and problem.inputs.selection is not None:
         raise UsageError("windows show all values; leave out --mask, --lengths and --nan omit")
     if backward:
-        chosen["reach"] = _find_reach(problem, at)
+        from normcli.results.gradient_reach import find_reach
+        from normcli.teach.value_index import parse_index
+
+        grid = problem.plan.grid
+        chosen["reach"] = find_reach(problem, None if at is None else parse_index(at, grid.shape, grid.layout))
     with settings.run.open_effort() as effort:
         result = problem.calculate(effort, statistics_alone=True)
         warn_of_input(settings.run, problem, result)
         destination.write(Drawing(result, problem.tensor, Options(**chosen)), settings.answer.view())
-
-
-def _find_reach(problem: Problem, at: str | None) -> GradientReach | None:
-    """Return the values whose dx depends on the dy at one index, such as `0,1` (None: the first value's).
-
-    None if the tensor has no values. An index outside of the tensor raises `UsageError`.
-    """
-    from normcli.results.gradient_reach import find_reach
-    from normcli.teach.value_index import parse_index
-
-    grid, values = problem.plan.grid, problem.tensor.values
-    index = (0,) * len(grid.shape) if at is None else parse_index(at, grid.shape, grid.layout)
-    return find_reach(problem.plan, values, problem.inputs, index) if values.size else None
 
 
 def _check_options(destination: Destination, chosen: Mapping[str, Any], *, full: bool) -> None:

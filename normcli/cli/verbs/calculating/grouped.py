@@ -31,7 +31,7 @@ def normalize_groups(settings: Settings) -> None:
     from normcli.answers.calculating.grouped_rows import GroupedAnswer
     from normcli.cli.verbs.batches.apply import use_one
     from normcli.documents.plan_header import list_facts
-    from normcli.fitting.fit import Policy, fit
+    from normcli.fitting.fit import fit_tensor
     from normcli.fitting.statistics import round_stats, warn
     from normcli.fitting.use import Use
     from normcli.tensors.many import Named
@@ -41,15 +41,15 @@ def normalize_groups(settings: Settings) -> None:
     if outputs.document is not None and outputs.document.format_name in (PAGE, *PICTURES):
         raise UsageError("--by has no page and no picture: leave it out, or write a table")
     tensor = load_file(settings.source.inputs[0], settings)
-    one = Named(tensor.source, lambda _: tensor)
-    policy = Policy(Choices(settings.request).pick_nan_rule(settings.selection.nan))
+    nan = Choices(settings.request).pick_nan_rule(settings.selection.nan)
     with settings.run.open_effort() as effort:
-        stats = fit(settings.request, [one], policy, effort).stats
+        stats = fit_tensor(settings.request, tensor, nan, effort)
         (plan, fields), subject, warnings = round_stats(stats), stats.subject, warn(stats)
         if settings.run.strict and warnings:
             raise DegenerateError(f"{plan.norm.name}: {'; '.join(warnings)}")
         affine = load_parameters(plan, settings)
         use = Use(stats, affine.get("gamma"), affine.get("beta"), dtype=settings.request.dtype)
+        one = Named(tensor.source, lambda _: tensor)
         notes = [] if outputs.tensor is None else use_one(one, outputs.tensor, use, effort, inverts=False)
     settings.run.warn(plan.norm.name, *warnings, *(note for note in notes if note not in tensor.remarks))
     if outputs.document is not None:

@@ -23,10 +23,11 @@ def _run(settings: Settings, **own: Any) -> None:
     judged.
 
     With --against, a second run of the same model: the first norm whose input agrees and whose output does not,
-    which of both is nearer the exact result, and why the other is not.
+    which of both is nearer the exact result, and why the other is not. Layers are paired by name, or where both
+    runs have no name in common, in their order.
 
     An ONNX model is run by ONNX Runtime (the extra onnx), and each of its norms judged: nodes that are one, and
-    chains of nodes that spell one out.
+    chains of nodes that spell one out. They have the names of PyTorch's modules, where the model tells them.
 
     With -f html, a page: the layers, their worst ulp as bars, each opening its answer.
 

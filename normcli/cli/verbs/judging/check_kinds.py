@@ -96,15 +96,14 @@ def check_gradients(settings: Settings, own: Own) -> Judgement[Any]:
     require_one_stream(settings, own["dy"], settings.around.gate, *paths.values())
     from normcli.library.judgement import judge_gradients
 
-    problem = load_problem(settings)
-    dy = load_gradient(settings, problem, own["dy"], own["dy_seed"])
+    problem = load_gradient(settings, load_problem(settings), own["dy"], own["dy_seed"])
     actual: dict[str, Tensor] = {}
     for name, path in paths.items():
         with name_subject(f"--actual-{name}"):
             columns = problem.plan.grid.columns if name in ("dx", "dgate") else None
             actual[name] = load_actual(path, settings, columns)
     with settings.run.open_effort() as effort:
-        told = judge_gradients(problem._replace(effort=effort), dy, actual, _read_limits(own))
+        told = judge_gradients(problem._replace(effort=effort), actual, _read_limits(own))
     return warn(settings, problem, told)
 
 

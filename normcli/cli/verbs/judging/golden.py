@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.cli.files.sources import make_recipe, require_one_stream
 from normcli.cli.parameters import answer_options, options
 from normcli.cli.problem import load_problem
-from normcli.cli.verb_commands import Verb
+from normcli.cli.verb_commands import AROUND, Verb
 from normcli.cli.verbs.calculating.backward import ask_for_backward, choose_seed, load_gradient
 from normcli.errors import UsageError
 from normcli.tensors.random.recipe import DEFAULT_RNG
@@ -38,13 +38,13 @@ def _run(settings: Settings, backward: bool, dy: str | None, dy_seed: int | None
     from normcli.tensors.written_whole import open_folder, require_new_folder
 
     require_new_folder(settings.answer.output, "--output")
-    problem, recipe, slope = load_problem(settings), _describe_recipe(settings), None
+    problem, recipe = load_problem(settings), _describe_recipe(settings)
     if backward or dy is not None or dy_seed is not None:
-        slope = load_gradient(settings, problem, dy, dy_seed)
+        problem = load_gradient(settings, problem, dy, dy_seed)
         if dy is None:
             recipe["dy_seed"] = choose_seed(settings, dy_seed)
     with open_folder(settings.answer.output) as folder, settings.run.open_effort() as effort:
-        result = write_golden(folder, problem, slope, recipe or None, effort)
+        result = write_golden(folder, problem._replace(effort=effort), recipe or None)
         if settings.run.strict:
             result.require_sound()
         warnings = () if settings.run.quiet else result.warnings  # while the input's file is where it was
@@ -78,4 +78,10 @@ GOLDEN = Verb(
         "{tensor} --dist normal -o golden",
         "-i x.npy -o golden && normcli check golden",
     ),
+    refused={
+        (*AROUND, "--quantize"): (
+            "these folders hold the result of the norm alone; normcli NORM … -o FILE writes the exact gated, "
+            "clipped or quantized one, and normcli check NORM … --actual compares a kernel's with it"
+        )
+    },
 )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from normcli.cli.files.destination import Destination
     from normcli.cli.parameters.settings import Settings
     from normcli.norms.request import NormSpec, Request
-    from normcli.teach.compared_norm import NamedPlan
+    from normcli.results.arguments import Problem
     from normcli.tensors.tensor import Tensor
 
 _PARTS = ("facts", "equalities", "y", "groups")
@@ -83,7 +83,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
         specs = [spec._replace(evaluates=settings.running.evaluation) for spec in specs]
     entries = [_prepare(spec, request, settings, tensor) for spec, request in zip(specs, requests, strict=True)]
     with settings.run.open_effort() as effort:
-        comparison = compare(entries, tensor.values, effort, settings.request.layout)
+        comparison = compare(entries, effort, settings.request.layout)
     found = [(column.name, warning) for column in comparison.columns for warning in column.result.warnings]
     if settings.run.strict and found:
         raise DegenerateError("; ".join(f"{name}: {warning}" for name, warning in found))
@@ -160,13 +160,12 @@ def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
     return option in spec.open_options
 
 
-def _prepare(spec: NormSpec, request: Request, settings: Settings, tensor: Tensor) -> NamedPlan:
-    """Return the plan and the inputs of one norm, with the gamma, beta and running statistics that it takes."""
+def _prepare(spec: NormSpec, request: Request, settings: Settings, tensor: Tensor) -> tuple[str, Problem]:
+    """Return a norm's name, and its problem with the gamma, beta and running statistics that it takes."""
     import numpy as np
 
     from normcli.cli.problem import Running
     from normcli.numerics.statistics.solution import Given
-    from normcli.teach.compared_norm import NamedPlan
 
     parameters, running, begun = settings.parameters, RunningOptions(), None
     if spec.evaluates and spec.norm.tracks:
@@ -180,8 +179,7 @@ def _prepare(spec: NormSpec, request: Request, settings: Settings, tensor: Tenso
         running=running,
     )
     with name_subject(spec.text):
-        problem = plan_tensor(own, tensor, begun)
-        return NamedPlan(spec.text, problem.plan, problem.inputs)
+        return spec.text, plan_tensor(own, tensor, begun)
 
 
 COMPARE = Verb(

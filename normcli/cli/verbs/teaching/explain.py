@@ -39,46 +39,20 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
     asks_backward = backward or dy is not None or dy_seed is not None
     destination = choose_document_file(settings, WRITERS)
     from normcli.answers.teaching.explanation import Explanation
-    from normcli.documents.plan_header import name_inputs
     from normcli.engine.walk import Effort
+    from normcli.teach.explain.explain import explain
     from normcli.teach.value_index import parse_index
 
     require_one_stream(settings, dy, settings.around.gate)
-    problem, slope = load_problem(settings), None
-    plan, values = problem.plan, problem.tensor.values
+    problem = load_problem(settings)._replace(effort=Effort(settings.run.threads))
+    plan = problem.plan
     index = None if at is None else parse_index(at, plan.grid.shape, plan.grid.layout)
-    effort = Effort(settings.run.threads)
-    every = settings.answer.full
-    gate = problem.inputs.gated_input
     if asks_backward:
         settings.refuse("has no story of its backward pass", *BOUNDS)
-        from normcli.results.backward import BackwardProblem
-        from normcli.teach.explain.explain import explain_backward
-
-        slope = load_gradient(settings, problem, dy, dy_seed)
-        subject = BackwardProblem(plan, values, slope.values, problem.inputs)
-        story = explain_backward(subject, at=index, every=every, effort=effort)
-    else:
-        from normcli.teach.explain.explain import explain
-
-        story = explain(plan, values, problem.inputs, at=index, every=every, effort=effort)
-    if gate is not None:
-        from normcli.teach.explain.surrounding_steps import begin_with_product
-
-        story = begin_with_product(story, gate)
-    if problem.tensor.addends is not None:
-        from normcli.teach.explain.surrounding_steps import begin_with_sum
-
-        story = begin_with_sum(story, problem.tensor.addends)
+        problem = load_gradient(settings, problem, dy, dy_seed)
+    story = explain(problem, at=index, every=settings.answer.full)
     settings.run.warn_of_groups(plan.norm.name, _list_warnings(story))
-    document = Explanation(
-        story,
-        problem.tensor,
-        name_inputs(problem.inputs),
-        lambda: problem.calculate(effort),
-        settings.answer.digits,
-        slope,
-    )
+    document = Explanation(story, problem, settings.answer.digits)
     destination.write(document, settings.answer.view())
 
 

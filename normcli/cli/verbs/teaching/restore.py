@@ -45,13 +45,11 @@ def _run(settings: Settings, rtol: float | None, atol: float | None) -> None:
     """
     destination = choose_document_file(settings, FORMATS)
     from normcli.answers.teaching.restoration import RestorationAnswer
-    from normcli.teach.restore import RTOL, plan_parameters, restore
+    from normcli.teach.restore import restore
 
     problem = load_problem(settings)
-    plan_parameters(problem.plan)
     with settings.run.open_effort() as effort:
-        rtol = RTOL if rtol is None else rtol
-        attempt = restore(problem.plan, problem.tensor.values, rtol=rtol, atol=atol, effort=effort)
+        attempt = restore(problem._replace(effort=effort), rtol, atol)
     settings.run.warn_of_groups(problem.plan.norm.name, attempt.result.warnings)
     destination.write(RestorationAnswer(attempt, problem.tensor), settings.answer.view())
     leave_with_verdict(ok=attempt.recovered)

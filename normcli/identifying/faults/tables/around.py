@@ -11,6 +11,7 @@ import numpy as np
 from normcli.checking.fault import Fault, Row
 from normcli.checking.half_precision import HALVES
 from normcli.dtypes import is_half
+from normcli.identifying.faults.case_sampling import change_case
 from normcli.identifying.faults.variant import Variant
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.rounding import round_to_short, widen
@@ -103,7 +104,7 @@ def _activate(case: Case, *others: Activation) -> Iterator[Variant]:
             gated = _replace_gate(case, own._replace(activation=one))
             used = _use(gated, used=one.value, asked=own.activation.value)
             if case.gated_input is None:
-                times = replace(case, gate=None).right.values
+                times = change_case(case, gate=None).right.values
             else:
                 times = widen(own.times) * gated.gamma / gated.divisor
             off = np.abs(widen(own.values) * times)  # 1 + erf(z) cancels where z is below 0
@@ -120,7 +121,7 @@ def _find_gate(case: Case) -> Gated:
 def _replace_gate(case: Case, gate: Gated) -> Case:
     """Return the case with another gate, before or behind the norm like the gate that it replaces."""
     if case.gated_input is None:
-        return replace(case, gate=gate)
+        return change_case(case, gate=gate)
     return replace(case, x=widen(gate.activate()), gated_input=gate)
 
 
@@ -146,7 +147,7 @@ def _round_gate(case: Case) -> Iterator[Variant]:
     Rounded are the gate, its activation, the norm, all three of these, or activation and norm.
     """
     gate, factor = _find_gate(case), case.factor
-    norm = replace(case, gate=None).right
+    norm = change_case(case, gate=None).right
     for name in HALVES:
         short, z = _round_z(case, gate, name)
         yield from z
@@ -218,7 +219,7 @@ def _gate_first(case: Case) -> Iterator[Variant]:
     For y of half precision, there are two more: with the product rounded to it, and with both the activation
     and the product rounded.
     """
-    gated, bare, name = case.x * case.factor, replace(case, gate=None), case.dtype.name
+    gated, bare, name = case.x * case.factor, change_case(case, gate=None), case.dtype.name
     yield _use(_normalize(bare, gated))
     if is_half(case.dtype):
         yield _use(_normalize(bare, round_to_short(gated, name)))
@@ -229,7 +230,7 @@ def _gate_first(case: Case) -> Iterator[Variant]:
 def _leave_gate(case: Case) -> Case:
     """Return the case without its gate."""
     if case.gated_input is None:
-        return replace(case, gate=None)
+        return change_case(case, gate=None)
     return replace(case, x=widen(case.gated_input.times), gated_input=None)
 
 
@@ -249,7 +250,7 @@ def _activate_norm(case: Case, gate: Gated) -> Variant | None:
     """Return the variant with the activation applied to the norm, not to the gate; None without activation."""
     if gate.activation is Activation.NONE:
         return None
-    right, factor = replace(case, gate=None).right, widen(gate.values)
+    right, factor = change_case(case, gate=None).right, widen(gate.values)
     return Variant(
         result=gate._replace(values=right.values).activate() * factor, noise=right.allowed * np.abs(factor)
     )

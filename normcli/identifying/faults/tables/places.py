@@ -31,6 +31,9 @@ _AT_ONCE = 1 << 22
 _COLUMNS = 48
 """The most values of a slice that are compared."""
 
+_FIRST = 128
+"""The slices of y whose nearest ones are found first: of unlike slices, two of so many have the same."""
+
 _FEW, _NEAR, _LEAST = 16, 2.0**-6, 0.1
 """Sixteen slices of y are tried first: 10 % of their values have to be within 2⁻⁶ of the nearest slice of the
 right result, relative to |y| + the deviation of y."""
@@ -50,7 +53,7 @@ def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
     ours, theirs = (np.nan_to_num(values[:, chosen]) for values in (right, y))
     if len(np.unique(theirs, axis=0)) < len(theirs):  # two would be nearest to one
         return None
-    sizes, step = (ours**2).sum(1), max(1, _AT_ONCE // len(ours))
+    sizes, most = (ours**2).sum(1), max(1, _AT_ONCE // len(ours))
 
     def find_nearest(some: Floats) -> NDArray[np.intp]:
         if ours.shape[1] == 1:  # by size, as distances would be as many as pairs of values
@@ -64,9 +67,13 @@ def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
     few = theirs[:: -(-len(theirs) // _FEW)]
     if np.mean(np.abs(few - ours[find_nearest(few)]) <= _NEAR * (np.abs(few) + few.std())) < _LEAST:
         return None
-    parts = (theirs[start : start + step] for start in range(0, len(theirs), step))
-    order = np.concatenate([*map(find_nearest, parts)])
-    return order if len(np.unique(order)) == len(right) else None
+    found, start, step = np.empty(0, np.intp), 0, min(most, _FIRST)  # of slices in no order, few show it
+    while len(found) < len(theirs):
+        found = np.concatenate([found, find_nearest(theirs[start : start + step])])
+        if len(np.unique(found)) < len(found):
+            return None
+        start, step = len(found), most
+    return found if len(found) == len(right) else None
 
 
 @functools.lru_cache(maxsize=2)  # of one case, each row of the table asks
@@ -97,12 +104,12 @@ def _list_orders(case: Case) -> list[tuple[str, Variant]]:
             if any(np.array_equal(back, one, equal_nan=True) for one in results):  # along one axis
                 continue
             results.append(back)
-            for kind, numbers, values in _name_order("×".join(map(grid.layout.name, axes)), order):
+            for kind, numbers, values in name_order("×".join(map(grid.layout.name, axes)), order):
                 found.append((kind, Variant(result=back, values=values, numbers=numbers)))
     return found
 
 
-def _name_order(name: str, order: NDArray[np.intp]) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def name_order(name: str, order: NDArray[np.intp]) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Yield each kind of an order: its name, its count of fitted numbers, values for the fault's words.
 
     The kinds are `exchanged` (two slices), `rolled` and `reversed`; `permuted` only if it is none of these.
