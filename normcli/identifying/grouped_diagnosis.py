@@ -19,6 +19,7 @@ from normcli.identifying.faults.tables.places import OF_REGIONS
 from normcli.identifying.grouped_order import OtherRequest, find_labelled_order, find_order, find_other_columns
 from normcli.identifying.grouped_scale import find_common_divisor, find_mean_of_others
 from normcli.identifying.models.divisor_fit import COMMON_EPS
+from normcli.identifying.models.line_fit import fit_lines
 from normcli.identifying.question import Diagnosis, Kind
 from normcli.identifying.words.phrasing import diagnose_near
 from normcli.identifying.words.request_phrasing import diagnose_actual
@@ -245,15 +246,10 @@ def _has_one_line(table: GroupedTable) -> bool:
 
     Errors of 2 % of y's deviation are allowed, in root mean square, over the first 2²⁰ rows.
     """
-    for column in range(table.tensor.values.shape[1]):
-        x, y = (fetch(part[:_MOST_ROWS, column]) for part in (table.tensor.values, table.actual.values))
-        finite = np.isfinite(x) & np.isfinite(y)
-        x, y = (part[finite].astype(np.float64) for part in (x, y))
-        x, y = x - x.mean(), y - y.mean()
-        off = y - np.nan_to_num((x * y).sum() / (x * x).sum()) * x
-        if (off * off).sum() > _SMALL**2 * (y * y).sum():
-            return False
-    return True
+    x, y = (fetch(part[:_MOST_ROWS]).astype(np.float64) for part in (table.tensor.values, table.actual.values))
+    off = y - fit_lines(x, y, (1,), through_zero=False, refinements=0).apply(x)
+    y = np.where(np.isfinite(off), y, np.nan)
+    return bool(np.all(np.nansum(off**2, 0) <= _SMALL**2 * np.nansum((y - np.nanmean(y, 0)) ** 2, 0)))
 
 
 @np.errstate(all="ignore")

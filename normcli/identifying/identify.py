@@ -156,8 +156,8 @@ def _check_subject(question: Question) -> Identification | None:
     if reason not in (None, NOT_FINITE, ZEROS) and not is_constant:
         return None
     dtype = choose_counting_dtype(y.dtype)
-    cases = [*open_cases((subject,), y, dtype, saved)]
-    claims = open_joints(cases)
+    cases = [*open_cases((subject,), y, dtype)]
+    claims = open_joints(cases, saved)
     if not claims or claims[0].ids & REGION_IDS:  # of the first groups
         claims = claims_of_places(subject, y, dtype) or claims
     if subject.inputs.gate is not None:  # no norm alone is y

@@ -79,7 +79,7 @@ def test_faults_of_groups_are_named_however_they_lie(order):
 def test_half_precision_that_was_saved_is_said_where_y_is_right():
     half = standardize(X).astype("f2")
     subject = pose(plan("ln", X), X)
-    (claim,) = open_joints([*open_cases([subject], half, half.dtype, "float16")])
+    (claim,) = open_joints([*open_cases([subject], half, half.dtype)], "float16")
     assert (claim.fault.id, claim.cause) == ("after-cast", "y is rounded to float16")
 
 

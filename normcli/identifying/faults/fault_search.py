@@ -101,7 +101,6 @@ def open_cases(
     subjects: Iterable[Problem],
     y: NDArray[Any],
     dtype: np.dtype[Any],
-    saved: str | None = None,
     most: int = MOST_VALUES,
 ) -> Iterator[Case]:
     """Yield for each norm a case, the record of x, y and the norm's exact result.
@@ -116,14 +115,12 @@ def open_cases(
         The output, of the shape of x.
     dtype : numpy.dtype
         The dtype to which y was rounded.
-    saved : str or None
-        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     most : int
         About how many values a case has: the first groups of larger tensors.
     """
     for subject in subjects:
         if y.size and is_open(subject):
-            yield replace(open_case(subject, y, dtype, most), saved=saved)
+            yield open_case(subject, y, dtype, most)
 
 
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:

@@ -97,7 +97,7 @@ def _agrees_as(half: np.dtype[Any], subject: Problem, actual: NDArray[Any]) -> b
     """
     if subject.inputs.given is None:
         return False
-    found = check(subject.plan, subject.values, {NORMALIZED: actual}, subject.inputs).comparisons[NORMALIZED]
+    found = check(subject, {NORMALIZED: actual}).comparisons[NORMALIZED]
     return bool(found.max_abs <= _ROUNDED_HALVES * get_eps(half) * np.abs(fetch(actual)).max())
 
 

@@ -180,11 +180,9 @@ def _spread_eps(question: Question, match: Match, computation: Computation | Non
     """
     if match.window is not None or match.rows is not None:
         return
-    request = Request(
-        match.norm, layout=question.layout, groups=match.groups, group_order=match.group_order,
-        ddof=match.ddof or None, eps_mode=match.eps_mode, p=match.p,
-    )  # fmt: skip
-    placed = request._replace(axes=match.axes)
+    own: dict[str, Any] = {"layout": question.layout, "ddof": match.ddof or None, "eps_mode": match.eps_mode}
+    placed = match.make_request()._replace(**own)
+    request = placed._replace(axes=None)
     grids = [plan and plan.grid.canonical for plan in (try_request(one, question) for one in (request, placed))]
     if None in grids or grids[0] != grids[1]:
         request = placed  # the norm's own axes are others, but for those of length 1
