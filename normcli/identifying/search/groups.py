@@ -19,13 +19,13 @@ from normcli.norms.grid import Grid, Split
 from normcli.norms.layout import Layout
 from normcli.norms.rules import GroupOrder
 from normcli.numerics.rounding import round_to_short
-from normcli.numerics.statistics.divisor import find_divisor
+from normcli.numerics.statistics.divisor import find_divisor, find_divisors
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import PIECE
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -294,10 +294,14 @@ class Hypothesis(NamedTuple):
             return shown * right, right
 
     def measure_factors(self, eps: float) -> Floats:
-        """Return the factor of each group that turns `Standard.values` (standardized without eps) into x̂.
+        """Return the factor of each group that turns `Standard.values` into x̂, of the shape (groups, 1)."""
+        return np.asarray(self.measure_factors_of_each((eps,))[0])
 
-        Its shape is (groups, 1). x̂ is divided by the model's divisor with this eps and the model's ddof; if
-        the model has a p, by an ℓp length. The factor is 0 where it would be infinite or NaN.
+    def measure_factors_of_each(self, every: Sequence[float]) -> Floats:
+        """Return the factors of each group that turn `Standard.values` (standardized without eps) into x̂.
+
+        The shape is (eps, groups, 1). x̂ is divided by the model's divisor with each eps and the model's ddof;
+        if the model has a p, by an ℓp length. A factor is 0 where it would be infinite or NaN.
         """
         standard, model = self.sample.standard, self.model
         if model.p is None:
@@ -305,8 +309,8 @@ class Hypothesis(NamedTuple):
         else:
             size = standard.measure_length(model.p)
         with np.errstate(all="ignore"):
-            factors = standard.unit / find_divisor(size, eps, model.eps_mode)
-        return np.where(np.isfinite(factors), factors, 0.0)[:, None]
+            factors = standard.unit / find_divisors(size, every, model.eps_mode)
+        return np.where(np.isfinite(factors), factors, 0.0)[..., None]
 
 
 def measure_equality(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> float:
