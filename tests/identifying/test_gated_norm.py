@@ -11,7 +11,7 @@ from normcli.dtypes import find_type
 from normcli.errors import DataError
 from normcli.identifying.search.match import rank_matches
 from normcli.numerics.elements.activation import Activation
-from tests.marks import costly
+from tests.marks import costly, sampled
 
 RNG = np.random.default_rng(5)
 X, Z = RNG.normal(0.5, 1.0, (2, 12, 32)) * RNG.uniform(0.5, 2.0, (12, 1))
@@ -31,6 +31,8 @@ def save(folder, x, z, y):
     return [f"--gate={folder / 'z.npy'}", "-i", folder / "x.npy", "--actual", folder / "y.npy"]
 
 
+@costly
+@sampled
 @pytest.mark.parametrize("order", ["after", "before"])
 @pytest.mark.parametrize("act", Activation)
 @pytest.mark.parametrize(("norm", "eps"), [("rms", 1e-6), ("ln", 1e-3)])
