@@ -32,6 +32,7 @@ from tests.served import serve
 
 if TYPE_CHECKING:
     from normcli.norms.request import Request
+    from normcli.tensors.residual import Addends
 
 if sys.dont_write_bytecode:
     # Kept all the same, and apart: hundreds of processes that tests start would each compile all that they import.
@@ -42,12 +43,33 @@ if sys.dont_write_bytecode:
 
 os.environ["LANGUAGE"] = "en"  # whatever the language of who runs them
 
+
+def fsync(descriptor):
+    """Stand for `os.fsync`, which waits for a disk, and changes nothing that a test sees."""
+
+
+os.fsync = fsync
+
 ASKED_FOR = ("peers", "browser")
 """Marks of tests that run only where `-m` names the mark: they need more than the [test] extra."""
 
 
+class Examples:
+    """Look for examples in the docstrings of modules that have one, and of no test."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path):
+        found = yield
+        if file_path.is_relative_to(DATA.parent) or (
+            file_path.suffix == ".py" and b">>> " not in file_path.read_bytes()
+        ):
+            found = [collector for collector in found if not isinstance(collector, DoctestModule)]
+        return found
+
+
 def pytest_configure(config):
     """Draw 40 examples of a property, and 20 in the quick loop."""
+    config.pluginmanager.register(Examples())
     quick = "not slow" in (config.getoption("-m") or "")
     hypothesis.settings.register_profile(
         "tests", hypothesis.settings(), max_examples=20 if quick else 40, deadline=None
@@ -71,19 +93,25 @@ def pytest_collection():
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collect_file():
-    """Look for no examples in the docstrings of tests."""
-    return [collector for collector in (yield) if not isinstance(collector, DoctestModule)]
+def pytest_generate_tests(metafunc):
+    """Make no test of a case that is not tried: of products, tens of thousands."""
+    result = yield
+    asked = metafunc.config.getoption("-m")
+    cases = [
+        case
+        for case in metafunc._calls
+        if not any(m.name in ASKED_FOR and m.name not in asked for m in case.marks)
+    ]
+    if cases:
+        metafunc._calls = cases if EVERY_CASE else sample(cases, metafunc.definition)
+    return result
 
 
 def pytest_collection_modifyitems(config, items):
     asked = config.getoption("-m")
-    left_out = {item for item in items if any(item.get_closest_marker(m) and m not in asked for m in ASKED_FOR)}
-    if not EVERY_CASE:
-        for alike in group_cases(item for item in items if item not in left_out):
-            left_out.update(set(alike) - set(sample(alike)))
+    left_out = [item for item in items if any(item.get_closest_marker(m) and m not in asked for m in ASKED_FOR)]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    items[:] = [item for item in items if item not in set(left_out)]
     mark_most_cases_slow(items)
 
 
@@ -91,23 +119,16 @@ KERNELS = [NUMPY] if find_kernel() is None else [NUMPY, COMPILED]
 """What there is of the kernels, by what `NORMCLI_KERNEL` calls them."""
 
 
-def group_cases(items):
-    """Return the cases of each test that has several."""
-    cases = defaultdict(list)
-    for item in items:
-        if hasattr(item, "callspec"):
-            cases[item.path, item.cls, item.originalname].append(item)
-    return cases.values()
-
-
 def mark_most_cases_slow(items):
     """Mark as slow all cases of a test but the first and the last, and of a costly one all but the first.
 
     Of a test with the mark `all_quick` none is: each of its cases runs lines of its own, as refusals do.
     """
-    for alike in group_cases(
-        item for item in items if not any(map(item.get_closest_marker, ("slow", "all_quick")))
-    ):
+    cases = defaultdict(list)
+    for item in items:
+        if hasattr(item, "callspec") and not any(map(item.get_closest_marker, ("slow", "all_quick"))):
+            cases[item.path, item.cls, item.originalname].append(item)
+    for alike in cases.values():
         kept = alike[:1] if alike[0].get_closest_marker("costly") else {alike[0], alike[-1]}
         for item in alike:
             if item not in kept:
@@ -122,11 +143,12 @@ DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parent.parent
 
 
-def ask(plan: Plan, x: Any, inputs: Inputs = NO_INPUTS, dy: Any = None) -> Problem:
+def pose(
+    plan: Plan, x: Any, inputs: Inputs = NO_INPUTS, dy: Any = None, addends: Addends | None = None
+) -> Problem:
     """Return the problem of a plan's norm, applied to an array; with dy of its backward pass."""
-    return Problem(
-        plan, Tensor(np.asarray(x), "x"), inputs, dy=None if dy is None else Tensor(np.asarray(dy), "dy")
-    )
+    tensor = Tensor(np.asanyarray(x), "x", addends=addends)
+    return Problem(plan, tensor, inputs, dy=None if dy is None else Tensor(np.asanyarray(dy), "dy"))
 
 
 def plan_request(request: Request, x: Any) -> Plan:

@@ -39,25 +39,27 @@ def slowly(cases):
     return marked
 
 
-def sample(cases):
+def sample(cases, test):
     """Return the cases of a test that are tried where not every one is, in their order.
 
     Which ones is drawn by the name of the test, so that it is the same in every run. Cases with a value that no
     case before them has come first. A test marked `sampled` keeps these and no others, of a costly one the first
     few; names given to that mark are the parameters that count, as others may follow from them.
     """
-    first = cases[0]
-    mark, is_costly = map(first.get_closest_marker, ("sampled", "costly"))
+    mark, is_costly = map(test.get_closest_marker, ("sampled", "costly"))
     most, tried = (COSTLY_CASES,) * 2 if is_costly else (MOST_CASES, TRIED_CASES)
-    if mark is None and (len(cases) <= most or any(map(first.get_closest_marker, ("all_quick", "all_tried")))):
+    if mark is None and (len(cases) <= most or any(map(test.get_closest_marker, ("all_quick", "all_tried")))):
         return cases
-    drawn = random.Random(first.originalname).sample(cases, len(cases))
-    drawn.sort(key=lambda case: case.get_closest_marker("slow") is not None)
+    drawn = random.Random(test.originalname).sample(cases, len(cases))
+    if test.get_closest_marker("slow") is None:
+        drawn.sort(key=lambda case: any(mark.name == "slow" for mark in case.marks))
+    enough = (COSTLY_SAMPLED if is_costly else len(cases)) if mark else tried
     seen, new, others = set(), [], []
     for case in drawn:
-        parameters = case.callspec.params
-        values = {(name, repr(parameters[name])) for name in (mark and mark.args) or parameters}
+        if len(new) == enough:
+            break
+        values = {(name, repr(case.params[name])) for name in (mark and mark.args) or case.params}
         (new if values - seen else others).append(case)
         seen |= values
-    kept = set((new[:COSTLY_SAMPLED] if is_costly else new) if mark else (new + others)[:tried])
-    return [case for case in cases if case in kept]
+    kept = set(map(id, new if mark else (new + others)[:tried]))
+    return [case for case in cases if id(case) in kept]

@@ -35,7 +35,7 @@ def test_there_are_500_cases_of_every_norm_dtype_and_path():
 @costly
 @pytest.mark.usefixtures("either_kernel")
 def test_a_few_results_are_those_that_are_kept():
-    assert [case.name for case in CASES[3::FEW] if case.hash() != KEPT[case.name]] == []
+    assert [case.name for case in CASES[::FEW] if case.hash() != KEPT[case.name]] == []
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ def test_results_are_those_that_are_kept():
 )
 def test_no_bit_depends_on_threads_tiles_memory_order_or_files(variation):
     """Of a few cases; of more of them together with the processor, below."""
-    assert [case.name for case in CASES[7 :: 2 * FEW] if case.hash(variation) != KEPT[case.name]] == []
+    assert [case.name for case in CASES[1 :: 2 * FEW] if case.hash(variation) != KEPT[case.name]] == []
 
 
 @costly

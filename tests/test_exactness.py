@@ -8,7 +8,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from normcli import normalize
@@ -120,7 +120,7 @@ def test_float64_layer_norm(n):
 @pytest.mark.parametrize("norm", SCALERS)
 def test_float64_scalers(norm, n):
     for kind in WIDE_KINDS:
-        check(normalize(make(kind, 3, n), norm, axes=1), kind)
+        check(normalize(make(kind, 2, n), norm, axes=1), kind)
 
 
 @pytest.mark.slow
@@ -130,9 +130,9 @@ def test_float64_scalers(norm, n):
 def test_float64_scalers_with_options(case, n):
     norm, options = OPTIONAL[case]
     for kind in WIDE_KINDS:
-        check(normalize(make(kind, 3, n), norm, axes=1, **options), (case, kind))
+        check(normalize(make(kind, 2, n), norm, axes=1, **options), (case, kind))
     for kind in KINDS:
-        check(normalize(make(kind, 3, n).astype(np.float32), norm, axes=1, **options), (case, kind, "float32"))
+        check(normalize(make(kind, 2, n).astype(np.float32), norm, axes=1, **options), (case, kind, "float32"))
 
 
 @pytest.mark.parametrize("norm", SCALERS)
@@ -223,7 +223,7 @@ def test_gamma_and_beta(norm, dtype, n):
 @pytest.mark.slow
 @pytest.mark.parametrize("threshold", [1e-4, 1.0])
 def test_a_long_group_of_many_leaves(threshold):
-    x = make("mean 1e3", 2, 9001) * threshold
+    x = make("mean 1e3", 1, 9001) * threshold
     check(normalize(x, "ln"))
     check(normalize(x.astype("float32"), "ln"))
 
@@ -259,7 +259,6 @@ def cases(draw):
 
 
 @costly
-@settings(max_examples=5 * settings().max_examples // 2)
 @given(cases())
 @pytest.mark.slow
 def test_any_tensor(case):

@@ -188,7 +188,7 @@ def test_one_call_that_fails_where_stores_are_read(line, name, folder, normcli):
     pytest.importorskip("zarr").create_array("x.zarr", data=x, chunks=(2, 3))
     with pytest.importorskip("h5py").File("x.h5", "w") as file:
         file.create_dataset("x", data=x, chunks=(2, 3))
-    try_faults(normcli, line, folder / name, in_every_way=4)
+    try_faults(normcli, line, folder / name, in_every_way=2)
 
 
 @costly
@@ -197,7 +197,7 @@ def test_one_call_that_fails_where_stores_are_read(line, name, folder, normcli):
 @pytest.mark.usefixtures("mapped")
 @pytest.mark.parametrize(("line", "name"), COMMANDS)
 def test_one_call_that_fails_in_any_way(line, name, folder, normcli):
-    try_faults(normcli, line, folder / name, in_every_way=4)
+    try_faults(normcli, line, folder / name, in_every_way=2)
 
 
 def try_faults(normcli, line, target, in_every_way):

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import pty
-import sys
 from xml.dom import minidom
 
 import numpy as np
@@ -59,11 +58,11 @@ def test_patterns_of_wide_characters_are_made_for_such_alone(text, monkeypatch):
     assert printable.spread_wide(text) == text
 
 
-def _run_on_terminal(*arguments):
+def _run_on_terminal(environment, *arguments):
     """Run a command with a terminal for everything; return its exit code and what the terminal was sent."""
     child, terminal = pty.fork()
     if not child:
-        os.execv(sys.executable, [sys.executable, "-m", "normcli", *arguments])
+        os.execvpe("normcli", ["normcli", *arguments], environment)
     sent = b""
     while True:
         try:
@@ -89,9 +88,11 @@ def names_file(tmp_path, monkeypatch):
 
 @costly
 @pytest.mark.parametrize("options", ["-o - -f csv", "-o - -f jsonl", "-f csv", "-f tsv", "-f markdown", ""])
-def test_names_of_columns_do_nothing_to_a_terminal_and_reach_a_pipe_as_they_are(options, names_file, normcli):
+def test_names_of_columns_do_nothing_to_a_terminal_and_reach_a_pipe_as_they_are(
+    options, names_file, normcli, served
+):
     command = ["zscore", "-i", names_file, "--color", "never", *options.split()]
-    code, sent = _run_on_terminal(*command)
+    code, sent = _run_on_terminal(served, *command)
     assert code == 0
     assert not {"\x1b", "\u202e", "\u2028", "\uffff"} & set(sent)
     assert options == "-o - -f jsonl" or "e\\u2028丁" in sent

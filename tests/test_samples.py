@@ -79,27 +79,19 @@ def kernel(request, tmp_path):
 
 
 def run_in(folder, served, *command):
-    environment = served | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    environment = served | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def run_tests(folder, served, *options):
+    places = ("-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", folder)
+    return run_in(folder, served, sys.executable, "-m", "pytest", "-q", *places, *options)
 
 
 @pytest.mark.slow
 def test_the_tests_of_a_kernel_find_a_bug_and_name_it(kernel, served):
     folder, is_wrong = kernel
-    options = (
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "-c",
-        os.devnull,
-        "--rootdir",
-        folder,
-        "-k",
-        "float32 and (33 or rank)",
-    )
-    ran = run_in(folder, served, sys.executable, "-m", "pytest", *options)
+    ran = run_tests(folder, served, "-k", "float32 and (33 or rank)")
     assert ran.returncode == int(is_wrong), ran.stdout[-2000:]
     assert ("31 zeros of padding" in " ".join(ran.stdout.split()).replace("E ", "")) == is_wrong
 
@@ -209,8 +201,7 @@ def test_the_test_of_a_model_passes_and_names_a_bug(tmp_path, served):
     bug = "self.before_attention.forward = lambda x: nn.functional.rms_norm(x, (32,), eps=0.1)"
     (tmp_path / "test_right.py").write_text(text)
     (tmp_path / "test_wrong.py").write_text(text.replace(line, f"{bug}; {line}"))
-    options = ("-q", "-rA", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull, "--rootdir", tmp_path)
-    ran = run_in(tmp_path, served, sys.executable, "-m", "pytest", *options)
+    ran = run_tests(tmp_path, served, "-rA")
     outcomes = re.findall(r"^(PASSED|FAILED|ERROR) (test_\w+)\.py::test_every_norm", ran.stdout, flags=re.M)
     assert set(outcomes) == {("PASSED", "test_right"), ("FAILED", "test_wrong")}, ran.stdout[-2000:]
     assert "PASSED test_wrong.py::test_both_runs_agree" in ran.stdout

@@ -13,7 +13,6 @@ from normcli.dtypes import is_half
 from normcli.engine.walk import DEFAULT_EFFORT, Effort, count_processors
 from normcli.errors import DataError, NormError
 from normcli.fitting.workers import can_fork, run_in_processes
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.question import Question
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan
@@ -271,8 +270,9 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
         return blank._replace(problem="the running statistics of evaluation are missing")
     inputs = fit_inputs(plan, tensor.values, arrays, before if settings.evaluation else None)
     inputs = around.surround(inputs, plan, ungated)
-    checked = check(plan, tensor.values, {NORMALIZED: actual.values}, inputs, tolerate, effort)
-    told = diagnose_actual(AskedNorm(plan, inputs), tensor.values, actual.values, checked)
+    problem = Problem(plan, tensor, inputs, effort, dy=layer.load("grad_output"))
+    checked = check(problem, {NORMALIZED: actual.values}, tolerate)
+    told = diagnose_actual(problem, actual.values, checked)
     output = _summarize(OUTPUT, checked.comparisons[NORMALIZED], told)
     if plan.spec.rounds_before_gamma and output.max_ulp <= _TWICE_ROUNDED and is_half(actual.values.dtype):
         output = output._replace(ok=True)  # x̂ near a tie, rounded to its other neighbour
@@ -281,7 +281,7 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
     parts = [output]
     if settings.momentum is not None:
         parts += _judge_running(layer, plan, tensor, before, tolerate, effort)
-    problem, gradients = Problem(plan, tensor, inputs, dy=layer.load("grad_output")), None
+    gradients = None
     if problem.dy is not None:
         given = {name: layer.load(role) for name, role in _GRADIENTS.items()}
         theirs = {name: one.values for name, one in given.items() if one is not None}

@@ -12,26 +12,28 @@ from normcli.checking.gradient_bounds import CLEARLY, GradientScales
 from normcli.checking.gradient_faults import (
     FACTOR,
     OVERFLOW,
-    ROWS,
     VALUES,
     ZERO,
     Wrong,
     find_overflow,
     list_factors,
+    list_wrong,
 )
-from normcli.checking.gradient_forms import WrongGradient, find_summed
-from normcli.checking.gradient_terms import GradientTerms, add_up, make_terms
+from normcli.checking.gradient_forms import find_summed
+from normcli.checking.gradient_terms import make_terms
+from normcli.checking.half_precision import compare_saved
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.errors import DataError, UsageError
 from normcli.numerics.rounding import widen
 from normcli.printable import format_count
 from normcli.results.backward import calculate_backward
+from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -109,11 +111,14 @@ class CheckedGradients(NamedTuple):
     causes : mapping of str to GradientFinding
         The cause of each gradient that differs, by its name. No cause is looked for if x has more than 2²²
         values.
+    saved : mapping of str to tuple of str
+        Clauses that say so, of each gradient that was saved from half precision and is judged in it.
     """
 
     gradients: Gradients
     comparisons: Mapping[str, Comparison]
     causes: Mapping[str, GradientFinding]
+    saved: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     @property
     def faults(self) -> Mapping[str, GradientFinding]:
@@ -162,22 +167,33 @@ def check_gradients(
     inputs = inputs._replace(gamma=gamma, beta=beta, gate=gate, gated_input=before)
     wide = problem._replace(plan=plan.change_spec(dtype="float64"), inputs=inputs)
     exact = calculate_backward(wide)
-    comparisons, causes = {}, {}
+    comparisons, causes, saved = {}, {}, {}
     for name, array in actual.items():
         expected = exact.field(name)
         if expected is None:
             missing = name.removeprefix("d")
             raise UsageError(f"{plan.norm.name} has no {missing}{'; give --gate' if missing == 'gate' else ''}")
         array = _fit(name, array, expected.shape, plan)
-        dtype, scale = choose_counting_dtype(array.dtype), _find_scale(expected)
-        found = Comparison(tolerate(dtype, scale=scale))
-        found.compare_all(array, expected, allowed.get(name))
+        scale = _find_scale(expected)
+
+        def compare(half: np.dtype[Any] | None) -> Comparison:
+            found = Comparison(tolerate(half or choose_counting_dtype(array.dtype), scale=scale))  # noqa: B023
+            found.compare_all(array, expected, allowed.get(name))  # noqa: B023
+            return found
+
+        may_be_half = plan.spec.dtype is None and name not in allowed
+        every = (problem.values, exact.dy) if may_be_half else None
+        found, half = compare_saved(every, array, compare)
         comparisons[name] = found
-        asked = None if found.tolerance == choose_tolerance(dtype, scale=scale) else found.tolerance
+        if half is not None:
+            saved[name] = f"{name} holds {half} numbers, saved as {array.dtype}", f"it is judged as {half}"
+            array = fetch(array).astype(half)
+        usual = choose_tolerance(found.tolerance.dtype, scale=scale)
+        asked = None if found.tolerance == usual else found.tolerance
         cause = None if found.ok else find_cause(exact, name, array, asked)
         if cause is not None:
             causes[name] = cause
-    return CheckedGradients(exact, comparisons, causes)
+    return CheckedGradients(exact, comparisons, causes, saved)
 
 
 def _find_scale(expected: NDArray[Any]) -> float:
@@ -227,7 +243,7 @@ def find_cause(
             over = find_overflow(exact, name, actual.dtype, terms)
             return GradientFinding(name, _say(name, OVERFLOW if over else ZERO, [over]))
         scales, all_count = GradientScales.of(exact, name, actual, right, terms), exact.inputs.selection is None
-        faults = _list_wrong(exact, name, wide, right, terms) if all_count else ()
+        faults = list_wrong(exact, name, wide, right, terms) if all_count else ()
         found = _choose(name, wide, right, (*faults, *list_factors(wide, right, scales)), scales, tolerance)
         if isinstance(found, GradientFinding):
             return found
@@ -328,20 +344,3 @@ def _say(name: str, fault: Fault, every: list[tuple[str, ...]]) -> Fault:
     joined = [" or ".join(list(dict.fromkeys(column))[:_MOST_SAID]) for column in zip(*every, strict=True)]
     words, remedy = fault.words.format(*joined), fault.remedy.format(*joined)
     return fault._replace(id=f"{name}-{fault.id}", words=words, remedy=remedy)
-
-
-def _list_wrong(
-    exact: Gradients, name: str, actual: Floats, right: Floats, terms: GradientTerms | None
-) -> Iterator[Wrong]:
-    """Yield each possible fault, the values for its words, and its gradient; without terms, the turned sign."""
-    if terms is None:
-        yield ROWS[0].fault, (), -right
-        return
-    case = WrongGradient(exact, name, actual, right, terms)
-    for row in ROWS:
-        for made in row.vary(case):
-            details, wrong = made if type(made) is tuple else ((), made)
-            if isinstance(wrong, GradientTerms):
-                wrong = case.take(wrong)
-            if wrong is not None:
-                yield row.fault, details, add_up(wrong, exact.input.shape, right.shape)

@@ -16,6 +16,7 @@ from normcli.checking.gradient_counts import change_ddof, count_means, pad, shar
 from normcli.checking.gradient_forms import (
     GRADIENTS,
     LAYER_PARTS,
+    WrongGradient,
     centre,
     change_activation,
     change_axes,
@@ -32,13 +33,13 @@ from normcli.checking.gradient_forms import (
     sum_otherwise,
     widen_sums,
 )
+from normcli.checking.gradient_terms import GradientTerms, add_up
 from normcli.dtypes import find_type, is_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from normcli.checking.gradient_bounds import GradientScales
-    from normcli.checking.gradient_terms import GradientTerms
     from normcli.dtypes import Floats
     from normcli.results.backward import Gradients
 
@@ -252,6 +253,23 @@ def list_factors(actual: Floats, right: Floats, scales: GradientScales) -> Itera
     wrong = np.where(usable, factor * right, actual)
     if f"{abs(factor):.3g}" != "1" and not scales.exceeds(actual - wrong, -2, max(1.0, abs(factor))).any():
         yield FACTOR, (f"{factor:.3g}",), wrong
+
+
+def list_wrong(
+    exact: Gradients, name: str, actual: Floats, right: Floats, terms: GradientTerms | None
+) -> Iterator[Wrong]:
+    """Yield each possible fault, the values for its words, and its gradient; without terms, the turned sign."""
+    if terms is None:
+        yield ROWS[0].fault, (), -right
+        return
+    case = WrongGradient(exact, name, actual, right, terms)
+    for row in ROWS:
+        for made in row.vary(case):
+            details, wrong = made if type(made) is tuple else ((), made)
+            if isinstance(wrong, GradientTerms):
+                wrong = case.take(wrong)
+            if wrong is not None:
+                yield row.fault, details, add_up(wrong, exact.input.shape, right.shape)
 
 
 def find_overflow(

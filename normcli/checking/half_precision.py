@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.checking.tally import Comparison
     from normcli.dtypes import Floats
 
 HALVES = ("bfloat16", "float16")
@@ -34,26 +35,86 @@ _FEW = 1 << 10
 _HALF_BYTES = 2
 
 
-def find_saved_dtype(y: NDArray[Any]) -> np.dtype[Any] | None:
+def find_saved_dtype(
+    y: NDArray[Any], inputs: Sequence[NDArray[Any]] = (), *, few: bool = False
+) -> np.dtype[Any] | None:
     """Return the half precision that a tensor seems rounded to: every number is also a float16, or a bfloat16.
 
-    None if there is no such dtype; for tensors that are no float32 or float64, have more than 2²² values or
-    fewer than 16 different ones; for multiples of one step, which rounding to half precision would not make;
-    and if bfloat16's package is not installed.
+    None if there is no such dtype, for tensors that are no float32 or float64 or have more than 2²² values, and
+    if bfloat16's package is not installed.
+
+    Parameters
+    ----------
+    y : ndarray
+        The output of a kernel, or a gradient.
+    inputs : sequence of ndarray
+        Tensors whose numbers have to be of the half precision, too. Then a kernel of half precision is right to
+        have rounded y to it; if an input has more digits, y has lost digits it should have.
+    few : bool
+        If False, None is returned also for fewer than 16 different values, and for multiples of one step, which
+        rounding to half precision would not make.
     """
     if y.dtype.kind != "f" or y.dtype.itemsize <= _HALF_BYTES or y.size > _MOST_SAVED:
         return None
     values = fetch(y).reshape(-1)
-    for name in HALVES:
-        if _holds(values[:_FEW], name) and _holds(values, name):
-            if len(np.unique(values[: _MOST_SAVED >> 4])) < _LEAST_SAVED:
-                return None
-            try:
-                half: np.dtype[Any] = np.dtype(find_type(name))
-            except MissingExtraError:
-                return None
-            return None if _lies_on_grid(values, half) else half
-    return None
+    try:
+        half = next((np.dtype(find_type(name)) for name in HALVES if _holds(values, name)), None)
+    except MissingExtraError:
+        return None
+    is_shown = half is not None and (few or _shows(values, half))
+    return half if half is not None and is_shown and all(is_of_half(x, half) for x in inputs) else None
+
+
+def _shows(values: NDArray[Any], half: np.dtype[Any]) -> bool:
+    """Whether values are so many that rounding to `half` made them what they are, and not multiples."""
+    is_enough = len(np.unique(values[: _MOST_SAVED >> 4])) >= _LEAST_SAVED
+    return is_enough and not _lies_on_grid(values, half)
+
+
+def is_of_half(x: NDArray[Any], half: np.dtype[Any]) -> bool:
+    """Whether a tensor is of a half precision, or a float32 or float64 with only numbers of it."""
+    is_wider = x.dtype.kind == "f" and x.dtype.itemsize > _HALF_BYTES
+    return x.dtype == half or (is_wider and _holds(fetch(x).reshape(-1), half.name))
+
+
+def _holds(values: NDArray[Any], name: str) -> bool:
+    """Whether each value of a flat array is a number of a dtype; the first thousand are tested before all."""
+    for part in (values[:_FEW], values):
+        with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
+            wide = part.astype(np.float64)
+        if not np.array_equal(round_to_short(wide, name), wide, equal_nan=True):
+            return False
+    return True
+
+
+def compare_saved(
+    inputs: Sequence[NDArray[Any]] | None,
+    y: NDArray[Any],
+    compare: Callable[[np.dtype[Any] | None], Comparison],
+) -> tuple[Comparison, np.dtype[Any] | None]:
+    """Return the comparison of a tensor, and the half precision from which it was saved; None without one.
+
+    Few different values, and multiples of one step, show no half precision by themselves. They do if, of the
+    values that differ in the tensor's own dtype, at least half are the exact ones, rounded to half precision.
+
+    Parameters
+    ----------
+    inputs : sequence of ndarray or None
+        The inputs, as `find_saved_dtype` takes them; None if y is judged in its own dtype whatever it holds.
+    y : ndarray
+        The output or a gradient.
+    compare : callable
+        Takes a half precision, or None for the dtype of y, and returns the comparison of y in that.
+    """
+    half = None if inputs is None else find_saved_dtype(y, inputs, few=True)
+    if half is not None and find_saved_dtype(y) is not None:
+        return compare(half), half
+    found = compare(None)
+    if half is None or found.ok:
+        return found, None
+    again = compare(half)
+    rounded_once, right = int(again.bins[0]), found.compared - found.mismatches
+    return (again, half) if 2 * (rounded_once - right) >= found.mismatches else (found, None)
 
 
 def may_be_of_float32(x: NDArray[Any], y: NDArray[Any]) -> bool:
@@ -68,34 +129,6 @@ def may_be_of_float32(x: NDArray[Any], y: NDArray[Any]) -> bool:
 
     with np.errstate(all="ignore"):
         return holds(y) or holds(x)
-
-
-def find_common_half(every: Sequence[NDArray[Any]], y: NDArray[Any]) -> np.dtype[Any] | None:
-    """Return the half precision in which every number of y and of all inputs can be stored; None without one.
-
-    If there is one, a kernel of half precision is right to have rounded y to it. If an input has more digits, y
-    has lost digits it should have.
-
-    Parameters
-    ----------
-    every : sequence of ndarray
-        The inputs: x, or x and the residual.
-    y : ndarray
-        The output, in a longer dtype.
-    """
-    half = find_saved_dtype(y)
-    return half if half is not None and all(_is_of(x, half) for x in every) else None
-
-
-def _is_of(x: NDArray[Any], half: np.dtype[Any]) -> bool:
-    is_wider = x.dtype.kind == "f" and x.dtype.itemsize > _HALF_BYTES
-    return x.dtype == half or (is_wider and _holds(fetch(x), half.name))
-
-
-def _holds(values: NDArray[Any], name: str) -> bool:
-    with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
-        wide = values.astype(np.float64)
-    return bool(np.array_equal(round_to_short(wide, name), wide, equal_nan=True))
 
 
 def _lies_on_grid(values: NDArray[Any], half: np.dtype[Any]) -> bool:

@@ -204,9 +204,9 @@ ALWAYS int apply_half(struct memory *m, const struct line *line, const char *x, 
     return count;
 }
 
-/* Calculate results as doubles, and round these to `out` if it is shorter; return whether some are missed, and note which. */
-ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char *x, enum kind in, double *results,
-                           enum kind out, bool across, bool centred, bool gamma, bool beta)
+/* Calculate results as doubles; return whether some are missed, and note which. */
+ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const double *x, double *results, bool across,
+                           bool centred, bool affine, bool beta)
 {
     const struct operands *o = &m->operands;
     const struct affine *a = &m->affine;
@@ -215,7 +215,7 @@ ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char
 #pragma omp simd reduction(| : any)
     for (ptrdiff_t i = 0; i < n; i++) {
         const ptrdiff_t k = g + i * across;
-        const double value = fetch(x + i * SIZES[in], in);
+        const double value = x[i];
         double t, r;
         if (centred) {
             t = (value + o->shift[k]) - o->shift[k];
@@ -230,14 +230,14 @@ ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char
         const double size = fabs(y);
         int64_t miss = !centred & (size < 0x1p-600) & (value != 0.0);
         miss |= !(size <= (centred ? 8.0 : 0x1p600));
-        if (gamma) {
+        if (affine) {
             const double cut = 0x1.8p30;
             const double first = centred ? (y + cut) - cut : from_bits(get_bits(y) & TOP_BITS);
             t = t + (y - first);
             y = first * a->top[i];
             t = t * a->gamma[i] + first * a->low[i];
         }
-        double error = !centred ? fabs(y) * (beta ? 0x1p-71 : 0x1p-74) : gamma ? a->step[i] * 0x1p-70 : 0x1p-72;
+        double error = !centred ? fabs(y) * (beta ? 0x1p-71 : 0x1p-74) : affine ? a->step[i] * 0x1p-70 : 0x1p-72;
         if (beta) {
             const double total = y + a->beta[i], back = total - y;
             t += (y - (total - back)) + (a->beta[i] - back);
@@ -248,8 +248,8 @@ ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char
         const double high = y + (t + error);
         miss |= !(low == high);
         if (!centred && !beta) /* a 0 has its own sign */
-            low = low == 0.0 ? value * (gamma ? a->gamma[i] : 1.0) : low;
-        else if (!gamma && !beta) { /* a value that is the mean becomes 0; -0 keeps its sign */
+            low = low == 0.0 ? value * (affine ? a->gamma[i] : 1.0) : low;
+        else if (!affine) { /* a value that is the mean becomes 0; -0 keeps its sign */
             const int64_t zero = (value == o->exact[k]) & (size == 0.0) & (get_bits(value) != INT64_MIN);
             low = zero ? 0.0 : low;
             miss &= !zero;
@@ -258,7 +258,14 @@ ALWAYS int64_t apply_exact(struct memory *m, const struct line *line, const char
         missed[i] = -miss;
         any |= miss;
     }
-    for (ptrdiff_t i = 0; out != F64 && i < n; i++) {
+    return any;
+}
+
+/* Note which of n results are halfway between two numbers of a kind that they become; return whether some are. */
+static int64_t miss_middles(int64_t *missed, const double *results, enum kind out, ptrdiff_t n)
+{
+    int64_t any = 0;
+    for (ptrdiff_t i = 0; i < n; i++) {
         const int64_t miss = has_middle(results[i], 0.0, out);
         missed[i] |= -miss;
         any |= miss;

@@ -37,12 +37,12 @@ static bool find_affine(const struct task *task, struct affine *a, const struct 
 
 static void write_line(struct task *task, struct memory *m, const struct line *line)
 {
-    const bool gamma = task->parameters[0].values, beta = task->parameters[1].values, across = line->groups > 1;
+    const bool beta = task->parameters[1].values, across = line->groups > 1;
     const bool exact = task->rule.exact, centred = task->rule.centred, affine = find_affine(task, &m->affine, line);
     const enum kind kind = task->out.kind, raw = task->in.kind, loaded = raw == F64 ? F64 : F32;
     const bool whole = exact || kind < F16 || line->n % WIDTH == 0; /* nothing is read or written behind the last */
     const bool half = !exact && kind >= F16 && raw == kind && line->step == SIZES[raw] && !line->loaded && whole;
-    const enum kind in = half ? kind : loaded;
+    const enum kind in = half ? kind : exact ? F64 : loaded;
     const bool direct = line->out_step == SIZES[kind] && (kind == F64 || !exact) && whole;
     const bool there = half || (whole && is_loaded(raw, line->step));
     const char *x = there ? line->from : line->loaded ? line->loaded : (char *)m->values;
@@ -51,10 +51,14 @@ static void write_line(struct task *task, struct memory *m, const struct line *l
     int count = 0;
     if (x == (char *)m->values && !line->loaded) load_values(line->from, raw, line->step, line->n, m->values);
     if (exact) {
-        WITH(s, across, WITH(d, in == F64, WITH(c, centred, WITH(p, gamma, WITH(q, beta,
-            any = apply_exact(m, line, x, d ? F64 : F32, (double *)y, kind, s, c, p, q))))))
+        double *wide = m->values + SHORT * BATCH / 2; /* behind floats that are loaded */
+        for (ptrdiff_t i = 0; i < line->n && loaded == F32; i++) wide[i] = fetch(x + i * SIZES[F32], F32);
+        if (loaded == F32) x = (const char *)wide;
+        WITH(s, across, WITH(c, centred, WITH(p, affine, WITH(q, p && beta,
+            any = apply_exact(m, line, (const double *)x, (double *)y, s, c, p, q)))))
+        if (kind != F64) any |= miss_middles(m->missed, (const double *)y, kind, line->n) != 0;
     } else if (!any && kind == F32) {
-        WITH(s, across, WITH(c, centred, WITH(p, affine, WITH(q, beta,
+        WITH(s, across, WITH(c, centred, WITH(p, affine, WITH(q, p && beta,
             any = apply_single(m, line, x, (float *)y, s, c, p, q)))))
     } else if (!any) {
         WITH(s, across, WITH(p, affine, WITH(h, half, WITH(b, kind == BF16,

@@ -99,7 +99,6 @@ struct routines {
 #define RUNS_V4 __builtin_cpu_supports("x86-64-v4")
 #endif
 #ifdef HAS_LEVELS
-#include <immintrin.h>
 extern const struct routines routines_v3, routines_v4;
 #endif
 extern const struct routines routines_baseline;

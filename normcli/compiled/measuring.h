@@ -200,17 +200,11 @@ ALWAYS bool measure_on_grids(struct block block, struct sums *sums)
     return true;
 }
 
-/* Measure a block of any values; add its sums to the known ones if there are `more`, else make them the known ones. */
-ALWAYS void measure_block(struct block block, bool more, struct sums *known)
+/* Add each value of a block to known sums, and its square, as many doubles as it takes. */
+static void add_each(struct block block, struct sums *known)
 {
     struct sums here;
     clear(&here);
-    if (measure_on_grids(block, &here)) {
-        if (more) add_sums(known, &here, block.kind == F64 ? 2 : 1, block.kind == F64 ? 4 : 2);
-        else *known = here;
-        return;
-    }
-    if (!more) *known = (struct sums){0};
     if (block.kind >= F16) {
         load_values(block.x, block.kind, SIZES[block.kind], block.n * LANES, block.memory);
         block.x = block.memory, block.step = 4 * LANES, block.kind = F32;
@@ -225,6 +219,17 @@ ALWAYS void measure_block(struct block block, bool more, struct sums *known)
     order_sums(known); /* which makes room */
     if (!block.row) add_sums(known, &here, 3, 4);
     for (int lane = 0; lane < LANES && block.row; lane++) add_lane(known, &here, lane);
+}
+
+/* Measure a block of any values; add its sums to the known ones if there are `more`, else make them the known ones. */
+ALWAYS void measure_block(struct block block, bool more, struct sums *known)
+{
+    struct sums here;
+    clear(&here);
+    const bool fits = measure_on_grids(block, &here);
+    if (!more) *known = fits ? here : (struct sums){0};
+    else if (fits) add_sums(known, &here, block.kind == F64 ? 2 : 1, block.kind == F64 ? 4 : 2);
+    if (!fits) known->left |= here.left, add_each(block, known);
 }
 
 /* Return the bytes of a value in memory: it is measured as a double or as a float. */

@@ -2,6 +2,7 @@
 #include "kernel.h"
 
 #ifdef HAS_LEVELS
+#include <immintrin.h>
 #define LEVEL 3
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("arch=x86-64-v3"))), apply_to = function)

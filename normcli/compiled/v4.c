@@ -2,6 +2,7 @@
 #include "kernel.h"
 
 #ifdef HAS_LEVELS
+#include <immintrin.h>
 #define LEVEL 4
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("arch=x86-64-v4"))), apply_to = function)

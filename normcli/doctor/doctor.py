@@ -13,11 +13,9 @@ from normcli.algorithms.summation_orders import add_up
 from normcli.checking.check import calculate_rows
 from normcli.checking.ulp import choose_tolerance, measure_distance
 from normcli.doctor.examination import CONDITIONS, Distances, Distribution, Examination, Finding, Lost, Overflow
-from normcli.engine.inputs import Inputs
 from normcli.engine.passes import Passes
 from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import find_geometry
-from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
@@ -32,10 +30,13 @@ if TYPE_CHECKING:
     from normcli.algorithms.summation_orders import Values
     from normcli.checking.ulp import Tolerance
     from normcli.dtypes import Floats, Integers, Selected
+    from normcli.engine.inputs import Inputs
     from normcli.engine.tiling.blocks import Source
     from normcli.engine.tiling.geometry import Slices
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
+    from normcli.results.arguments import Problem
 
     Affine = tuple[Values | None, Values | None]
 
@@ -68,29 +69,17 @@ def require_summed_statistics(plan: Plan) -> None:
         )
 
 
-def examine(
-    plan: Plan,
-    values: NDArray[Any],
-    inputs: Inputs | None = None,
-    max_ulp: float | None = None,
-    effort: Effort = DEFAULT_EFFORT,
-) -> Examination:
+def examine(problem: Problem, max_ulp: float | None = None) -> Examination:
     """Calculate a norm by every algorithm and order of casts, and compare each result with the exact one.
 
     Parameters
     ----------
-    plan : Plan
-        The plan for the tensor. Kernels read and write the plan's dtype (`choose_output_dtype`): values are
-        rounded to this dtype first, and the exact result is calculated from the rounded values.
-    values : ndarray
-        The tensor.
-    inputs : Inputs or None
-        Gamma, beta and the selection, None for none of them; a group is examined as if it held only its
-        selected values.
+    problem : Problem
+        The norm and the tensor. Kernels read and write the plan's dtype (`choose_output_dtype`): values are
+        rounded to this dtype first, and the exact result is calculated from the rounded values. With a
+        selection, a group is examined as if it held only its selected values.
     max_ulp : float or None
         The largest error in ulp that counts as safe; None for the tolerance of torch's `assert_close`.
-    effort : Effort
-        The number of threads, and the observer of progress.
 
     Raises
     ------
@@ -103,19 +92,19 @@ def examine(
 
     Examples
     --------
-    >>> from normcli.norms.request import Request
-    >>> x = np.float16([[300.0, 301.0, 302.0, 303.0]])
-    >>> found = examine(make_plan(Request("ln"), x.shape, x.dtype), x)
+    >>> from normcli.results.arguments import read_arguments
+    >>> found = examine(read_arguments(np.float16([[300.0, 301.0, 302.0, 303.0]]), "ln", {}))
     >>> found.cheapest.computation.name, len(found.findings) > 20
     ('shifted:float16', True)
     """
+    plan, values = problem.plan, problem.values
     require_summed_statistics(plan)
     dtype = plan.choose_output_dtype(values.dtype)
     plan = make_plan(plan.request._replace(dtype=dtype.name), plan.grid.shape, dtype, plan.grid.columns)
     geometry = find_geometry(plan)
     tolerance = choose_tolerance(dtype, max_ulp=max_ulp)
     with open_source(values, plan, geometry) as source:
-        ward = _Ward(plan, source, inputs or Inputs(), tolerance, effort)
+        ward = _Ward(plan, source, problem.inputs, tolerance, problem.effort)
         if values.size:
             ward.walk.expect(1)
             most = max(PIECE, min(MOST_VALUES, TOGETHER * geometry.count))

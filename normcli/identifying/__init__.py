@@ -8,7 +8,7 @@
 * `faults`: the faults of a kernel, looked for in each part of a norm
 * `confirmation`: matches found in a sample of a large tensor, tested on all of its groups
 * `grouped_check`: a table whose rows are normalized group by group; `grouped_diagnosis`: its faults;
-  `grouped_order`: rows in another order, or grouped by other columns
+  `grouped_order`: rows in another order, or grouped by other columns; `grouped_scale`: one divisor; RLOO
 * `attempts`: sampled groups, on which algorithms, dtypes of sums and casts are tried: the share of equal bits
 * `gated_norm`: the default norm whose result is y with a given gate
 * `quantized_norm`: the default norm, or another request, whose codes and scales are given ones

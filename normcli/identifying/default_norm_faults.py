@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.faults.claim import GAMMAS, OTHER_NORMS, keep_first
 from normcli.identifying.faults.fault_search import claims_of_places, open_cases, recover_one
 from normcli.identifying.faults.joint_search import open_joints, recover
@@ -19,6 +18,8 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import NORMS
+from normcli.results.arguments import Problem
+from normcli.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,7 +59,7 @@ def add_claims(
         if is_untrained or stored is None:
             return found  # evaluation, as far as anything shows
     if subject is not None:
-        cases = open_cases((subject,), x, y, choose_counting_dtype(y.dtype))
+        cases = open_cases((subject,), y, choose_counting_dtype(y.dtype))
         return found._replace(claims=tuple(itertools.chain.from_iterable(map(recover, cases))))
     claims = open_joints(list_cases(), in_parts=in_parts)
     if not claims and in_parts and found.sampled:
@@ -84,12 +85,13 @@ def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]
     given = {name: getattr(question, name) for name in ("gamma", "beta")}
     gamma, beta = (None if value is None else plan.fit_parameter(name, value) for name, value in given.items())
     dtype = choose_counting_dtype(question.y.dtype)
-    return claims_of_places(AskedNorm(plan, Inputs(gamma, beta)), question.x, question.y, dtype)
+    subject = Problem(plan, Tensor(question.x, "x"), Inputs(gamma, beta))
+    return claims_of_places(subject, question.y, dtype)
 
 
 def list_subjects(
     x: NDArray[Any], gamma: NDArray[Any] | None, beta: NDArray[Any] | None, layout: str | None, norm: str | None
-) -> Iterator[AskedNorm]:
+) -> Iterator[Problem]:
     """Yield each norm that divides by a variance or mean square and takes the given gamma and beta.
 
     Options have their defaults. Of norms that do the same to x, only the first is yielded.
@@ -115,7 +117,7 @@ def list_subjects(
         key = (plan.grid.canonical, plan.norm.centre, plan.norm.divisor, features)
         if key not in seen and plan.grid.group_size > 1:
             seen.add(key)
-            yield AskedNorm(plan, Inputs(fitted.get("gamma"), fitted.get("beta")))
+            yield Problem(plan, Tensor(x, "x"), Inputs(fitted.get("gamma"), fitted.get("beta")))
 
 
 def _list_requests(

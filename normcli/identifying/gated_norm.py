@@ -20,9 +20,10 @@ from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.request import Request
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.rounding import widen
-from normcli.results.calculate import calculate
+from normcli.results.arguments import Problem
 from normcli.results.surroundings import GateOrder, Surroundings
 from normcli.tensors.mapped import fetch
+from normcli.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.identifying.faults.case import Case
-    from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.question import Question
 
@@ -114,15 +114,15 @@ def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iter
     x, y, dtype = question.x, question.y, choose_counting_dtype(question.y.dtype)
     for order, act in itertools.product(GateOrder, Activation):
         around = Surroundings(gate=gate, gate_act=act, gate_order=order)
-        for gated, values in _list_gated(question, around, norm):
-            for case in open_cases((gated,), values, y, dtype, most=_MOST_TRIED):
+        for gated in _list_gated(question, around, norm):
+            for case in open_cases((gated,), y, dtype, most=_MOST_TRIED):
                 for eps in _find_eps(case):
                     plan = gated.plan.change_spec(eps=eps)
-                    if check(plan, values, {NORMALIZED: y}, gated.inputs).ok:
-                        exact = calculate(plan.change_spec(dtype="float64"), values, gated.inputs).normalized
+                    if check(gated._replace(plan=plan), {NORMALIZED: y}).ok:
+                        wide = gated._replace(plan=plan.change_spec(dtype="float64"))
                         split, spec = plan.grid.split, plan.spec
                         yield Match.of(
-                            plan.norm.name, widen(fetch(y)), exact, dtype,
+                            plan.norm.name, widen(fetch(y)), wide.calculate().normalized, dtype,
                             axes=plan.grid.axes, precision=dtype.name, like=(),
                             order=tuple(range(x.ndim)), groups=None if split is None else split.groups,
                             group_order=None if split is None else split.order.value, eps=eps,
@@ -132,10 +132,8 @@ def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iter
                         )  # fmt: skip
 
 
-def _list_gated(
-    question: Question, around: Surroundings, norm: str | None
-) -> Iterator[tuple[AskedNorm, NDArray[Any]]]:
-    """Yield each default norm with its gate, and the tensor that it normalizes: x, or x times the gate.
+def _list_gated(question: Question, around: Surroundings, norm: str | None) -> Iterator[Problem]:
+    """Yield each default norm with its gate, of the tensor that it normalizes: x, or x times the gate.
 
     `around` has the gate, its activation and its place; `norm` is the only norm to yield, or None for all.
     """
@@ -146,7 +144,7 @@ def _list_gated(
         inputs = around.surround(subject.inputs, plan, x)
         if values is not x:
             plan = replace(plan, request=plan.request.adopt_dtype(asked.dtype))
-        yield subject._replace(plan=plan, inputs=inputs), values
+        yield Problem(plan, Tensor(values, "x"), inputs)
 
 
 def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tuple[Claim, ...]:
@@ -156,12 +154,10 @@ def _find_claims(question: Question, gate: NDArray[Any], norm: str | None) -> tu
     """
     dtype = choose_counting_dtype(question.y.dtype)
     for order in GateOrder:
-        listed = [*_list_gated(question, Surroundings(gate=gate, gate_order=order), norm)]
-        if listed:
-            subjects, (values, *_) = zip(*listed, strict=True)
-            claims = open_joints([*open_cases(subjects, values, question.y, dtype)])
-            if claims:
-                return claims
+        subjects = _list_gated(question, Surroundings(gate=gate, gate_order=order), norm)
+        claims = open_joints([*open_cases(subjects, question.y, dtype)])
+        if claims:
+            return claims
     return ()
 
 
@@ -175,16 +171,16 @@ def _find_eps(case: Case) -> Iterator[float]:
             yield eps
 
 
-def find_exact_eps(subject: AskedNorm, values: NDArray[Any], y: NDArray[Any]) -> float | None:
+def find_exact_eps(subject: Problem, y: NDArray[Any]) -> float | None:
     """Return another usual eps than the plan's with which y is the norm's exact result, rounded once.
 
-    None without such an eps. `values` are the norm's input, of the plan's shape.
+    None without such an eps.
     """
-    for case in open_cases((subject,), values, y, choose_counting_dtype(y.dtype), most=_MOST_TRIED):
+    for case in open_cases((subject,), y, choose_counting_dtype(y.dtype), most=_MOST_TRIED):
         for eps in _find_eps(case):
-            plan = subject.plan.change_spec(eps=eps)
             if eps == subject.plan.spec.eps:
                 continue
-            if check(plan, values, {NORMALIZED: y}, subject.inputs).comparisons[NORMALIZED].max_ulp <= _EXACT:
+            other = subject._replace(plan=subject.plan.change_spec(eps=eps))
+            if check(other, {NORMALIZED: y}).comparisons[NORMALIZED].max_ulp <= _EXACT:
                 return eps
     return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.check import NORMALIZED, Checked, check
-from normcli.checking.half_precision import find_common_half
+from normcli.checking.half_precision import compare_saved
 from normcli.checking.tally import Comparison, GroupTally
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
@@ -15,11 +15,12 @@ from normcli.fitting.by_column import RowGroups, find_groups, number_groups_of
 from normcli.fitting.fit import fit_tensor
 from normcli.fitting.statistics import find_few, warn
 from normcli.fitting.use import Use, use_stats
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.norms.plan import make_plan
 from normcli.printable import format_count
+from normcli.results.arguments import Problem
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from normcli.tensors.mapped import fetch
+from normcli.tensors.tensor import Tensor
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.fitting.statistics import Stats
     from normcli.norms.request import Request
-    from normcli.tensors.tensor import Tensor
 
 
 class GroupedCheck(NamedTuple):
@@ -95,13 +95,14 @@ class GroupedTable(NamedTuple):
         tensor, values, width = self.tensor, self.tensor.values, self.tensor.values.shape[1]
         stats = fit_tensor(request, tensor, self.nan, self.effort)
         expected = self.normalize(stats)
-        saved = None if request.dtype is not None else find_common_half((values,), self.actual.values)
-        counted = np.dtype(saved or request.dtype or self.actual.values.dtype)
         groups = find_groups(tensor, stats.subject)
-        found = Comparison(self.tolerate(choose_counting_dtype(counted)))
-        found.groups = tally = GroupTally((len(groups.labels) * width,))
         few, warnings, left_out = find_few(stats), warn(stats), 0
-        with np.errstate(all="ignore"):
+
+        def compare(half: np.dtype[Any] | None) -> Comparison:
+            nonlocal left_out
+            counted = np.dtype(half or request.dtype or self.actual.values.dtype)
+            found, left_out = Comparison(self.tolerate(choose_counting_dtype(counted))), 0
+            found.groups = tally = GroupTally((len(groups.labels) * width,))
             for rows, places in groups.iterate_rows(expected):
                 theirs, exact = (fetch(part[rows]).reshape(-1) for part in (self.actual.values, expected))
                 numbers = number_groups_of(places, width)
@@ -113,6 +114,11 @@ class GroupedTable(NamedTuple):
                     here.worst = here.worst._replace(place=place)
                 found.merge(here)
                 left_out += exact.size - judged.size
+            return found
+
+        with np.errstate(all="ignore"):
+            every = (values,) if request.dtype is None else None
+            found, saved = compare_saved(every, self.actual.values, compare)
         if left_out and not found.compared:
             raise DataError(f"{tensor.source}: no group has more values than ddof: nothing can be judged")
         count = int(few.sum()) if left_out else 0
@@ -128,8 +134,8 @@ class GroupedTable(NamedTuple):
 
     def judge(
         self, request: Request, some: NDArray[np.bool_] | None = None
-    ) -> tuple[AskedNorm, NDArray[Any], NDArray[Any], Checked]:
-        """Check rows as a table without groups; return norm, rows of input and of actual, and comparison.
+    ) -> tuple[Problem, NDArray[Any], Checked]:
+        """Check rows as a table without groups; return norm with rows of input, rows of actual, and comparison.
 
         Parameters
         ----------
@@ -141,9 +147,5 @@ class GroupedTable(NamedTuple):
         x, theirs = both if some is None else (fetch(part[some]) for part in both)
         plan = make_plan(request, x.shape, x.dtype, self.tensor.columns)
         inputs = fit_inputs(plan, x, self.affine, None, SelectionRequest(nan=self.nan))
-        return (
-            AskedNorm(plan, inputs),
-            x,
-            theirs,
-            check(plan, x, {NORMALIZED: theirs}, inputs, self.tolerate, self.effort),
-        )
+        problem = Problem(plan, Tensor(x, self.tensor.source), inputs, self.effort)
+        return problem, theirs, check(problem, {NORMALIZED: theirs}, self.tolerate)

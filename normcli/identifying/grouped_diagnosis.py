@@ -10,22 +10,22 @@ import numpy as np
 
 from normcli.checking.check import NORMALIZED
 from normcli.checking.half_precision import find_saved_dtype
-from normcli.checking.tally import Comparison
-from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps
 from normcli.errors import NormError
 from normcli.fitting.by_column import number_groups_of
-from normcli.fitting.statistics import find_few, find_varying, round_stats
+from normcli.fitting.statistics import find_few, find_varying
 from normcli.identifying.faults.fault_search import NearNorm
 from normcli.identifying.faults.tables.places import OF_REGIONS
 from normcli.identifying.grouped_order import OtherRequest, find_labelled_order, find_order, find_other_columns
+from normcli.identifying.grouped_scale import find_common_divisor, find_mean_of_others
 from normcli.identifying.models.divisor_fit import COMMON_EPS
+from normcli.identifying.models.line_fit import fit_lines
 from normcli.identifying.question import Diagnosis, Kind
 from normcli.identifying.words.phrasing import diagnose_near
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.conventions import list_frameworks
 from normcli.norms.plan import make_plan
-from normcli.norms.rules import Centre, EpsMode
+from normcli.norms.rules import EpsMode
 from normcli.printable import format_count
 from normcli.tensors.mapped import fetch
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.checking.tally import GroupDifference
+    from normcli.checking.tally import Comparison, GroupDifference
     from normcli.identifying.grouped_check import GroupedCheck, GroupedTable
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
@@ -44,9 +44,8 @@ _MOST_TRIED = 8
 """The most groups that another request has to explain before the whole table is compared with it."""
 
 
-_MOST_ROWS, _NEAR = 1 << 20, 1e-6
-"""The most rows in which one divisor for all groups is looked for, and the relative difference up to which two
-divisors count as equal."""
+_MOST_ROWS = 1 << 20
+"""The most rows in which one line for all groups, or small errors, are looked for."""
 
 
 _EQUAL = 1.25, 1.0
@@ -126,8 +125,8 @@ def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) 
     """Return the diagnosis of a table that differs from the exact result; None without findings.
 
     It is the first of these that holds: numbers of half precision, rows in another order, a few wrong values,
-    rows normalized without groups, another ddof, eps or framework, one divisor for all groups, small errors,
-    with or without another ddof, or the fault of a single group.
+    rows normalized without groups, another ddof, eps or framework, one divisor for all groups, means without
+    the row itself, small errors, with or without another ddof, or the fault of a single group.
     """
     half = None if request.dtype is not None else find_saved_dtype(table.actual.values)
     if half is not None:
@@ -138,7 +137,8 @@ def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) 
     assert tally is not None
     differing = tally.find_worst(tally.count())
     told = _find_few_wrong(table, found, differing) or _find_other_request(table, request, found, differing)
-    told = told or _find_common_divisor(table, found) or _find_small_errors(table, found, len(differing))
+    told = told or find_common_divisor(table, found) or find_mean_of_others(table, request, found)
+    told = told or _find_small_errors(table, found, len(differing))
     told = told or _find_errors_beside_ddof(table, request, found, len(differing))
     told = told or find_other_columns(
         table, request, _list_other_requests(found.stats.subject.plan(1), request)
@@ -215,18 +215,25 @@ def _examine_group(
 ) -> Diagnosis | None:
     """Return the diagnosis of one group's rows as a table without groups; None without findings.
 
-    It is the first group in `differing`, the indices of the groups that differ, whose values vary.
+    It is the first group in `differing`, the indices of the groups that differ, whose values vary. If all
+    differ, but the group of the most unlike size has another cause, the words are of the first alone.
     """
     varies = find_varying(found.stats.sums) & ~find_few(found.stats)
     places, width = found.groups.places[fetch(found.groups.met)], table.tensor.values.shape[1]
-    worst = next((group for group in differing if varies[group]), differing[0])
+    sizes, groups = np.bincount(places), [group for group in differing if varies[group]] or differing[:1]
+    worst = groups[0]
     told = diagnose_actual(*table.judge(request, places == worst // width))
     if told is None:
         return None
     name, count = found.stats.subject.name_group(worst), len(differing)
     told = told._replace(evidence=(f"of the rows of {name}, counted by themselves", *told.evidence))
+    if told.verdict == Kind.NONE:
+        told = told._replace(next_step=None)
+    other = max(groups, key=lambda group: abs(sizes[group // width] - sizes[worst // width]))
     if count >= np.count_nonzero(varies):
-        return told if told.verdict != Kind.NONE else told._replace(next_step=None)
+        beside = told if other == worst else diagnose_actual(*table.judge(request, places == other // width))
+        if told.verdict == Kind.NONE or (beside is not None and beside.cause == told.cause):
+            return told
     where = f"in group {name} alone"
     if count > 1:
         where = f"in group {name}, one of {count} of {varies.size} that differ"
@@ -239,15 +246,10 @@ def _has_one_line(table: GroupedTable) -> bool:
 
     Errors of 2 % of y's deviation are allowed, in root mean square, over the first 2²⁰ rows.
     """
-    for column in range(table.tensor.values.shape[1]):
-        x, y = (fetch(part[:_MOST_ROWS, column]) for part in (table.tensor.values, table.actual.values))
-        finite = np.isfinite(x) & np.isfinite(y)
-        x, y = (part[finite].astype(np.float64) for part in (x, y))
-        x, y = x - x.mean(), y - y.mean()
-        off = y - np.nan_to_num((x * y).sum() / (x * x).sum()) * x
-        if (off * off).sum() > _SMALL**2 * (y * y).sum():
-            return False
-    return True
+    x, y = (fetch(part[:_MOST_ROWS]).astype(np.float64) for part in (table.tensor.values, table.actual.values))
+    off = y - fit_lines(x, y, (1,), through_zero=False, refinements=0).apply(x)
+    y = np.where(np.isfinite(off), y, np.nan)
+    return bool(np.all(np.nansum(off**2, 0) <= _SMALL**2 * np.nansum((y - np.nanmean(y, 0)) ** 2, 0)))
 
 
 @np.errstate(all="ignore")
@@ -294,43 +296,6 @@ def _find_errors_beside_ddof(
         return None
     cause = f"{plan.norm.name} differs: ddof is {other}, and y is nearly the norm of each group"
     return told._replace(cause=cause, remedy=f"normcli {plan.norm.name} … --ddof {other}")
-
-
-_TWO = 2
-"""The fewest groups of which one can be said to have the divisor of another."""
-
-
-@np.errstate(all="ignore")
-def _find_common_divisor(table: GroupedTable, found: GroupedCheck) -> Diagnosis | None:
-    """Return the diagnosis of y = (x − mean of the group) / one divisor for all groups; None if y is not so.
-
-    None also with gamma or beta, if the divisor is 1, and if fewer than two groups have values that differ.
-    """
-    norm, plan = found.stats.subject.request.norm, found.stats.subject.plan(1)
-    is_open = all(values is None for values in table.affine.values())
-    if not (is_open and plan.norm.divisor.divides and plan.norm.centre is Centre.MEAN):
-        return None
-    some = fetch(found.groups.met)[:_MOST_ROWS]
-    x, y = (fetch(part[: len(some)]).astype(np.float64) for part in (table.tensor.values, table.actual.values))
-    means = round_stats(found.stats).fields["mean"].reshape(-1, x.shape[1])
-    centred = x - means[found.groups.places[some]]
-    if len(np.unique(found.groups.places[some][(centred != 0.0).any(1)])) < _TWO:
-        return None
-    divisors = (centred**2).sum(0) / (centred * y).sum(0)
-    compared = Comparison(table.tolerate(choose_counting_dtype(table.actual.values.dtype)))
-    compared.compare(y.reshape(-1), (centred / divisors).reshape(-1), 0)
-    if not compared.ok or np.allclose(divisors, 1.0, _NEAR):  # they are left as they are
-        return None
-    known = {
-        "it is the standard deviation of all rows": x.std(0),
-        "it is the standard deviation of all rows, with ddof 1": x.std(0, ddof=1),
-        "it is the standard deviation of all rows about the means of their groups": np.sqrt(
-            (centred**2).mean(0)
-        ),
-    }
-    shown = tuple(words for words, values in known.items() if np.allclose(values, divisors, _NEAR))
-    cause = f"{norm} differs: one divisor serves all groups, {divisors[0]:.6g}"
-    return Diagnosis(Kind.FAULT, cause, shown, remedy="divide each group by its own", fault="stats-constant")
 
 
 def _compare_some(

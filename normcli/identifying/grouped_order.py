@@ -14,7 +14,7 @@ from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import NormError
 from normcli.fitting.by_column import find_groups
-from normcli.identifying.faults.tables.places import ORDER, find_shift, is_reverse
+from normcli.identifying.faults.tables.places import ORDER, name_order
 from normcli.identifying.question import Diagnosis, Kind
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
@@ -101,16 +101,8 @@ def _name_order(order: NDArray[np.intp], found: GroupedCheck) -> tuple[str, str]
     met = np.unique(places, return_index=True)[1][places]  # the first row of each row's group
     if any(np.array_equal(order, np.argsort(one, kind="stable")) for one in (places, met)):
         return f"rows are sorted by {by}", "order-permuted"
-    moved, values = np.flatnonzero(order != np.arange(len(order))), {"name": "n"}
-    if len(moved) == 2:
-        id_, values = "order-exchanged", {"which": f"n={moved[0]} and n={moved[1]}"}
-    elif shift := find_shift(order):
-        id_, values = "order-rolled", {**values, "by": str(shift)}
-    elif is_reverse(order):
-        id_ = "order-reversed"
-    else:
-        id_, values = "order-permuted", {**values, "moved": str(len(moved)), "count": str(len(order))}
-    return _FAULTS[id_].words.format(**values), id_
+    kind, _, values = next(name_order("n", order))
+    return _FAULTS[f"order-{kind}"].words.format(**values), f"order-{kind}"
 
 
 def find_other_columns(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -85,12 +85,23 @@ def identify(question: Question, norm: str | None = None) -> Identification:
         of x or y changed while it was read.
     """
     saved = find_saved_dtype(question.y)
-    judged = question if saved is None else question._replace(y=fetch(question.y).astype(saved))
-    dtype = None if saved is None else saved.name
     with np.errstate(all="ignore"):  # hypotheses that do not fit overflow, and are left out for it
-        found = _check_subject(judged, dtype) or _identify_any(judged, norm)
+        found = _identify_as(saved, question, norm)
+        is_open = saved is None and not found.matches and found.plain is None
+        if is_open and (half := find_saved_dtype(question.y, (question.x,), few=True)) is not None:
+            again = _identify_as(half, question, norm)  # few values show it, if all are exact ones, rounded
+            exact = [one for one in (*again.matches, *again.doubtful) if one.equal == 1.0]
+            certain, may = _part([one for one in exact if one.is_certain or one.has_default_eps])
+            found = Identification(again.question, certain, again.sampled, doubtful=may) if exact else found
     require_unchanged(question.x, question.y)
-    return found._replace(rounded_to=dtype)
+    return found
+
+
+def _identify_as(half: np.dtype[Any] | None, question: Question, norm: str | None) -> Identification:
+    """Return the identification of y as a tensor that was saved from a half precision, if that is not None."""
+    if half is not None:
+        question = question._replace(y=fetch(question.y).astype(half), saved=half.name)
+    return _check_subject(question) or _identify_any(question, norm)
 
 
 def _identify_any(question: Question, norm: str | None) -> Identification:
@@ -104,7 +115,7 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     @functools.cache
     def list_cases() -> list[Case]:
         subjects = list_subjects(x, gamma, beta, layout, norm)
-        opened = open_cases(subjects, x, y, dtype, most=_MOST_OF_EACH)
+        opened = open_cases(subjects, y, dtype, most=_MOST_OF_EACH)
         likely = (case for case in opened if case.y.size <= _MOST_UNRELATED or goes_with_x(case))
         return [*map(choose_case_eps, likely)]
 
@@ -112,12 +123,12 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     is_open = found.kind is Kind.NONE and not (found.reason or found.unchanged or found.reproductions)
     if not is_open or x.shape != y.shape:
         return found
-    ordered = claims_of_order(list_subjects(x, gamma, beta, layout, norm), x, y, dtype)
+    ordered = claims_of_order(list_subjects(x, gamma, beta, layout, norm), y, dtype)
     if ordered:
         return found._replace(claims=ordered)
     near = find_near_map(x, y, dtype)
     if near is None:
-        asked = () if question.subject is None else open_cases((question.subject,), x, y, dtype)
+        asked = () if question.subject is None else open_cases((question.subject,), y, dtype)
         return found._replace(nearest=find_nearest(itertools.chain(asked, list_cases())))
     return found._replace(
         plain=near, evaluation=read_evaluation(near, enumerate_affine_steps(x.shape, gamma, beta))
@@ -131,30 +142,24 @@ _MOST_UNRELATED = 1 << 16
 """For more values than this, a y that does not depend on x is not searched for rows in another order."""
 
 
-def _check_subject(question: Question, saved: str | None) -> Identification | None:
+def _check_subject(question: Question) -> Identification | None:
     """Return the identification of y as the requested norm with faults; None without such a norm or fault.
 
     With a gate behind the norm, and for an x whose groups have equal values, an identification without claims
     is returned in place of None. If all faults are other choices of a request (such as eps), it has matches
     too.
-
-    Parameters
-    ----------
-    question : Question
-    saved : str or None
-        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     """
-    x, y, subject = question.x, question.y, question.subject
+    x, y, *_, saved, subject = question
     if subject is None or x.shape != y.shape:
         return None
-    reason, is_constant = find_reason(x, y), shows_nothing(subject, x)
+    reason, is_constant = find_reason(x, y), shows_nothing(subject)
     if reason not in (None, NOT_FINITE, ZEROS) and not is_constant:
         return None
     dtype = choose_counting_dtype(y.dtype)
-    cases = [*open_cases((subject,), x, y, dtype, saved)]
-    claims = open_joints(cases)
+    cases = [*open_cases((subject,), y, dtype)]
+    claims = open_joints(cases, saved)
     if not claims or claims[0].ids & REGION_IDS:  # of the first groups
-        claims = claims_of_places(subject, x, y, dtype) or claims
+        claims = claims_of_places(subject, y, dtype) or claims
     if subject.inputs.gate is not None:  # no norm alone is y
         claims = claims or tuple(itertools.chain.from_iterable(map(recover, cases)))
         nearest = None if claims else find_nearest(cases)
@@ -203,15 +208,13 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     list_cases : callable
         Returns cases: x and y with the exact result of each default norm.
     """
-    x, y, gamma, beta, layout, start, _ = question
+    x, y, gamma, beta, layout, start, *_ = question
     orders = find_orders(x.shape, y.shape)
-    reason = find_reason(x, y)
-    if reason is not None:
+    if (reason := find_reason(x, y)) is not None:
         return Identification(question, (), reason=reason)
     affines = list(enumerate_affine_steps(x.shape, gamma, beta))
-    rank = x.ndim
-    channel = None if layout is None else make_layout(layout, rank).channel
-    channels = frozenset({min(1, rank - 1), rank - 1} if channel is None else {channel})
+    channel = None if layout is None else make_layout(layout, x.ndim).channel
+    channels = frozenset({min(1, x.ndim - 1), x.ndim - 1} if channel is None else {channel})
     sampled = MOST_VALUES if x.size > MOST_VALUES else None
     dtype = choose_counting_dtype(y.dtype)
     scopes = [Scope(norm, channels, order, dtype, start, layout is not None) for order in orders]

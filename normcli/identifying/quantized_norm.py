@@ -11,7 +11,9 @@ from normcli.identifying.default_norm_faults import list_subjects
 from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.numerics.elements.activation import Activation
 from normcli.quantizing.judging import judge_quantized
-from normcli.quantizing.quantize import quantize_plan
+from normcli.quantizing.quantize import quantize_problem
+from normcli.results.arguments import Problem
+from normcli.tensors.tensor import Tensor
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
-    from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.question import Question
     from normcli.quantizing.formats import Quantization
     from normcli.quantizing.judging import QuantizedPart
@@ -109,10 +110,10 @@ def identify_quantized(
     """
     given = question.y, scales, tensor_scale
 
-    def measure(subject: AskedNorm, eps: float | None) -> tuple[tuple[float, float], Quantized] | None:
+    def measure(subject: Problem, eps: float | None) -> tuple[tuple[float, float], Quantized] | None:
         plan = subject.plan.change_spec(dtype="float64", eps=eps)
         try:
-            found = quantize_plan(plan, question.x, subject.inputs, asked, effort)
+            found = quantize_problem(subject._replace(plan=plan, effort=effort), asked)
         except DataError:  # of a result that is not finite
             return None
         return _count(judge_quantized(found, *given, names_rules=False)), found
@@ -173,7 +174,8 @@ def blame_request(
     for fault, cause, eps, inputs in _list_requests(exact):
         with contextlib.suppress(NormError):  # of a result that is not finite
             plan = exact.plan.change_spec(eps=eps)
-            other = quantize_plan(plan, exact.input, inputs, found.asked, exact.effort)
+            problem = Problem(plan, Tensor(exact.input, "x"), inputs, exact.effort)
+            other = quantize_problem(problem, found.asked)
             again = judge_quantized(other, *given)
             if all(part.ok or part.fault == "scale-ulp" for part in again):
                 first, *rest = parts

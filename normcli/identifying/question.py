@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.faults.fault_search import NearNorm
     from normcli.identifying.models.known_maps import Evaluation
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from normcli.identifying.models.matrix_model import Start
     from normcli.identifying.reproduction import Reproduction
     from normcli.identifying.search.match import Match
+    from normcli.results.arguments import Problem
 
 
 class Question(NamedTuple):
@@ -39,7 +39,9 @@ class Question(NamedTuple):
         One letter for each axis, C for the channel; if None, the second or the last axis may be the channel.
     start : Start or None
         The vector from which power iterations may have started; None without one.
-    subject : AskedNorm or None
+    saved : str or None
+        The half precision of y if it was saved in a longer dtype, which it had before; else None.
+    subject : Problem or None
         The norm that y should be, with its inputs; None if no norm was requested.
     """
 
@@ -49,7 +51,8 @@ class Question(NamedTuple):
     beta: NDArray[Any] | None = None
     layout: str | None = None
     start: Start | None = None
-    subject: AskedNorm | None = None
+    saved: str | None = None
+    subject: Problem | None = None
 
 
 class Kind(StrEnum):
@@ -88,8 +91,6 @@ class Identification(NamedTuple):
         Algorithms that reproduce y's bits, if the exact result does not; the best first.
     claims : tuple of Claim
         Claims that a norm with faults made y, the likeliest first.
-    rounded_to : str or None
-        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     nearest : NearNorm or None
         The norm whose result y is near, with small errors that nothing explains; None without one.
     """
@@ -105,7 +106,6 @@ class Identification(NamedTuple):
     unchanged: int | None = None
     reproductions: tuple[Reproduction, ...] = ()
     claims: tuple[Claim, ...] = ()
-    rounded_to: str | None = None
     nearest: NearNorm | None = None
 
     @property

@@ -16,7 +16,6 @@ from normcli.checking.check import NORMALIZED, Checked, check
 from normcli.checking.gradient_check import CheckedGradients, check_gradients
 from normcli.documents.document import View
 from normcli.documents.plan_header import name_inputs
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.gated_norm import identify_gated
 from normcli.identifying.grouped_diagnosis import diagnose_groups
 from normcli.identifying.identify import identify
@@ -126,13 +125,11 @@ def judge(
     DataError
         If a tensor to judge does not have the input's shape, or a statistic the shape of the groups.
     """
-    plan, tensor, inputs, effort = problem[:4]
     arrays = {name: one.values for name, one in actual.items()}
-    found = check(plan, tensor.values, arrays, inputs, tolerate, effort, allowed, tensor.addends)
+    found = check(problem, arrays, tolerate, allowed)
     told = None
     if NORMALIZED in arrays:
-        asked = AskedNorm(plan, inputs, tensor.addends)
-        told = diagnose_actual(asked, tensor.values, arrays[NORMALIZED], found)
+        told = diagnose_actual(problem, arrays[NORMALIZED], found)
     return _report(problem, found, _name_sources(actual), told)
 
 

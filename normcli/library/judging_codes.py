@@ -11,7 +11,7 @@ from normcli.identifying.quantized_norm import blame_request, guess_sharing, ide
 from normcli.library.judgement import Judgement
 from normcli.quantizing.formats import read_quantization
 from normcli.quantizing.judging import judge_quantized
-from normcli.quantizing.quantize import Quantized, quantize_plan
+from normcli.quantizing.quantize import Quantized, quantize_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ def judge_codes(
     NormError
         If the format does not fit the tensor, or codes or scales do not fit the result.
     """
-    found = quantize_plan(problem.plan, problem.values, problem.inputs, asked, problem.effort)
+    found = quantize_problem(problem, asked)
     plain = found.exact.plan.change_spec(dtype=None)
     unit = measure_unit(found.exact.normalized, plain.choose_output_dtype(plain.tensor_dtype))
     compared = [None if one is None else one.values for one in map(actual.get, CODES)]

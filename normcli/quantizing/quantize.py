@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from normcli.quantizing.scales import encode_scales, find_scales, find_tensor_sc
 from normcli.quantizing.sharing import RowSharing, find_view, shape_scales, spread_scales
 from normcli.quantizing.tile_sinks import TILE, LargestSink, QuantizingSink, UndecidedError
 from normcli.results.arguments import read_arguments
-from normcli.results.calculate import calculate
 from normcli.results.result import Result
 from normcli.tuples import NamedTuple
 
@@ -36,12 +35,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
-    from normcli.norms.plan import Plan
     from normcli.norms.rules import NormName
     from normcli.quantizing.blocks import Losses
     from normcli.quantizing.formats import Quantization
+    from normcli.results.arguments import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,26 +135,19 @@ def quantize(
     array([[  64, -127]], dtype=int8)
     """
     asked = read_quantization(format_name, per, scale_rounding)
-    read = read_arguments(x, norm, options | {"dtype": "float64"})
-    return quantize_plan(read.plan, read.values, read.inputs, asked, read.effort)
+    return quantize_problem(read_arguments(x, norm, options | {"dtype": "float64"}), asked)
 
 
-def quantize_plan(
-    plan: Plan, values: NDArray[Any], inputs: Inputs, asked: Quantization, effort: Effort
-) -> Quantized:
+def quantize_problem(problem: Problem, asked: Quantization) -> Quantized:
     """Return the scales and codes of a norm's exact result.
 
     For a convention that rounds before gamma, the result is that in the tensor's own dtype.
 
     Parameters
     ----------
-    plan : Plan
-        The plan, with an output of float64.
-    values : ndarray
-        The tensor.
-    inputs : Inputs
+    problem : Problem
+        The norm, with an output of float64, and the tensor.
     asked : Quantization
-    effort : Effort
 
     Raises
     ------
@@ -165,15 +156,16 @@ def quantize_plan(
     DataError
         If the result is not finite or empty, a scale is too large, or channels are missing.
     """
+    plan, inputs = problem.plan, problem.inputs
     if plan.groups_overlap:
         raise UsageError(f"quantize takes no windows: {plan.norm.name} is of windows")
     scales = inputs.gamma is not None or inputs.gate is not None
     is_short = plan.spec.rounds_before_gamma and scales  # the convention defines y in its own dtype
-    own = plan.change_spec(dtype=None) if is_short else plan
-    found = _quantize_tiles(own, values, inputs, asked, effort)
+    own = problem._replace(plan=plan.change_spec(dtype=None)) if is_short else problem
+    found = _quantize_tiles(own, asked)
     if found is not None:
         return found
-    exact = calculate(own, values, inputs, effort=effort)
+    exact = own.calculate()
     y = np.ascontiguousarray(exact.normalized, np.float64)
     if not y.size:
         raise DataError("quantize takes a tensor of one value at least")
@@ -182,24 +174,23 @@ def quantize_plan(
         """Return y with each chosen inexact value moved to the next float64 toward its exact value."""
         if is_short or not places.any():
             return y
-        signs, moved = _compare(plan, values, inputs, effort, y, places), y.copy()
+        signs, moved = _compare(problem, y, places), y.copy()
         beside = np.nextafter(y[places], np.copysign(np.inf, signs))
         moved[places] = np.where(signs == 0.0, y[places], beside)
         return moved
 
-    return _quantize(y, asked, exact, ask, effort)
+    return _quantize(y, asked, exact, ask, problem.effort)
 
 
-def _compare(
-    plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort, y: Floats, places: Selected
-) -> Floats:
+def _compare(problem: Problem, y: Floats, places: Selected) -> Floats:
     """Return the sign of (exact result − y) for each value where `places` is True, as −1, 0 or 1, flat.
 
     The norm is calculated again with y subtracted before rounding. A value clipped to a bound counts as equal.
     """
+    inputs = problem.inputs
     gate = inputs.gate or Gated(np.ones((1,) * y.ndim), Activation.NONE)
     moved = inputs._replace(gate=gate._replace(less=np.where(places, y, 0.0)), clip=None)
-    signs: Floats = np.sign(calculate(plan, values, moved, effort=effort).normalized[places])
+    signs: Floats = np.sign(problem._replace(inputs=moved).calculate().normalized[places])
     if inputs.clip is not None:  # a value beyond a bound is the bound
         low, high = (y[places] == bound for bound in inputs.clip)
         signs = np.where((low & (signs < 0.0)) | (high & (signs > 0.0)), 0.0, signs)
@@ -242,15 +233,14 @@ def _quantize(
     return _keep(asked, exact, codes, scaled.values, tensor_scale, losses)
 
 
-def _quantize_tiles(
-    plan: Plan, values: NDArray[Any], inputs: Inputs, asked: Quantization, effort: Effort
-) -> Quantized | None:
+def _quantize_tiles(problem: Problem, asked: Quantization) -> Quantized | None:
     """Return a large result as scales and codes, calculated tile by tile, so that it is never in memory whole.
 
     If the whole tensor or a channel shares a scale, the scales are found first, by another pass. Return None if
     the tensor is small, tiles would not hold whole rows, a value lies on a boundary between two codes, or a
     `NormError` is raised: the caller then calculates the tensor at once, which raises the error again.
     """
+    plan, values, inputs = problem.plan, problem.values, problem.inputs
     row, shape = asked.row, plan.grid.shape
     if values.size <= TILE:
         return None
@@ -258,7 +248,8 @@ def _quantize_tiles(
     view, sharing = find_view(shape, asked.per, channel), RowSharing.of(shape, asked.per, channel)
     if geometry.dims[-1] % shape[-1]:
         return None
-    dtype, effort, tensor_scale = plan.choose_output_dtype(values.dtype), effort._replace(block=TILE), 1.0
+    dtype, tensor_scale = plan.choose_output_dtype(values.dtype), 1.0
+    effort = problem.effort._replace(block=TILE)
     known: tuple[RowSharing, Floats] | None = None
     try:
         if sharing is not None or row.has_tensor_scale:
@@ -324,27 +315,20 @@ MOST_COSTED = 1 << 22
 """The most values of a tensor whose costs are listed."""
 
 
-def list_costs(plan: Plan, values: NDArray[Any], inputs: Inputs, effort: Effort) -> Iterator[FormatCost]:
+def list_costs(problem: Problem) -> Iterator[FormatCost]:
     """Yield the loss in each format in which a norm's result can be stored.
 
     Formats whose blocks do not divide the rows are left out. Nothing is yielded for a tensor of more than
     `MOST_COSTED` values, a norm with windows, or a result that is not finite.
-
-    Parameters
-    ----------
-    plan : Plan
-    values : ndarray
-    inputs : Inputs
-    effort : Effort
     """
-    if values.size > MOST_COSTED:
+    if problem.values.size > MOST_COSTED:
         return
-    exact = replace(plan, spec=plan.spec._replace(dtype="float64"))
+    exact = problem._replace(plan=problem.plan.change_spec(dtype="float64"))
     for name in FORMATS:
         asked = read_quantization(name, None, None)
         with contextlib.suppress(
             NormError
         ):  # rows that do not divide into blocks, or a result that is not finite
-            found = quantize_plan(exact, values, inputs, asked, effort)
+            found = quantize_problem(exact, asked)
             told = (found.signal_to_noise, found.error, found.saturated, found.flushed)
             yield FormatCost(name, asked.per, *told)

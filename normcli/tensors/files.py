@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 STANDARD_INPUT_NAME = "standard input"
 
 
-_KEYED = re.compile(rf"(.*?({'|'.join(map(re.escape, FORMATS))})):(.+)", re.IGNORECASE | re.DOTALL)
-"""`FILE:KEY`: the file ends at the first known suffix before a colon."""
+_KEYED = re.compile(rf"(.*?({'|'.join(map(re.escape, FORMATS))})):(.*)", re.IGNORECASE | re.DOTALL)
+"""`FILE:KEY`: the file ends at the first known suffix before a colon; an array's key may be empty."""
 
 _DEVICES = Path("/dev")
 """Files of this folder (`/dev/stdin`) have no suffix: their first bytes tell the format."""

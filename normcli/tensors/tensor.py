@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.dtypes import is_long_float
 from normcli.errors import DataError, UsageError
+from normcli.printable import make_printable
 from normcli.tensors.tables.column_choice import match_names
 from normcli.tuples import NamedTuple
 
@@ -167,8 +168,14 @@ def choose_key(names: Collection[str], archive: str, key: str | None) -> str:
 
 
 def _suggest(archive: str, names: Collection[str]) -> str:
-    shown = ", ".join(f"{archive}:{name}" for name in list(names)[:_MOST_NAMED])
+    shown = ", ".join(_quote(f"{archive}:{name}") for name in list(names)[:_MOST_NAMED])
     return shown + (", …" if len(names) > _MOST_NAMED else "")
+
+
+def _quote(specification: str) -> str:
+    """Return a name as a shell reads it: in `$'…'`, with escape sequences, if a terminal cannot show it."""
+    shown = make_printable(specification.replace("\\", r"\\").replace("'", r"\'"))
+    return specification if make_printable(specification) == specification else f"$'{shown}'"
 
 
 _MOST_NAMED = 8

@@ -21,7 +21,7 @@ from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from normcli.writers import write
-from tests.conftest import DATA, ask, plan_request
+from tests.conftest import DATA, plan_request, pose
 
 SNAPSHOTS = DATA / "snapshots"
 FOUR = {"bn": Request("bn"), "ln": Request("ln"), "in": Request("in"), "gn:groups=2": Request("gn", groups=2)}
@@ -38,7 +38,7 @@ WORDS = np.array([[[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]] * 2) * np.array
 def compared(requests, shape=None, values=None):
     tensor = generate(Recipe(shape)) if values is None else Tensor(values, "words.json")
     entries = [
-        (name, ask(plan_request(request, tensor.values), tensor.values)) for name, request in requests.items()
+        (name, pose(plan_request(request, tensor.values), tensor.values)) for name, request in requests.items()
     ]
     return ComparisonAnswer(compare(entries), tensor)
 
@@ -51,7 +51,7 @@ def words():
 def restored(norm, shape, **options):
     tensor = generate(Recipe(shape, dist="normal", seed=3))
     return RestorationAnswer(
-        restore(ask(plan_request(Request(norm, **options), tensor.values), tensor.values)), tensor
+        restore(pose(plan_request(Request(norm, **options), tensor.values), tensor.values)), tensor
     )
 
 

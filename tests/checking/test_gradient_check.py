@@ -9,7 +9,7 @@ from normcli import backward
 from normcli.checking.gradient_check import check_gradients
 from normcli.checking.gradient_terms import make_terms
 from normcli.errors import DataError, UsageError
-from tests.conftest import ask
+from tests.conftest import pose
 
 RNG = np.random.default_rng(0)
 X, DY = RNG.normal(1.0, 2.0, (6, 4, 5)), RNG.normal(size=(6, 4, 5))
@@ -91,7 +91,7 @@ WRONG_DGAMMA = {
 def check(name, array, dtype="float32", norm="bn", **options):
     x, dy, gamma, beta = (a.astype(dtype) for a in (X, DY, GAMMA, BETA))
     right = backward(x, dy, norm, gamma=gamma, beta=beta, **options)
-    return check_gradients(ask(right.plan, x, right.inputs, dy), {name: array.astype(dtype)})
+    return check_gradients(pose(right.plan, x, right.inputs, dy), {name: array.astype(dtype)})
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -118,7 +118,7 @@ def test_what_is_right_has_no_fault(dtype):
     x, dy, gamma = (a.astype(dtype) for a in (X, DY, GAMMA))
     right = backward(x, dy, "bn", gamma=gamma)
     actual = {"dx": right.dx, "dgamma": right.dgamma, "dbeta": right.dbeta}
-    found = check_gradients(ask(right.plan, x, right.inputs, dy), actual)
+    found = check_gradients(pose(right.plan, x, right.inputs, dy), actual)
     assert found.ok
     assert found.faults == {}
     assert all(comparison.max_ulp <= 0.5 for comparison in found.comparisons.values())
@@ -128,7 +128,7 @@ def test_small_gradients_are_not_tolerated_away():
     """1e-5 beside a loss that is a mean over millions would take anything for right."""
     x, dy = X.astype("f4"), (DY * 1e-9).astype("f4")
     right = backward(x, dy, "bn")
-    found = check_gradients(ask(right.plan, x, right.inputs, dy), {"dx": right.dx * 0})
+    found = check_gradients(pose(right.plan, x, right.inputs, dy), {"dx": right.dx * 0})
     assert not found.ok
 
 
@@ -158,7 +158,7 @@ def test_a_constant_factor_is_named(name, factor):
 def test_so_is_one_of_values_that_do_not_all_count():
     mask = np.arange(5) != 2
     right = backward(X, DY, "bn", mask=mask, fill="zero")
-    problem = ask(right.plan, X, right.inputs, DY)
+    problem = pose(right.plan, X, right.inputs, DY)
     assert (
         check_gradients(problem, {"dx": 2 * right.dx})
         .faults["dx"]
@@ -193,13 +193,13 @@ def test_means_over_more_than_the_group(divided):
 
 def check_gradients_of_ln(dx):
     right = backward(X, DY, "ln")
-    return check_gradients(ask(right.plan, X, right.inputs, DY), {"dx": dx})
+    return check_gradients(pose(right.plan, X, right.inputs, DY), {"dx": dx})
 
 
 def test_faults_that_are_the_same_on_the_data_are_both_named():
     dy = DY - mean(DY)
     right = backward(X, dy, "bn")
-    found = check_gradients(ask(right.plan, X, right.inputs, dy), {"dx": dy / P.divisor})
+    found = check_gradients(pose(right.plan, X, right.inputs, dy), {"dx": dy / P.divisor})
     assert found.faults["dx"].sentence == (
         "dx: the x̂ · mean(dy · gamma · x̂) term is left out, or on these data the same: the statistics are taken as "
         "constants: it is dy · gamma / divisor."
@@ -217,7 +217,7 @@ def test_faults_of_a_norm_without_a_centre_speak_of_its_one_mean(fault, share):
     x, dy = X.reshape(-1, 5), DY.reshape(-1, 5)
     exact = backward(x, dy, "rms", gamma=GAMMA.repeat(2)[:5])
     wrong = make_terms(exact).differentiate(b=share).reshape(x.shape)
-    found = check_gradients(ask(exact.plan, x, exact.inputs, dy), {"dx": wrong})
+    found = check_gradients(pose(exact.plan, x, exact.inputs, dy), {"dx": wrong})
     assert found.faults["dx"].sentence == f"dx: the {fault}."
 
 
@@ -226,7 +226,7 @@ def test_faults_of_a_norm_without_a_centre_speak_of_its_one_mean(fault, share):
 )
 def test_other_norms_are_judged_by_the_same_expressions(norm, options):
     right = backward(X, DY, norm, **options)
-    found = check_gradients(ask(right.plan, X, right.inputs, DY), {"dx": -right.dx})
+    found = check_gradients(pose(right.plan, X, right.inputs, DY), {"dx": -right.dx})
     assert found.faults["dx"].sentence == "dx: its sign is turned."
     np.testing.assert_allclose(
         make_terms(right).differentiate().reshape(X.shape), right.dx, rtol=1e-9, atol=1e-12
@@ -236,9 +236,9 @@ def test_other_norms_are_judged_by_the_same_expressions(norm, options):
 def test_what_does_not_fit_is_refused():
     right = backward(X, DY, "lp")
     with pytest.raises(UsageError, match="lp has no gamma"):
-        check_gradients(ask(right.plan, X, right.inputs, DY), {"dgamma": np.ones(4)})
+        check_gradients(pose(right.plan, X, right.inputs, DY), {"dgamma": np.ones(4)})
     with pytest.raises(DataError, match=r"dx has the shape \(2,\); it takes \(6, 4, 5\)"):
-        check_gradients(ask(right.plan, X, right.inputs, DY), {"dx": np.ones(2)})
+        check_gradients(pose(right.plan, X, right.inputs, DY), {"dx": np.ones(2)})
 
 
 def test_gamma_at_the_end_is_told_where_it_varies_within_groups():
@@ -249,13 +249,13 @@ def test_gamma_at_the_end_is_told_where_it_varies_within_groups():
     xhat = w / divisor
     wrong = gamma * (DY - mean(DY, -1) - xhat * mean(DY * xhat, -1)) / divisor
     right = backward(X, DY, "ln", gamma=gamma)
-    found = check_gradients(ask(right.plan, X, right.inputs, DY), {"dx": wrong})
+    found = check_gradients(pose(right.plan, X, right.inputs, DY), {"dx": wrong})
     assert found.faults["dx"].sentence == "dx: gamma multiplies dx at the end, not dy before it is averaged."
 
 
 def test_of_other_lengths_only_what_all_have_is_told():
     right = backward(X, DY, "lp", p=3.0)
-    problem = ask(right.plan, X, right.inputs, DY)
+    problem = pose(right.plan, X, right.inputs, DY)
     assert make_terms(right) is None
     assert check_gradients(problem, {"dx": -right.dx}).faults["dx"].sentence == "dx: its sign is turned."
 

@@ -10,7 +10,7 @@ from normcli.checking.gradient_bounds import GradientScales, Rounding
 from normcli.checking.gradient_check import _choose, check_gradients, find_cause
 from normcli.checking.gradient_faults import FACTOR, ZERO
 from normcli.errors import DataError
-from tests.conftest import ask
+from tests.conftest import pose
 
 RIGHT, OFF = np.array([1.0, 0.0, 0.0]), np.array([0.0, 5.0, 0.0])
 NEAR, FAR = np.array([0.0, 5.0, 0.005]), np.array([0.0, 5.0, 0.01])
@@ -67,7 +67,7 @@ def test_groups_count_alike_however_unequal_they_are():
     x, dy = rng.normal(size=(8, 32)) * 10.0 ** np.arange(-2, 6)[:, None], rng.normal(size=(8, 32))
     exact = backward(x, dy, "ln")
     wrong = np.where(np.arange(8)[:, None] == 0, exact.dx, -exact.dx)
-    problem = ask(exact.plan, x, exact.inputs, dy)
+    problem = pose(exact.plan, x, exact.inputs, dy)
     assert not check_gradients(problem, {"dx": wrong}).faults
     assert check_gradients(problem, {"dx": -exact.dx}).faults["dx"].fault.id == "dx-sign"
 
@@ -106,7 +106,7 @@ def test_far_off_centre_rounding_of_the_mean_is_told(name, offset, words):
     xhat = w * rstd
     actual = {"dx": (dy - mean(dy) - xhat * mean(dy * xhat)) * rstd, "dgamma": (dy * xhat).sum(0)}[name]
     exact = backward(x, dy, "ln", gamma=np.ones(64, "f4"))
-    found = check_gradients(ask(exact.plan, x, exact.inputs, dy), {name: actual})
+    found = check_gradients(pose(exact.plan, x, exact.inputs, dy), {name: actual})
     assert found.ok is not bool(words)
     assert not found.faults
     if words:
@@ -139,7 +139,7 @@ def test_a_padded_count_is_named(offset):
         "means-count": {"dx": make_ln(x, dy, means=n / padded)["dx"]},
     }
     exact = backward(x.astype("f4"), dy.astype("f4"), "ln", gamma=np.ones(n, "f4"))
-    problem = ask(exact.plan, exact.input, exact.inputs, exact.dy)
+    problem = pose(exact.plan, exact.input, exact.inputs, exact.dy)
     for fault, actual in kernels.items():
         found = check_gradients(problem, actual).faults
         assert {name: one.fault.id for name, one in found.items()} == {
@@ -155,7 +155,7 @@ def test_a_count_that_is_not_usual_is_found(offset, padded):
     mean, more = x.mean(1, keepdims=True) * 100 / padded, padded - 100
     var = (((x - mean) ** 2).sum(1, keepdims=True) + more * mean**2) / padded
     exact = backward(x.astype("f4"), dy.astype("f4"), "ln", gamma=np.ones(100, "f4"))
-    problem = ask(exact.plan, exact.input, exact.inputs, exact.dy)
+    problem = pose(exact.plan, exact.input, exact.inputs, exact.dy)
     found = check_gradients(problem, make_ln(x, dy, var, mean, 100 / padded)).faults
     words = f"mean and variance count {more} zeros of padding"
     assert {name: one.fault.words for name, one in found.items()} == {"dx": words, "dgamma": words}
@@ -237,7 +237,7 @@ def test_a_parameter_that_is_summed_over_other_axes_is_named(shape, axes, words,
 def test_a_shape_tells_the_axes_that_were_summed_over():
     x, dy = np.random.default_rng(7).normal(size=(2, 8, 64))
     exact = backward(x, dy, "ln", gamma=np.ones(64))
-    problem = ask(exact.plan, exact.input, exact.inputs, exact.dy)
+    problem = pose(exact.plan, exact.input, exact.inputs, exact.dy)
     with pytest.raises(DataError, match=r"shape \(8,\), that of a sum over c; it takes \(64,\)$"):
         check_gradients(problem, {"dgamma": dy.sum(1)})
     with pytest.raises(DataError, match=r"shape \(5,\); it takes \(64,\)$"):

@@ -15,7 +15,7 @@ from normcli.checking.ulp import choose_tolerance
 from normcli.dtypes import find_type
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
-from tests.conftest import ask
+from tests.conftest import pose
 from tests.marks import costly, sampled
 
 FAULTS = {fault.id: fault for fault in list_faults()}
@@ -41,7 +41,7 @@ def find(norm, name, actual, data, **options):
     x, dy, gamma, _ = data
     exact = backward(x, dy, norm, gamma=gamma, **options)
     actual = np.asarray(actual).astype(dy.dtype)
-    found = check_gradients(ask(exact.plan, x, exact.inputs, dy), {name: actual})
+    found = check_gradients(pose(exact.plan, x, exact.inputs, dy), {name: actual})
     assert not found.ok
     return found.faults.get(name)
 
@@ -171,7 +171,7 @@ def test_what_is_right_but_for_rounding_is_never_named(norm, offset, unequal, on
     actual |= {"dgamma": (dy * xhat).sum(along), "dbeta": dy.sum(along)}
     exact = backward(x, dy, norm, gamma=data[2], beta=beta)
     tolerate = functools.partial(choose_tolerance, max_ulp=0)
-    problem = ask(exact.plan, x, exact.inputs, dy)
+    problem = pose(exact.plan, x, exact.inputs, dy)
     for wide in ("float32", "float64"):
         found = check_gradients(problem, {name: a.astype(wide) for name, a in actual.items()}, tolerate)
         assert not found.comparisons["dx"].ok
@@ -332,7 +332,7 @@ def test_a_fault_of_a_gate_is_named_and_no_other(order, norm):
     x, dy, gamma, _ = (a.astype(np.float64) for a in draw("ln", 1.0))
     options = {"gamma": gamma, "gate": GATE, "gate_order": order, "eps": 1e-5}
     exact = backward(x, dy, norm, **options)
-    problem = ask(exact.plan, exact.input, exact.inputs, dy)
+    problem = pose(exact.plan, exact.input, exact.inputs, dy)
     for name, right in differentiate(x, GATE, dy, gamma, order=order, norm=norm).items():
         assert name in ("dp", "xhat") or check_gradients(problem, {name: right}).ok
     for fault, wrong in list_gate_faults(order, norm, x, GATE, dy, gamma):
@@ -355,7 +355,7 @@ def test_a_fault_beside_a_gate_that_is_broadcast_is_named(order, gate, axes):
     x, dy, gamma, _ = (a.astype(np.float64) for a in draw("ln", 1.0))
     options = {"gamma": gamma, "gate": gate, "gate_order": order, "eps": 1e-5}
     exact = backward(x, dy, "ln", **options)
-    problem = ask(exact.plan, exact.input, exact.inputs, dy)
+    problem = pose(exact.plan, exact.input, exact.inputs, dy)
     spread = np.broadcast_to(gate, x.shape)
     assert np.allclose(
         differentiate(x, spread, dy, gamma, order=order)["dgate"].sum(axes).reshape(gate.shape), exact.dgate
@@ -373,7 +373,7 @@ def test_a_fault_of_the_norm_is_named_behind_a_gate_that_multiplies_first():
     x, dy, gamma, _ = data = draw("rms", dtype="float64")
     wrong = backward(x, dy, "rms", gamma=gamma, gate=GATE, gate_order="before", eps=1e-2).dx
     exact = backward(x, dy, "rms", gamma=gamma, gate=GATE, gate_order="before")
-    problem = ask(exact.plan, exact.input, exact.inputs, dy)
+    problem = pose(exact.plan, exact.input, exact.inputs, dy)
     assert "dx-eps" in name_all(check_gradients(problem, {"dx": wrong}).faults["dx"]), data
 
 

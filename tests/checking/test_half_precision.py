@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
-import normcli
-from normcli.checking.half_precision import find_common_half, find_saved_dtype
+from normcli import backward, check, identify
+from normcli.checking.half_precision import find_saved_dtype
 from normcli.dtypes import find_type
 from tests.identifying.faulty import draw, standardize
 
@@ -24,7 +26,7 @@ def make(x, ddof=0):
 def test_a_right_kernel_of_half_precision_passes(name, dtype):
     x = INPUTS[name]
     y = make(x).astype(x.dtype).astype("f4")
-    judged = normcli.check(y, x if dtype is None else x.astype(dtype), "ln")
+    judged = check(y, x if dtype is None else x.astype(dtype), "ln")
     assert judged.ok
     assert judged.found.comparisons["normalized"].tolerance.dtype == x.dtype
     assert judged.diagnosis.cause == f"ln agrees: y holds {name} numbers, saved as float32"
@@ -32,14 +34,14 @@ def test_a_right_kernel_of_half_precision_passes(name, dtype):
 
 def test_a_wrong_one_is_told_as_one_of_half_precision():
     x = INPUTS["float16"]
-    judged = normcli.check(make(x, ddof=1).astype("f2").astype("f4"), x, "ln")
+    judged = check(make(x, ddof=1).astype("f2").astype("f4"), x, "ln")
     assert not judged.ok
     assert judged.diagnosis.cause == "ln differs: ddof is 1, not 0"
     assert judged.diagnosis.evidence[0] == "y holds float16 numbers, saved as float32"
 
 
 def test_of_a_wider_x_the_cast_is_the_fault():
-    judged = normcli.check(make(X).astype("f2").astype("f4"), X, "ln")
+    judged = check(make(X).astype("f2").astype("f4"), X, "ln")
     assert not judged.ok
     assert (judged.diagnosis.fault, judged.diagnosis.cause) == (
         "after-cast",
@@ -49,7 +51,7 @@ def test_of_a_wider_x_the_cast_is_the_fault():
 
 def test_the_dtype_that_is_asked_for_counts():
     x = INPUTS["float16"]
-    assert not normcli.check(make(x).astype("f2").astype("f4"), x, "ln", dtype="float32").ok
+    assert not check(make(x).astype("f2").astype("f4"), x, "ln", dtype="float32").ok
 
 
 @pytest.mark.parametrize(
@@ -59,4 +61,59 @@ def test_the_dtype_that_is_asked_for_counts():
 )
 def test_what_was_not_saved_from_half_precision(y):
     assert find_saved_dtype(y) is None
-    assert find_common_half([y], y) is None
+    assert find_saved_dtype(y, [y]) is None
+
+
+def test_few_values_are_of_half_precision_where_all_are_the_exact_ones_rounded():
+    bfloat16 = find_type("bfloat16")
+    x = (1000 + np.random.default_rng(0).normal(size=(12, 7))).astype(bfloat16).astype("f4")
+    y = make(x).astype(bfloat16).astype("f4")  # 0 in nine rows, and four other values
+    judged = check(y, x, "ln")
+    assert judged.ok
+    assert judged.diagnosis.cause == "ln agrees: y holds bfloat16 numbers, saved as float32"
+    assert identify(y, x).diagnosis.cause == "y may be layer normalization over c"
+    y[1] = [2, 0, 0, 0, 0, 0, -2]
+    assert not check(y, x, "ln").ok
+    assert not check(np.sign(y), x, "ln").ok
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_check_and_identify_say_alike_of_a_wider_x_that_y_was_cast(dtype):
+    x = draw((6, 64)).astype(dtype)
+    y = make(x).astype(find_type("bfloat16")).astype(dtype)
+    for judged in (check(y, x, "ln"), identify(y, x)):
+        assert not judged
+        assert judged.diagnosis.fault == "after-cast"
+        assert judged.diagnosis.cause.endswith("y is rounded to bfloat16")
+
+
+@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("shape", [(12, 40), (4, 5)], ids=["many values", "few values"])
+def test_gradients_of_half_precision_are_each_judged_as_such(name, shape, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    half = find_type(name)
+    given = {
+        "input": draw(shape),
+        "dy": draw(shape, seed=1),
+        "gamma": draw(shape[1:]),
+        "gate": draw(shape, seed=2),
+    }
+    x, dy, gamma, gate = (given[key].astype(half).astype("f8") for key in given)
+    right = backward(x, dy, "ln", gamma=gamma, beta=np.zeros(shape[1:]), gate=gate)
+    given = {"input": x, "dy": dy, "gamma": gamma, "beta": np.zeros(shape[1:]), "gate": gate}
+    given |= {f"actual-{key}": getattr(right, key).astype(half) for key in ("dx", "dgamma", "dbeta", "dgate")}
+    for key, values in given.items():
+        np.save(f"{key}.npy", values.astype("f4"))
+    words = [word for key in given for word in (f"--{key}", f"{key}.npy")]
+    ran = normcli("check", "ln", "--backward", *words, "-f", "json")
+    told = json.loads(ran.out)["gradients"]
+    assert [each["dtype"] for each in told.values()] == [name] * 4
+    assert [each["evidence"] for each in told.values()] == [
+        f"{key} holds {name} numbers, saved as float32; it is judged as {name}" for key in told
+    ]
+    assert ran.code == 0
+    np.save("actual-dx.npy", np.load("actual-dx.npy") * np.float32(-1))
+    ran = normcli("check", "ln", "--backward", *words)
+    assert ran.code == 1
+    assert "dx: its sign is turned" in ran.out
+    assert f"dgate holds {name} numbers, saved as float32   it is judged as {name}" in ran.out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -292,33 +291,37 @@ def test_paths_that_can_hold_no_state(path, told, normcli, tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
-def _run(arguments, **streams):
-    return subprocess.run(
-        [sys.executable, "-m", "normcli", *arguments], check=False, stderr=subprocess.PIPE, **streams
-    )
+@pytest.fixture
+def run_shell(served):
+    """Run a command line in a process of its own, whose streams are given."""
+
+    def call(arguments, **streams):
+        return subprocess.run(
+            ["normcli", *arguments], env=served, check=False, stderr=subprocess.PIPE, **streams
+        )
+
+    return call
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
-def test_an_answer_that_cannot_be_written_leaves_the_state(tmp_path):
+def test_an_answer_that_cannot_be_written_leaves_the_state(tmp_path, run_shell):
     state = tmp_path / "s.npz"
     arguments = ["bn", "--shape", "4,2", "--state", str(state)]
-    for _ in range(2):
-        with Path("/dev/full").open("w") as full:
-            ran = _run(arguments, stdout=full)
-        assert ran.returncode == 3
-        assert b"s.npz is as it was" in ran.stderr
+    with Path("/dev/full").open("w") as full:
+        ran = run_shell(arguments, stdout=full)
+    assert (ran.returncode, b"s.npz is as it was" in ran.stderr) == (3, True)
     assert list(tmp_path.iterdir()) == []
-    assert _run(arguments, stdout=subprocess.DEVNULL).returncode == 0
+    assert run_shell(arguments, stdout=subprocess.DEVNULL).returncode == 0
     assert read_state(str(state), "bn").batches == 1
 
 
 @pytest.mark.slow
-def test_a_reader_who_stops_early_has_had_the_answer(tmp_path):
+def test_a_reader_who_stops_early_has_had_the_answer(tmp_path, run_shell):
     state = tmp_path / "s.npz"
     reading, writing = os.pipe()
     os.close(reading)
-    ran = _run(["bn", "--shape", "4,2", "--state", str(state)], stdout=writing)
+    ran = run_shell(["bn", "--shape", "4,2", "--state", str(state)], stdout=writing)
     os.close(writing)
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert read_state(str(state), "bn").batches == 1
@@ -326,20 +329,20 @@ def test_a_reader_who_stops_early_has_had_the_answer(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
 @pytest.mark.slow
-def test_a_tensor_that_cannot_be_streamed_leaves_the_state(tmp_path):
+def test_a_tensor_that_cannot_be_streamed_leaves_the_state(tmp_path, run_shell):
     with Path("/dev/full").open("w") as full:
-        ran = _run(["bn", "--shape", "4,2", "--state", str(tmp_path / "s.npz"), "-o", "-"], stdout=full)
+        ran = run_shell(["bn", "--shape", "4,2", "--state", str(tmp_path / "s.npz"), "-o", "-"], stdout=full)
     assert (ran.returncode, len(ran.stderr.splitlines())) == (3, 1)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_a_reader_of_the_tensor_who_stops_early_has_had_it_and_the_other_files(tmp_path):
+def test_a_reader_of_the_tensor_who_stops_early_has_had_it_and_the_other_files(tmp_path, run_shell):
     state, statistics = tmp_path / "s.npz", tmp_path / "m.json"
     reading, writing = os.pipe()
     os.close(reading)
     line = ["bn", "--shape", "4,2", "--state", str(state), "-o", "-", "--stats-output", str(statistics)]
-    ran = _run(line, stdout=writing)
+    ran = run_shell(line, stdout=writing)
     os.close(writing)
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert read_state(str(state), "bn").batches == 1

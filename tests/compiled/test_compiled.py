@@ -255,7 +255,7 @@ def test_bits_of_extremes_and_lengths(norm, dtype, kind, shape, axis, order, mas
     norm=st.sampled_from(["bn", "in", "gn", "rms"]),
     dtype=st.sampled_from([*FLOATS, "int32", "int64"]),
     kind=st.sampled_from(sorted(VALUES)),
-    shape=st.tuples(st.integers(1, 5), st.sampled_from([2, 4, 20]), st.sampled_from([1, 3, 50, 300])),
+    shape=st.tuples(st.integers(1, 5), st.sampled_from([2, 4, 20]), st.sampled_from([1, 3, 50])),
     last=st.booleans(),
     block=st.sampled_from([100, 1000, 1 << 20]),
     whole=st.sampled_from([1, 1 << 18]),
@@ -401,9 +401,9 @@ def test_signs_of_zeros_and_of_what_becomes_zero(variant, dtype, length):
 @needs_kernel
 def test_rows_of_values_far_apart_are_decided():
     """Of which a grid does not hold the sums, but three and four doubles do."""
-    x = np.random.default_rng(7).standard_normal((50, 2000))
+    x = np.random.default_rng(7).standard_normal((10, 2000))
     x[:, 1500::97] *= 2.0**-20  # the leaves before these lie on grids
-    leaves = measure_parts(KERNEL, x.reshape(1, 50, 1, 2000), need_sum=True)
+    leaves = measure_parts(KERNEL, x.reshape(1, 10, 1, 2000), need_sum=True)
     assert not leaves.extreme.any()
     for row, *sums in zip(x.tolist(), *(a[0] for a in (*leaves.sums, *leaves.squares)), strict=True):
         assert sum(map(Fraction, row)) == sum(map(Fraction, sums[:3]))

@@ -19,6 +19,7 @@ from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.arguments import read_arguments
+from tests.conftest import pose
 from tests.marks import costly
 
 HALF = np.dtype(np.float16)
@@ -62,7 +63,7 @@ def test_one_pass_is_that_of_a_loop(dtype):
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_distances_and_lost_variances_are_counted(dtype):
     x = draw()
-    found = examine(plan_norm("ln", x, dtype="float16"), x)
+    found = examine(pose(plan_norm("ln", x, dtype="float16"), x))
     finding = found.find(parse_computation(f"one-pass:{dtype}"))
     half = x.astype(np.float16)
     with np.errstate(all="ignore"):
@@ -79,7 +80,7 @@ def test_distances_and_lost_variances_are_counted(dtype):
 
 def test_a_safe_algorithm_is_within_the_tolerance_and_the_cheapest_is_named():
     x = draw()
-    found = examine(plan_norm("ln", x, dtype="float16"), x)
+    found = examine(pose(plan_norm("ln", x, dtype="float16"), x))
     cheapest = found.cheapest
     y = cheapest.computation.run(x.astype(HALF), RowFormula.of(found.plan), HALF)
     expected = normalize(x.astype(HALF), "ln", dtype="float64").normalized
@@ -94,7 +95,7 @@ def test_a_safe_algorithm_is_within_the_tolerance_and_the_cheapest_is_named():
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_float64_sums_of_easy_data_are_safe_in_every_dtype(norm, dtype):
     x = np.random.default_rng(1).normal(0.5, 1.0, (8, 64)).astype(find_type(dtype))
-    found = examine(plan_norm(norm, x), x)
+    found = examine(pose(plan_norm(norm, x), x))
     assert found.tolerance.dtype.name == dtype
     finding = found.find(parse_computation("pairwise:float64"))
     assert finding.is_safe
@@ -112,7 +113,7 @@ def test_nothing_depends_on_how_the_tensor_is_cut(block, threads, monkeypatch):
     gamma = np.linspace(0.5, 2.0, 40, dtype=np.float32)
     plan = plan_norm("ln", x, dtype="float16")
     whole, cut = (
-        examine(plan, x, inputs=_give(gamma), effort=effort)
+        examine(pose(plan, x, _give(gamma))._replace(effort=effort))
         for effort in (Effort(1), Effort(threads, block=block))
     )
     assert summarize(cut) == summarize(whole)
@@ -140,7 +141,7 @@ def summarize(found):
 
 def test_groups_of_other_norms_are_theirs():
     x = draw().reshape(2, 3, 40)
-    found = examine(plan_norm("bn", x, dtype="float16"), x)
+    found = examine(pose(plan_norm("bn", x, dtype="float16"), x))
     means = x.astype(HALF).astype(np.float64).mean((0, 2))
     variances = x.astype(HALF).astype(np.float64).var((0, 2))
     assert found.judged == 3
@@ -173,7 +174,7 @@ def test_squares_that_overflow_are_located():
 
 def test_values_beyond_the_dtype_make_nothing_safe():
     x = np.array([[1.0, 2.0, 1e5], [1.0, 2.0, 4.0]], np.float32)
-    found = examine(plan_norm("ln", x, dtype="float16"), x)
+    found = examine(pose(plan_norm("ln", x, dtype="float16"), x))
     assert (found.beyond, found.judged, found.cheapest) == (1, 1, None)
 
 
@@ -181,7 +182,7 @@ def test_values_beyond_the_dtype_make_nothing_safe():
 def test_norms_without_sums_are_refused(norm, options):
     x = draw()
     with pytest.raises(UsageError):
-        examine(plan_norm(norm, x, **options), x)
+        examine(pose(plan_norm(norm, x, **options), x))
 
 
 @pytest.mark.parametrize(
@@ -209,10 +210,10 @@ def test_values_that_do_not_count_are_as_if_they_were_not_there():
     holey[1, [0, 3, 7]], mask[1, [0, 3, 7]] = x[1, :3], True
     holey[1, 5], mask[1, 5] = np.nan, True
     asked = read_arguments(holey, "ln", {"mask": mask, "nan": "omit", "gamma": np.arange(1.0, 9.0)})
-    found = examine(asked.plan, holey, asked.inputs, 1.0)
+    found = examine(asked, 1.0)
     parts = [(x[:1], np.arange(2.0, 7.0)), (x[1:, :3], np.array([1.0, 4.0, 8.0]))]
     alone = [
-        examine(asked.plan, values, asked.inputs, 1.0)
+        examine(asked, 1.0)
         for values, gamma in parts
         for asked in [read_arguments(values, "ln", {"gamma": gamma})]
     ]
@@ -228,7 +229,7 @@ def test_groups_of_as_many_values_are_examined_together(counts):
     x = draw()[: len(counts), :4]
     mask = np.arange(4) < np.array(counts)[:, None]
     asked = read_arguments(x, "ln", {"mask": mask})
-    found = examine(asked.plan, x, asked.inputs, 1.0)
+    found = examine(asked, 1.0)
     held = [x[row, :count].astype(np.float64) for row, count in enumerate(counts) if count]
     assert found.judged == len(held)
     assert found.conditions["max |x|"].largest == max(np.abs(values).max() for values in held)

@@ -35,8 +35,8 @@ SHAPES = [
     ((3, 5, 7, 11), (0, 2)),
     ((2, 40, 50, 3), (0, 1, 2)),
     ((5000, 8), (0,)),
-    ((4, 6, 100, 100), (0, 2, 3)),
-    ((4, 6, 100, 100), (1, 2, 3)),
+    ((4, 6, 40, 40), (0, 2, 3)),
+    ((4, 6, 40, 40), (1, 2, 3)),
     ((1, 1, 6), (1,)),
 ]
 
@@ -96,7 +96,7 @@ FAR = {"gamma": (4, 2.0**400), "beta": (6, -(2.0**500)), "mean": (7, 2.0**-500),
 
 @pytest.mark.slow
 def test_what_is_far_from_1_does_not_change_the_bits_of_others():
-    x = (1000 / 3 + np.random.default_rng(7).uniform(-0.2, 0.2, (3000, 12))).astype("float32")
+    x = (1000 / 3 + np.random.default_rng(7).uniform(-0.2, 0.2, (600, 12))).astype("float32")
     ordinary = {"gamma": 3.0, "beta": -1000.0, "mean": 0.0, "variance": 1.0}  # beta cancels nearly everything
     usual = {name: np.full(12, value) for name, value in ordinary.items()}
     numbers = {
@@ -133,19 +133,19 @@ def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
     plain = run(plan, x, effort=Effort(threads=1))
     np.save(tmp_path / "x.npy", x)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    for values in (x, np.asfortranarray(x), mapped):
-        for effort in (Effort(threads=2), Effort(block=100), Effort(threads=3, block=1)):
-            assert equal(run(plan, values, effort=effort), plain)
+    efforts = Effort(threads=2), Effort(block=100), Effort(threads=3, block=1)
+    for values, effort in zip((x, np.asfortranarray(x), mapped), efforts, strict=True):
+        assert equal(run(plan, values, effort=effort), plain)
     monkeypatch.setattr("normcli.engine.lrn.windows.MOST_VALUES", 64)
     assert equal(run(plan, x, effort=Effort(threads=2)), plain)
 
 
 LARGE = [
-    ((70_000,), (0,)),
-    ((3, 7, 2500), (0, 2)),
-    ((12, 3, 5000), (0, 2)),
-    ((4000, 30), (0,)),
-    ((5, 9001, 2), (0, 1)),
+    ((20_000,), (0,)),
+    ((3, 4, 1500), (0, 2)),
+    ((4, 2, 5000), (0, 2)),
+    ((2000, 8), (0,)),
+    ((3, 4500, 2), (0, 1)),
 ]
 
 

@@ -88,6 +88,15 @@ def test_numpy_reads_it_without_pickle_and_finds_the_statistics(rng, tmp_path):
         np.testing.assert_allclose(archive["var"], x.var(axis=(0, 2, 3)))
 
 
+@pytest.fixture(scope="module")
+def plain_members(tmp_path_factory):
+    """What a stats file of three channels holds."""
+    path = tmp_path_factory.mktemp("plain") / "s.npz"
+    write(path, [make(np.random.default_rng(20240607), (5, 3, 4, 4), "float64")])
+    with np.load(path) as archive:
+        return dict(archive)
+
+
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("change", "told"),
@@ -143,14 +152,12 @@ def test_numpy_reads_it_without_pickle_and_finds_the_statistics(rng, tmp_path):
         pytest.param(lambda m: m.update(columns=np.array(["a"])), r"columns has the shape \(1,\), not \(4,\)", id="columns"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_stats_file_is_refused(change, told, rng, tmp_path):
-    path = write(tmp_path / "s.npz", [make(rng, (5, 3, 4, 4), "float64")])
-    with np.load(path) as archive:
-        members = dict(archive)
+def test_a_file_that_is_no_stats_file_is_refused(change, told, plain_members, tmp_path):
+    members = dict(plain_members)
     change(members)
-    np.savez(path, **members)
+    np.savez(tmp_path / "s.npz", **members)
     with pytest.raises(DataError, match=told):
-        read_stats(path)
+        read_stats(str(tmp_path / "s.npz"))
 
 
 @pytest.mark.parametrize(

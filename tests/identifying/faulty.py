@@ -9,12 +9,13 @@ import numpy as np
 from normcli.checking.check import NORMALIZED, check
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.case_sampling import AskedNorm, open_case
+from normcli.identifying.faults.case_sampling import open_case
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from tests.conftest import pose
 
 
 def draw(shape, dtype="f4", mean=3.0, seed=0):
@@ -48,14 +49,14 @@ def plan(norm, x, **options):
 def open_(norm, x, y, gamma=None, beta=None, given=None, **options):
     """Return the case."""
     made = plan(norm, x, **options)
-    return open_case(AskedNorm(made, Inputs(gamma, beta, given)), x, y, choose_counting_dtype(y.dtype))
+    return open_case(pose(made, x, Inputs(gamma, beta, given)), y, choose_counting_dtype(y.dtype))
 
 
 def ask(norm, x, y, gamma=None, beta=None, given=None, **options):
     """Return the claims."""
     y = np.asarray(y).astype(options.pop("rounded", x.dtype))
-    subject = AskedNorm(plan(norm, x, **options), Inputs(gamma, beta, given))
-    return open_joints([*open_cases([subject], x, y, choose_counting_dtype(y.dtype))])
+    subject = pose(plan(norm, x, **options), x, Inputs(gamma, beta, given))
+    return open_joints([*open_cases([subject], y, choose_counting_dtype(y.dtype))])
 
 
 def name(*asked, **options):
@@ -65,7 +66,8 @@ def name(*asked, **options):
     return [fault.id for fault in claims[0].faults] if claims else [], [claim.cause for claim in best]
 
 
-def diagnose_exactly(subject, x, y):
+def diagnose_exactly(subject, y):
     """Return what is said of y where only the exact result would pass."""
     exactly = functools.partial(choose_tolerance, rtol=0.0, atol=0.0)
-    return diagnose_actual(subject, x, y, check(subject.plan, x, {NORMALIZED: y}, subject.inputs, exactly))
+    checked = check(subject, {NORMALIZED: y}, exactly)
+    return diagnose_actual(subject, y, checked)

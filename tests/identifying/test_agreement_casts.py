@@ -7,11 +7,11 @@ import pytest
 
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs, Selection
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.words.agreement import diagnose_casts
 from normcli.identifying.words.match_words import format_share
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from tests.conftest import pose
 from tests.identifying.faulty import diagnose_exactly
 from tests.marks import slowly
 
@@ -96,7 +96,7 @@ def test_shares_orders_and_who_has_them_are_said():
     assert told.cause == "ln agrees but for its bits: x̂ is rounded first (as mlx)"
     assert told.evidence == (
         "100 % of the values have the bits of that order in float16",
-        f"{share(FIRST, ONCE)} have them where the result alone is rounded, which was checked",
+        f"{share(FIRST, ONCE)} have those of the order that was checked: the result alone is rounded",
         "so do mlx, onnx, dit, flux",
     )
     each = ask("mlx", EACH)
@@ -150,5 +150,5 @@ def test_bits_of_a_rounded_input_of_gamma_are_not_called_exact(scale):
     gamma = rng.uniform(0.5, 2.0, 16).astype("f2")
     standardized = standardize(x.astype("f8")).astype("f2")
     y = (standardized.astype("f8") * gamma).astype("f2")
-    told = diagnose_exactly(AskedNorm(make_plan(Request("ln"), x.shape, x.dtype), Inputs(gamma)), x, y)
+    told = diagnose_exactly(pose(make_plan(Request("ln"), x.shape, x.dtype), x, Inputs(gamma)), y)
     assert told.evidence == ("every value has the bits of an x̂ that is rounded to float16 before gamma",)

@@ -10,13 +10,13 @@ import pytest
 import normcli
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
 from normcli.numerics.rounding import round_to_short
 from normcli.tensors.residual import Addends, ResidualSum
+from tests.conftest import pose
 from tests.identifying.faulty import draw, draw_affine, plan, standardize
 from tests.marks import costly
 
@@ -221,8 +221,8 @@ def test_a_sum_of_half_precision_that_is_rounded_otherwise_is_named(kind):
     other = next(one for one in ResidualSum if one is not kind)
     y = norm(Addends(x, r, other).add()).astype("f2")
     addends = Addends(x, r, kind)
-    subject = AskedNorm(plan("ln", x), Inputs(), addends)
-    claims = open_joints([*open_cases([subject], addends.add(), y, choose_counting_dtype(y.dtype))])
+    subject = pose(plan("ln", x), addends.add(), addends=addends)
+    claims = open_joints([*open_cases([subject], y, choose_counting_dtype(y.dtype))])
     assert claims[0].fault.id == "before-residual-rounding"
 
 
@@ -268,6 +268,7 @@ def test_two_faults_are_told_of_which_one_is_of_the_gate(faults):
     y = PAIRS[faults](x, z, GAMMA).astype("f4")
     gate = Gated(z.astype("f8"))
     before = gate._replace(times=x) if faults.startswith("before") else None
-    subject = AskedNorm(plan("ln", x), Inputs(GAMMA, None, gate=None if before else gate, gated_input=before))
-    cases = open_cases(iter([subject]), before.activate() if before else x, y, np.dtype("f4"))
+    inputs = Inputs(GAMMA, None, gate=None if before else gate, gated_input=before)
+    subject = pose(plan("ln", x), before.activate() if before else x, inputs)
+    cases = open_cases(iter([subject]), y, np.dtype("f4"))
     assert [fault.id for fault in open_joints([*cases])[0].faults] == faults.split()

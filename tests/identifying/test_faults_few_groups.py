@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from normcli.checking.check import NORMALIZED, check
-from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.faults.claim import FAULTS, Claim, rank_claims
 from normcli.identifying.faults.tables.dividing import _list_eps
 from normcli.identifying.words.request_phrasing import diagnose_actual
+from tests.conftest import pose
 from tests.identifying.faulty import name, open_, plan
 
 
@@ -71,8 +70,8 @@ def test_one_divisor_of_all_groups_is_no_eps_above_the_variances():
 
 
 def _diagnose(x, y):
-    subject = AskedNorm(plan("ln", x), Inputs())
-    return diagnose_actual(subject, x, y, check(subject.plan, x, {NORMALIZED: y}, subject.inputs))
+    subject = pose(plan("ln", x), x)
+    return diagnose_actual(subject, y, check(subject, {NORMALIZED: y}))
 
 
 def _divide_squares(count, n=512):

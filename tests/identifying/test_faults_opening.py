@@ -9,13 +9,12 @@ import pytest
 
 from normcli import normalize
 from normcli.dtypes import find_type
-from normcli.engine.inputs import Inputs
 from normcli.errors import NormError
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
 from normcli.norms.table import NORMS
 from normcli.numerics.statistics.solution import Given
+from tests.conftest import pose
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize
 from tests.marks import choose_some, costly, sampled
 
@@ -79,8 +78,8 @@ def test_faults_of_groups_are_named_however_they_lie(order):
 
 def test_half_precision_that_was_saved_is_said_where_y_is_right():
     half = standardize(X).astype("f2")
-    subject = AskedNorm(plan("ln", X), Inputs())
-    (claim,) = open_joints([*open_cases([subject], X, half, half.dtype, "float16")])
+    subject = pose(plan("ln", X), X)
+    (claim,) = open_joints([*open_cases([subject], half, half.dtype)], "float16")
     assert (claim.fault.id, claim.cause) == ("after-cast", "y is rounded to float16")
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.unnamed_fault import find_region
 from normcli.identifying.models.weight import choose_bits
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from tests.conftest import pose
 from tests.identifying.faulty import draw, open_
 
 X = draw((6, 8, 20))
@@ -88,7 +87,7 @@ def test_a_row_that_is_barely_off_is_no_exception():
         (x - x.mean(1, keepdims=True, dtype="f8")) / np.sqrt(x.var(1, keepdims=True, dtype="f8") + 1e-5)
     ).astype("f4")
     y[3] *= np.float32(1.0003)
-    assert not open_joints([*open_cases([AskedNorm(plan, Inputs())], x, y, y.dtype)])
+    assert not open_joints([*open_cases([pose(plan, x)], y, y.dtype)])
     y[3] *= np.float32(1.3)
-    (claim, *_) = open_joints([*open_cases([AskedNorm(plan, Inputs())], x, y, y.dtype)])
+    (claim, *_) = open_joints([*open_cases([pose(plan, x)], y, y.dtype)])
     assert claim.fault.id == "where-index"

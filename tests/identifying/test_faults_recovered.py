@@ -23,7 +23,7 @@ def make(mean=MEAN, divisor=DEVIATION, gamma=GAMMA, beta=BETA):
 
 
 def recover(y):
-    return recover_one([*open_cases(list_subjects(X, GAMMA, BETA, None, None), X, y, y.dtype)])
+    return recover_one([*open_cases(list_subjects(X, GAMMA, BETA, None, None), y, y.dtype)])
 
 
 @pytest.mark.all_quick

@@ -9,8 +9,8 @@ from normcli.algorithms.row_computation import parse_computation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.library.judging import identify
+from tests.conftest import pose
 from tests.identifying.faulty import ask, diagnose_exactly, draw, draw_affine, plan, standardize
 from tests.marks import costly, sampled
 
@@ -25,8 +25,8 @@ def fill(index, value, x=X, gamma=1.0, beta=0.0):
 
 
 def tell(x, y, gamma=None, beta=None, norm="ln", **options):
-    subject = AskedNorm(plan(norm, x, **options), Inputs(gamma, beta))
-    return diagnose_exactly(subject, x, np.asarray(y, x.dtype))
+    subject = pose(plan(norm, x, **options), x, Inputs(gamma, beta))
+    return diagnose_exactly(subject, np.asarray(y, x.dtype))
 
 
 @costly

@@ -10,10 +10,11 @@ import pytest
 
 from normcli.engine.inputs import Inputs
 from normcli.identifying.default_norm_faults import list_subjects
-from normcli.identifying.faults.case_sampling import MOST_VALUES, AskedNorm, open_case
+from normcli.identifying.faults.case_sampling import MOST_VALUES, open_case
 from normcli.identifying.faults.fault_search import open_cases
 from normcli.identifying.faults.joint_search import open_joints
 from normcli.identifying.faults.variant import cut_at
+from tests.conftest import pose
 from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standardize
 
 X = draw((6, 5, 8))
@@ -51,7 +52,7 @@ def test_windows_and_matrices_have_no_groups():
 def test_of_a_large_tensor_few_groups_are_looked_at(norm, shape, options):
     x = draw(shape)
     made = plan(norm, x, **options)
-    case = open_case(AskedNorm(made, Inputs()), x, x, x.dtype)
+    case = open_case(pose(made, x), x, x.dtype)
     assert case.x.size <= max(MOST_VALUES, 4 * case.count)
     assert case.count == made.grid.group_size
     view = x.reshape(made.grid.view_shape).astype("f8")
@@ -64,14 +65,14 @@ def test_a_fault_of_a_large_tensor_is_named_in_little_time_and_memory():
     gamma, _ = draw_affine(1024)
     y = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(1e-5))
     noise = y + np.random.default_rng(1).normal(size=x.shape).astype("f4")
-    subject = AskedNorm(plan("ln", x), Inputs(gamma, None))
+    subject = pose(plan("ln", x), x, Inputs(gamma, None))
     for actual, ids in ((y, ["affine-gamma-missing"]), (noise, [])):
         began = time.process_time()
-        claims = open_joints([*open_cases([subject], x, actual, y.dtype)])
+        claims = open_joints([*open_cases([subject], actual, y.dtype)])
         assert [claim.fault.id for claim in claims[:1]] == ids
         assert time.process_time() - began < 10  # most of it is not the size
     tracemalloc.start()
-    open_joints([*open_cases([subject], x, noise, y.dtype)])
+    open_joints([*open_cases([subject], noise, y.dtype)])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 64 << 20

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from normcli.engine.inputs import Inputs
-from normcli.identifying.faults.case_sampling import AskedNorm, open_case
+from normcli.identifying.faults.case_sampling import open_case
 from normcli.identifying.faults.joint_search import recover
+from tests.conftest import pose
 from tests.identifying.faulty import ask, draw, draw_affine, plan, standardize
 
 X = draw((16, 32))
@@ -55,7 +56,7 @@ def test_some_numbers_of_gamma_and_beta_are_others(gamma, beta, cause, first):
 )  # fmt: skip
 def test_all_numbers_are_others(y, cause):
     y = y.astype("f4")
-    (claim,) = recover(open_case(AskedNorm(plan("ln", X), Inputs(GAMMA, BETA)), X, y, y.dtype))
+    (claim,) = recover(open_case(pose(plan("ln", X), X, Inputs(GAMMA, BETA)), y, y.dtype))
     assert claim.cause == cause
     assert all("[0] is " in line for line in claim.shown)
 

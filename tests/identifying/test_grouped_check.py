@@ -175,6 +175,38 @@ def test_rows_that_share_one_divisor_are_told(ddof, evidence, rewards, normcli):
     assert (told["evidence"], told["fault"]) == ([evidence], "stats-constant")
 
 
+@pytest.fixture
+def uneven():
+    """Rewards of 7 prompts with 8 to 14 rows each, and a function that makes something of each group."""
+    rng = np.random.default_rng(3)
+    prompts = rng.permutation(np.repeat(np.arange(7), np.arange(8, 15)))
+    x = rng.standard_normal(len(prompts))
+
+    def ask(call):
+        y = np.empty(len(x))
+        for prompt in range(7):
+            y[prompts == prompt] = call(x[prompts == prompt])
+        return check(y, x, "zscore", by=prompts).diagnosis
+
+    return ask
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_a_mean_of_the_other_rows_is_named(ddof, uneven):
+    told = uneven(lambda x: (x - (x.sum() - x) / (len(x) - 1)) / x.std(ddof=ddof))
+    assert told.cause == "zscore differs: the mean leaves out the row itself, as RLOO"
+    assert told.evidence[1:] == (() if ddof == 0 else ("ddof is 1, not 0",))
+
+
+def test_a_factor_of_one_group_is_not_said_of_every_value(uneven):
+    told = uneven(lambda x: len(x) / 7 * score(x))
+    assert (
+        told.cause
+        == "zscore differs: every value is multiplied by 2; in group by=6 0, one of 7 of 7 that differ"
+    )
+    assert uneven(lambda x: 2 * score(x)).cause == "zscore differs: every value is multiplied by 2"
+
+
 def test_the_worst_value_and_the_groups_that_differ_are_named(rewards, normcli, tmp_path):
     y = rewards("y.csv", score)
     lines = (tmp_path / "y.csv").read_text().splitlines()

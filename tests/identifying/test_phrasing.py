@@ -10,6 +10,9 @@ from normcli.identifying.faults.variant import IndexRegion
 from normcli.identifying.identify import identify
 from normcli.identifying.question import VERDICTS, Question
 from normcli.identifying.words.phrasing import diagnose
+from normcli.identifying.words.request_phrasing import diagnose_request
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from normcli.norms.rules import GroupOrder
 from tests.identifying.diagnoses import (
     CLAIM,
@@ -97,6 +100,16 @@ def test_where_a_fault_is_stands_below_a_cause_that_has_no_room_for_it(others, u
     require_plain_words(told)
     assert told.cause == "y is ln, but the variance counts 4 padded zeros"
     assert told.evidence[0] == unsaid
+
+
+def test_a_part_that_a_cause_has_no_room_for_leaves_a_whole_sentence():
+    region = IndexRegion("from an index of n on that differs by c", np.ones(X.shape, np.bool_))
+    where = CLAIM._replace(causes=("y is right, except",), region=region)
+    told = diagnose(find(claims=(where,)))
+    require_plain_words(told)
+    assert (told.cause, told.evidence[0]) == ("y is ln, except in a part", f"y is wrong {region.words}")
+    plan = make_plan(Request("ln"), X.shape, X.dtype)
+    assert diagnose_request(plan, find(claims=(where,))).cause == "ln differs: y is right, except in a part"
 
 
 def test_why_nothing_can_be_told():

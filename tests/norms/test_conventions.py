@@ -276,6 +276,12 @@ def test_conventions_of_a_framework(normcli):
     assert "GroupNormalization(groups=-1)" in out[out.index("notes") :]
 
 
+def test_conventions_on_a_pipe_are_paragraphs_of_short_lines(normcli):
+    out = normcli("conventions", "bn").out
+    assert max(map(len, out.splitlines())) <= 100
+    assert "keras\n  norm           bn\n  eps            0.001\n" in out
+
+
 def test_conventions_of_no_norm(normcli):
     ran = normcli("conventions", "bm")
     assert (ran.code, ran.out) == (2, "")
@@ -420,7 +426,7 @@ def test_what_is_not_followed_is_an_error_under_strict(normcli):
 
 
 def test_what_the_columns_do_not_hold_is_in_the_notes(normcli):
-    out = normcli("conventions", "maxabs").out
+    out = " ".join(normcli("conventions", "maxabs").out.split())
     assert "MaxAbsScaler. A length below 10 machine epsilons counts as 0. NaN is omitted." in out
 
 

@@ -130,7 +130,7 @@ def _compare_matches(found: Identification, wrong: Wrong) -> Outcome:
     shown = {
         "stats-one-pass": cancels,
         "order-transposed": right[0].order != tuple(range(len(right[0].order))),
-        "after-cast": found.rounded_to is not None,
+        "after-cast": found.question.saved is not None,
         "affine-constant": right[0].affine == ESTIMATED,
     }
     said |= {name for name, is_shown in shown.items() if is_shown}

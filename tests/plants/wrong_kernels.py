@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from normcli.identifying.faults.case_sampling import AskedNorm
 from normcli.identifying.question import Question
+from tests.conftest import pose
 from tests.plants.faults import list_wrong
 from tests.plants.plant import Plant
 
@@ -37,5 +37,5 @@ def ask(wrong: Wrong, *, is_checked: bool) -> Question:
     question = Question(wrong.x, wrong.y, **wrong.parameters, layout=wrong.plan.request.layout)
     if not is_checked:
         return question
-    subject = AskedNorm(wrong.plan, wrong.inputs, wrong.addends)
+    subject = pose(wrong.plan, wrong.x, wrong.inputs, addends=wrong.addends)
     return question._replace(layout=wrong.plan.grid.layout.text, subject=subject)

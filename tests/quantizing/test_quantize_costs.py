@@ -23,12 +23,10 @@ def test_doctor_says_what_each_format_costs(normcli):
 
 
 def test_costs_are_those_of_the_codes(rng):
-    from normcli.engine.walk import DEFAULT_EFFORT
     from normcli.results.arguments import read_arguments
 
     x = rng.normal(size=(4, 64)).astype("f4")
-    read = read_arguments(x, "ln", {})
-    for cost in room.list_costs(read.plan, read.values, read.inputs, DEFAULT_EFFORT):
+    for cost in room.list_costs(read_arguments(x, "ln", {})):
         found = quantize(x, "ln", cost.format)
         assert cost[1:] == (found.asked.per, found.signal_to_noise, found.error, found.saturated, found.flushed)
 

@@ -16,7 +16,7 @@ from normcli.errors import DataError, UsageError
 from normcli.numerics.elements.activation import Activation
 from normcli.results.arguments import read_arguments
 from normcli.results.backward import calculate_backward
-from tests.conftest import ask
+from tests.conftest import pose
 from tests.marks import costly, sampled
 from tests.numerics.test_numerics_two_ways import ROUND_NOTHING
 from tests.results.test_surroundings import ACTIVATIONS, find_slope, round_mpf
@@ -270,7 +270,7 @@ def test_bands_tiles_and_threads_give_the_same_bits(norm, order, dtype):
     downstream = downstream and downstream._replace(times=None)
 
     def differentiate(effort):
-        problem = ask(sums.plan, sums.values, sums.inputs, dy)._replace(effort=effort)
+        problem = pose(sums.plan, sums.values, sums.inputs, dy)._replace(effort=effort)
         found = run_backward(asked.plan, asked.values, dy, asked.inputs, None, effort, downstream)
         return (*found, calculate_backward(problem).dgate)
 

@@ -18,7 +18,7 @@ from normcli.numerics.statistics.solution import Given
 from normcli.results.given_inputs import fit_inputs
 from normcli.teach.explain.explain import explain
 from normcli.teach.explain.measured_group import find_group
-from tests.conftest import ask
+from tests.conftest import pose
 from tests.marks import sampled, slowly
 from tests.strategies import options_for
 from tests.teach.printed import check_true
@@ -72,7 +72,7 @@ def tell(x: Any, at: tuple[int, ...] | None = None, every: bool = False, **optio
     gamma, beta = (None if options.get(n) is None else np.asarray(options.pop(n)) for n in ("gamma", "beta"))
     x = np.asarray(x)
     plan = make_plan(Request(**options), x.shape, x.dtype)
-    return explain(ask(plan, x, fit_inputs(plan, x, {"gamma": gamma, "beta": beta})), at=at, every=every)
+    return explain(pose(plan, x, fit_inputs(plan, x, {"gamma": gamma, "beta": beta})), at=at, every=every)
 
 
 def lines(story: Story, digits: int | None = None, full: bool = True) -> list[str]:
@@ -295,7 +295,7 @@ def test_any_rank(name, shape):
 def test_given_statistics_take_the_place_of_measured_ones():
     result = normalize(np.array([[1, 2], [3, 8]]), "bn")
     inputs = Inputs(given=Given(result.mean, result.var))
-    story = explain(ask(result.plan, result.input, inputs), at=(1, 0))
+    story = explain(pose(result.plan, result.input, inputs), at=(1, 0))
     printed = lines(story)
     assert printed[:3] == ["μ = 2", "σ² = 1", "σ² + ε = 1 + 1e-05 = 1.00001"]
     assert "running mean" in story.steps[1].sentence
@@ -309,10 +309,10 @@ def test_given_statistics_do_not_mind_what_else_is_in_the_group():
         np.array([[math.nan, 2], [3, 8]]),
         Inputs(result.gamma, None, Given(result.mean, result.var)),
     )
-    printed = lines(explain(ask(result.plan, spoilt, inputs), at=(1, 0)))
+    printed = lines(explain(pose(result.plan, spoilt, inputs), at=(1, 0)))
     assert "x̂ ≈ (3 − 2) / 1.000005 ≈ 0.999995" in printed
     assert printed[-1] == f"y ≈ {result.normalized[1, 0]:.8g}"
-    alone = explain(ask(result.plan, spoilt, inputs), at=(0, 0))
+    alone = explain(pose(result.plan, spoilt, inputs), at=(0, 0))
     assert "NaN" in alone.steps[-1].sentence
 
 

@@ -12,7 +12,7 @@ from normcli.norms.conventions import CONVENTIONS, find_convention
 from normcli.norms.rules import AxesRule, EpsRule
 from normcli.results.arguments import read_arguments
 from normcli.teach.explain import explain as explaining
-from tests.conftest import ask
+from tests.conftest import pose
 
 SHAPE = (2, 4, 3)
 AT = (1, 2, 1)
@@ -26,7 +26,7 @@ def draw(seed=0, shape=SHAPE):
 def explain(x, dy, norm, at=AT, **options):
     """Return a story, and the gradients that it has to lead to."""
     asked = read_arguments(x, norm, options)
-    problem = ask(asked.plan, asked.values, asked.inputs, np.asarray(dy))
+    problem = pose(asked.plan, asked.values, asked.inputs, np.asarray(dy))
     return explaining.explain(problem, at=at), backward(x, dy, norm, **options)
 
 
@@ -266,7 +266,7 @@ def test_what_is_not_finite_has_no_derivative(what, norm):
 def test_a_group_as_a_whole_has_every_value(rng):
     x, dy = rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
     asked = read_arguments(x, "ln", {"gamma": [1.0, 2.0, 3.0]})
-    story = explaining.explain(ask(asked.plan, x, asked.inputs, dy))
+    story = explaining.explain(pose(asked.plan, x, asked.inputs, dy))
     found = backward(x, dy, "ln", gamma=[1.0, 2.0, 3.0])
     assert find_numbers(story, "result") == found.dx[0].tolist()
     shares = backward(x[:1], dy[:1], "ln", gamma=[1.0, 2.0, 3.0])
@@ -276,13 +276,13 @@ def test_a_group_as_a_whole_has_every_value(rng):
 def test_what_has_no_derivative_is_refused():
     asked = read_arguments(np.ones((2, 3)), "minmax", {})
     with pytest.raises(UsageError, match="minmax has no backward pass"):
-        explaining.explain(ask(asked.plan, asked.values, dy=np.ones((2, 3))))
+        explaining.explain(pose(asked.plan, asked.values, dy=np.ones((2, 3))))
     asked = read_arguments(np.ones((2, 3)), "ln", {})
     with pytest.raises(DataError, match=r"dy has the shape \(3,\)"):
-        explaining.explain(ask(asked.plan, asked.values, dy=np.ones(3)))
+        explaining.explain(pose(asked.plan, asked.values, dy=np.ones(3)))
 
 
 def test_a_tensor_without_values_has_a_sentence():
     asked = read_arguments(np.ones((2, 0)), "ln", {})
-    story = explaining.explain(ask(asked.plan, asked.values, dy=np.ones((2, 0))))
+    story = explaining.explain(pose(asked.plan, asked.values, dy=np.ones((2, 0))))
     assert [step.name for step in story.steps] == ["nothing"]

@@ -14,7 +14,7 @@ from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
 from normcli.teach import restore as restoring
 from normcli.teach.restore import choose_atol, find_shrinkage, measure_closeness, plan_parameters
-from tests.conftest import ask, plan_request
+from tests.conftest import plan_request, pose
 from tests.strategies import options_for
 
 SHAPE = (3, 4, 2, 3)
@@ -27,7 +27,7 @@ def draw(shape=SHAPE, seed=0):
 
 
 def restore(request, x, **options):
-    return restoring.restore(ask(plan_request(request, x), x), **options)
+    return restoring.restore(pose(plan_request(request, x), x), **options)
 
 
 @pytest.mark.parametrize("name", ABLE)

@@ -15,7 +15,7 @@ from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
 from normcli.teach.side_by_side import compare as compare_norms
 from normcli.teach.side_by_side import depends_on_batch, measure_whole, try_batch_of_one
-from tests.conftest import ask, plan_request
+from tests.conftest import plan_request, pose
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 3, 3)
@@ -26,7 +26,7 @@ def enter(name, request, shape=SHAPE, dtype="f8", **parameters):
 
 
 def compare(entries, values):
-    return compare_norms([(name, ask(plan, values, inputs)) for name, plan, inputs in entries])
+    return compare_norms([(name, pose(plan, values, inputs)) for name, plan, inputs in entries])
 
 
 EVERY = [enter(name, Request(name, **options_for(name, SHAPE))) for name in NORMS]

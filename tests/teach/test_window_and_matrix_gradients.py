@@ -8,7 +8,7 @@ import pytest
 from normcli.documents.notation import build_equation
 from normcli.results.arguments import read_arguments
 from normcli.teach.explain import explain as explaining
-from tests.conftest import ask
+from tests.conftest import pose
 
 X, DY = [[3, 0], [4, 5]], [[1, 2], [3, 4]]
 
@@ -16,7 +16,7 @@ X, DY = [[3, 0], [4, 5]], [[1, 2], [3, 4]]
 def explain(x, dy, at=(0, 0), **options):
     """Return what a story says, by the names of its steps."""
     asked = read_arguments(np.asarray(x), "sn", options)
-    story = explaining.explain(ask(asked.plan, asked.values, dy=np.asarray(dy)), at=at)
+    story = explaining.explain(pose(asked.plan, asked.values, dy=np.asarray(dy)), at=at)
     told = {step.name: step.sentence for step in story.steps}
     return told | {step.name: build_equation(step).text for step in story.steps if step.symbol is not None}
 

@@ -36,6 +36,16 @@ def test_several_arrays_need_a_key():
         read_npz(archive(a=np.arange(3), b=np.arange(4)), "x.npz", None)
 
 
+def test_an_array_with_an_empty_or_unprintable_name_is_offered_and_read_by_it(tmp_path):
+    path = str(tmp_path / "x.npz")
+    np.savez(path, **{"": np.ones(2), "it's\n": np.zeros(2)})
+    with pytest.raises(UsageError) as refused:
+        load(path)
+    assert str(refused.value).endswith(rf"say which: {path}:, $'{path}:it\'s\x0a'")
+    assert load(f"{path}:").values.tolist() == [1.0, 1.0]
+    assert load(f"{path}:it's\n").values.tolist() == [0.0, 0.0]
+
+
 def test_an_unknown_key_is_refused():
     with pytest.raises(UsageError, match="x.npz holds no array 'c'; it has x.npz:a"):
         read_npz(archive(a=np.arange(3)), "x.npz", "c")

@@ -28,7 +28,7 @@ from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from normcli.writers import write
-from tests.conftest import DATA, ask, plan_request
+from tests.conftest import DATA, plan_request, pose
 
 SNAPSHOTS = DATA / "snapshots"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -54,7 +54,7 @@ def render(document, view: View, format_name: str = "table") -> str:
 def explanation(shape, norm, at=None, dist="randint", **options) -> Explanation:
     tensor = generate(Recipe(shape, dist=dist))
     plan = make_plan(Request(norm, **options), shape, tensor.values.dtype)
-    problem = ask(plan, tensor.values)._replace(tensor=tensor)
+    problem = pose(plan, tensor.values)._replace(tensor=tensor)
     return Explanation(explain(problem, at=at), problem)
 
 
@@ -62,7 +62,7 @@ def verdict(y, norm="bn", diagnosis=None, **actual) -> Verdict:
     tensor = generate(Recipe((2, 3, 4, 4)))
     plan = make_plan(Request(norm), tensor.values.shape, tensor.values.dtype)
     arrays = {"normalized": np.asarray(y, dtype="f4"), **actual}
-    checked = check(plan, tensor.values, arrays)
+    checked = check(pose(plan, tensor.values), arrays)
     return Verdict(plan, tensor, {}, {name: f"{name}.npy" for name in arrays}, checked, (), diagnosis)
 
 
@@ -131,7 +131,7 @@ def test_snapshot(name):
 def test_cells_that_grow_where_the_largest_is_left_out_fit(width):
     x = np.random.default_rng(5).uniform(1, 9, (3, 60))
     x[1, 30] = 12345.678  # in the middle, which is cut: without it the others have more decimals
-    attempt = restore(ask(plan_request(Request("ln"), x), x))
+    attempt = restore(pose(plan_request(Request("ln"), x), x))
     view = View(width=width, show=frozenset(("y", "input")))
     for document in (Answer(normalize(x, "ln"), Tensor(x, "x")), RestorationAnswer(attempt, Tensor(x, "x"))):
         lines = render(document, view).splitlines()

@@ -101,7 +101,7 @@ def build_smallest(found: Comparison) -> Line | None:
         return Line((f"no tolerance passes: {actual} where {expected} is expected",))
     return Line(
         (
-            "passes with",
+            "passes with one of",
             f"{_format_limit('rtol', smallest.rtol)} (at atol {limits.atol:g})",
             f"{_format_limit('atol', smallest.atol)} (at rtol {limits.rtol:g})",
             f"{format_up(smallest.max_ulp)} ulp",

@@ -16,7 +16,7 @@ from normcli.answers.judging.distances import (
     list_verdict_lines,
     name_place,
 )
-from normcli.documents.document import Facts, RecordDocument, describe_members
+from normcli.documents.document import Facts, Line, RecordDocument, describe_members
 from normcli.documents.excerpt import locate_last
 from normcli.documents.plan_header import build_header, describe_plan, describe_tensor, list_facts, name_inputs
 
@@ -78,16 +78,17 @@ class GradientsVerdict(RecordDocument):
     def judge(self) -> Iterator[Section]:
         """Yield the verdict on each gradient; for a known fault, with its evidence and the remedy."""
         for name, comparison in self.checked.comparisons.items():
-            finding = self.checked.causes.get(name)
+            finding, saved = self.checked.causes.get(name), self.checked.saved.get(name, ())
             if finding is None:
                 yield from list_verdict_lines(name, comparison)
+                yield from [Line(saved)] if saved else ()
                 continue
             verdict = build_line(name, comparison)
             others = tuple(fault.words for fault in finding.alternatives)
             off = verdict.facts[0].removeprefix(f"{name}: "), *verdict.facts[1:]
             lines = (
                 ("or", others),
-                ("evidence", finding.evidence),
+                ("evidence", (*saved, *finding.evidence)),
                 ("try", (finding.fault.remedy,)),
                 ("off", off),
             )
@@ -128,19 +129,21 @@ class GradientsVerdict(RecordDocument):
         }
 
     def _describe_fault(self, name: str) -> Mapping[str, Any]:
-        """Return the cause of a gradient's difference as JSON members; all are None if no cause is known.
+        """Return the cause of a gradient's difference as JSON members, which are None if no cause is known.
 
         The members are `sentence`, `fault` (its id), `cause`, `evidence`, `alternatives` and `remedy`.
         """
         finding = self.checked.causes.get(name)
+        shown = "; ".join((*self.checked.saved.get(name, ()), *(finding.evidence if finding else ()))) or None
         if finding is None:
-            return dict.fromkeys(("sentence", "fault", "cause", "evidence", "alternatives", "remedy"))
+            members = ("sentence", "fault", "cause", "evidence", "alternatives", "remedy")
+            return dict.fromkeys(members) | {"evidence": shown}
         fault, others = finding.fault, finding.alternatives
         return {
             "sentence": finding.sentence,
             "fault": fault.id or None,
             "cause": fault.words,
-            "evidence": "; ".join(finding.evidence) or None,
+            "evidence": shown,
             "alternatives": [{"fault": other.id, "cause": other.words} for other in others],
             "remedy": fault.remedy or None,
         }

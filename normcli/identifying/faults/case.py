@@ -56,8 +56,6 @@ class Case:
         None if they are computed from x.
     exact : ndarray or None
         The norm's exact result; None for norms that mean and variance (or mean square) determine.
-    saved : str or None
-        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     precision : str or None
         The dtype of the kernel's arithmetic; None for that of y, or float32 if y is of half precision.
     whole : int or None
@@ -82,7 +80,6 @@ class Case:
     has_beta: bool = False
     stored: tuple[Floats, Floats] | None = None
     exact: Floats | None = None
-    saved: str | None = None
     precision: str | None = None
     whole: int | None = None
     addends: Addends | None = None
@@ -175,11 +172,14 @@ class Case:
         """The eps of the plan."""
         return self.plan.spec.eps or 0.0
 
+    def lay_rows(self) -> Floats:
+        """Return x with the values of each group along the last axes: first the kept axes, then the reduced."""
+        return self.x.transpose(*(axis for axis in range(self.x.ndim) if axis not in self.axes), *self.axes)
+
     def average(self, values: Floats) -> Floats:
         """Return the mean of each group, with reduced axes of length 1."""
         count = math.prod(values.shape[axis] for axis in self.axes)
-        mean: Floats = np.add.reduce(values, self.axes, keepdims=True) / count
-        return mean
+        return np.asarray(np.add.reduce(values, self.axes, keepdims=True) / count)
 
     @cached_property
     def own_mean(self) -> Floats:

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
-    from normcli.tensors.residual import Addends
+    from normcli.results.arguments import Problem
 
 
 MOST_VALUES = 1 << 16
@@ -46,36 +45,19 @@ _LARGEST_GROUP = 1 << 18
 """Groups with more values than this are not examined for faults."""
 
 
-class AskedNorm(NamedTuple):
-    """The requested norm of a tensor, with its inputs.
+def is_open(subject: Problem) -> bool:
+    """Whether faults of a norm can be looked for.
 
-    Parameters
-    ----------
-    plan : Plan
-    inputs : Inputs
-        Gamma, beta, running statistics, gates and selection, of the plan's shapes.
-    addends : Addends or None
-        x and the residual that is added before the norm; None without a residual.
+    They can if the norm has groups of at most 2¹⁸ values, and if either all values are used, or the mean and
+    variance (or mean square) are those of a slice of an axis. They cannot with a mask.
     """
+    is_known = subject.inputs.selection is None or takes_slice(subject.plan)
+    return is_known and subject.plan.has_groups and subject.plan.grid.group_size <= _LARGEST_GROUP
 
-    plan: Plan
-    inputs: Inputs
-    addends: Addends | None = None
 
-    @property
-    def is_open(self) -> bool:
-        """True if faults of the norm can be looked for.
-
-        They can if the norm has groups of at most 2¹⁸ values, and if either all values are used, or the mean
-        and variance (or mean square) are those of a slice of an axis. They cannot with a mask.
-        """
-        is_known = self.inputs.selection is None or self.takes_slice
-        return is_known and self.plan.has_groups and self.plan.grid.group_size <= _LARGEST_GROUP
-
-    @property
-    def takes_slice(self) -> bool:
-        """Whether mean and variance (or mean square) are of a slice of an axis, and normalize all of it."""
-        return self.plan.request.over is not None and self.plan.norm.divisor.measurement is Measurement.MOMENTS
+def takes_slice(plan: Plan) -> bool:
+    """Whether mean and variance (or mean square) are of a slice of an axis, and normalize all of it."""
+    return plan.request.over is not None and plan.norm.divisor.measurement is Measurement.MOMENTS
 
 
 def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
@@ -91,42 +73,38 @@ def choose_index(plan: Plan, most: int) -> tuple[slice, ...]:
     return tuple(slice(length) for length in lengths)
 
 
-def open_case(
-    subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], most: int = MOST_VALUES
-) -> Case:
+def open_case(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], most: int = MOST_VALUES) -> Case:
     """Return the case of x and y, or of their first groups if they are large.
 
     Parameters
     ----------
-    subject : AskedNorm
-        The requested norm.
-    x, y : ndarray
-        Input and output, of the plan's shape, in memory or mapped from files.
+    subject : Problem
+        The requested norm and its input x, in memory or mapped from a file.
+    y : ndarray
+        The output, of the plan's shape, in memory or mapped from a file.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     most : int
         About how many values to take.
     """
-    return _open_at(subject, x, y, dtype, choose_index(subject.plan, most))
+    return _open_at(subject, y, dtype, choose_index(subject.plan, most))
 
 
-def _open_at(
-    subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], index: tuple[slice, ...]
-) -> Case:
+def _open_at(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], index: tuple[slice, ...]) -> Case:
     """Return the case of the values of x and y at an index of the view.
 
     Parameters
     ----------
-    subject : AskedNorm
-        The requested norm.
-    x, y : ndarray
-        Input and output, of the plan's shape, in memory or mapped from files.
+    subject : Problem
+        The requested norm and its input x, in memory or mapped from a file.
+    y : ndarray
+        The output, of the plan's shape, in memory or mapped from a file.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     index : tuple of slice
         A slice for each axis of the view.
     """
-    plan, inputs, addends = subject
+    plan, inputs, x, addends = subject.plan, subject.inputs, subject.values, subject.tensor.addends
     gates, inputs = (inputs.gate, inputs.gated_input), inputs._replace(gate=None, gated_input=None)
     shape = plan.grid.view_shape
 
@@ -146,7 +124,7 @@ def _open_at(
         lengths = [1 if axis in plan.grid.view_axes else n for axis, n in enumerate(shape)]
         mean, var = (take(plan.grid.spread_running(values), lengths) for values in inputs.given)
         stored = mean, var
-    whole, moments = None, _measure_moments(subject, x) if subject.takes_slice else None
+    whole, moments = None, _measure_moments(subject) if takes_slice(plan) else None
     if moments is not None and plan.request.over is not None:
         stored = cut_at(moments[0], index), cut_at(moments[1], index)
         whole = plan.request.over[1] - plan.request.over[0]
@@ -167,13 +145,13 @@ def _open_at(
     )  # fmt: skip
 
 
-def _measure_moments(subject: AskedNorm, x: NDArray[Any]) -> tuple[Floats, Floats] | None:
+def _measure_moments(subject: Problem) -> tuple[Floats, Floats] | None:
     """Return the mean and the variance of each group, or 0 and the mean square for a norm without mean.
 
     Both have the view's rank. None for a norm with neither variance nor mean square.
     """
     plan = subject.plan
-    known = calculate(plan, fetch(x), subject.inputs, statistics_alone=True).statistics
+    known = calculate(plan, fetch(subject.values), subject.inputs, statistics_alone=True).statistics
     if not {"var", "ms"} & set(known):
         return None
     of_groups = [1 if axis in plan.grid.view_axes else n for axis, n in enumerate(plan.grid.view_shape)]
@@ -181,7 +159,7 @@ def _measure_moments(subject: AskedNorm, x: NDArray[Any]) -> tuple[Floats, Float
     return (known["mean"].reshape(of_groups) if plan.norm.centre is Centre.MEAN else 0.0 * square), square
 
 
-def open_wide_case(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Case | None:
+def open_wide_case(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any]) -> Case | None:
     """Return a case with values of every group, to find rows in another order and wrong parts of y.
 
     Above 2¹⁹ values, the case has evenly spaced values along the longest axis of a group, with the statistics
@@ -190,27 +168,28 @@ def open_wide_case(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: 
 
     Parameters
     ----------
-    subject : AskedNorm
-        The requested norm.
-    x, y : ndarray
-        Input and output, of the plan's shape.
+    subject : Problem
+        The requested norm and its input x.
+    y : ndarray
+        The output, of the plan's shape.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
-    if not MOST_VALUES < x.size <= MOST_IN_MEMORY or subject.inputs.gate is not None:
+    size = subject.values.size
+    if not MOST_VALUES < size <= MOST_IN_MEMORY or subject.inputs.gate is not None:
         return None
-    plan, step = subject.plan, -(-x.size // _MOST_WIDE)
+    plan, step = subject.plan, -(-size // _MOST_WIDE)
     lengths = plan.grid.view_shape
     longest = max(plan.grid.view_axes, key=lambda axis: lengths[axis])
     if step == 1:
-        return open_case(subject, x, y, dtype, x.size)
+        return open_case(subject, y, dtype, size)
     if step > lengths[longest] // LEAST_PLACES:
         return None
     places = tuple(slice(None, None, step if axis == longest else 1) for axis in range(len(lengths)))
-    case = replace(_open_at(subject, x, y, dtype, places), whole=plan.grid.group_size, step=step)
+    case = replace(_open_at(subject, y, dtype, places), whole=plan.grid.group_size, step=step)
     if case.stored is not None or not case.has_moments:
         return case
-    moments = _measure_moments(subject, x)
+    moments = _measure_moments(subject)
     return None if moments is None else replace(case, stored=moments)
 
 

@@ -13,8 +13,8 @@ from normcli.dtypes import get_eps
 from normcli.identifying.faults.case_sampling import (
     MOST_IN_MEMORY,
     MOST_VALUES,
-    AskedNorm,
     choose_index,
+    is_open,
     open_case,
     open_wide_case,
 )
@@ -35,50 +35,47 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
     from normcli.norms.plan import Plan
+    from normcli.results.arguments import Problem
 
 BOTH = UNKNOWN["both"].fault.id
 """The id of the fault with another mean and another divisor: any line y = a · x + b in each group has it."""
 
 
-def claims_of_places(
-    subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
-) -> tuple[Claim, ...]:
+def claims_of_places(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any]) -> tuple[Claim, ...]:
     """Return the claims that a large y has its rows in another order, or that only a part of y is wrong.
 
     Empty without such a fault, with a mask or a slice of values, and unless x has 2¹⁶ to 2²² values.
 
     Parameters
     ----------
-    subject : AskedNorm
-        The requested norm.
-    x, y : ndarray
-        Input and output, of the plan's shape.
+    subject : Problem
+        The requested norm and its input x.
+    y : ndarray
+        The output, of the plan's shape.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
-    is_whole = subject.is_open and subject.inputs.selection is None
-    case = open_wide_case(subject, x, y, dtype) if is_whole else None
+    is_whole = is_open(subject) and subject.inputs.selection is None
+    case = open_wide_case(subject, y, dtype) if is_whole else None
     return () if case is None else find_places(case)
 
 
-def claims_of_order(
-    subjects: Iterable[AskedNorm], x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]
-) -> tuple[Claim, ...]:
+def claims_of_order(subjects: Iterable[Problem], y: NDArray[Any], dtype: np.dtype[Any]) -> tuple[Claim, ...]:
     """Return the claims that y is the result of one of several norms, with its rows in another order.
 
-    Empty without such a norm, and for an x of more than 2²² values. A norm is left out without a search if the
+    Empty without such a norm, and for a y of more than 2²² values. A norm is left out without a search if the
     means of y, y², y³ and y⁴, which no order changes, are not those of its exact result; and, without gamma and
     beta, if it subtracts a mean and the mean of y is not 0.
     """
-    if x.size > MOST_IN_MEMORY:
+    if y.size > MOST_IN_MEMORY:
         return ()
-    opened = open_wide_case if x.size > MOST_VALUES else open_case
+    opened = open_wide_case if y.size > MOST_VALUES else open_case
     mean, size = np.mean(fetch(y), dtype=np.float64), np.std(fetch(y), dtype=np.float64)
     for subject in subjects:
         is_bare = subject.inputs.gamma is None and subject.inputs.beta is None
         if is_bare and subject.plan.norm.centre is Centre.MEAN and not abs(mean) <= _OF_ZERO * size:
             continue
-        case = opened(subject, x, y, dtype) if subject.is_open else None
+        case = opened(subject, y, dtype) if is_open(subject) else None
         if case is not None and _has_powers(case):
             found = [claim for claim in find_places(case) if claim.fault.id.startswith("order-")]
             if found:
@@ -101,32 +98,29 @@ def _has_powers(case: Case) -> bool:
 
 
 def open_cases(
-    subjects: Iterable[AskedNorm],
-    x: NDArray[Any],
+    subjects: Iterable[Problem],
     y: NDArray[Any],
     dtype: np.dtype[Any],
-    saved: str | None = None,
     most: int = MOST_VALUES,
 ) -> Iterator[Case]:
     """Yield for each norm a case, the record of x, y and the norm's exact result.
 
-    Nothing for an empty x, or for norms whose faults cannot be looked for (`AskedNorm.is_open` is False).
+    Nothing for an empty x, or for norms whose faults cannot be looked for (`is_open` is False).
 
     Parameters
     ----------
-    subjects : iterable of AskedNorm
-    x, y : ndarray
-        Input and output, of the shape of the norms' plans.
+    subjects : iterable of Problem
+        The norms and their input x.
+    y : ndarray
+        The output, of the shape of x.
     dtype : numpy.dtype
         The dtype to which y was rounded.
-    saved : str or None
-        The half precision that all numbers of y have, if y was saved in a longer dtype; else None.
     most : int
         About how many values a case has: the first groups of larger tensors.
     """
     for subject in subjects:
-        if x.size and subject.is_open:
-            yield replace(open_case(subject, x, y, dtype, most), saved=saved)
+        if y.size and is_open(subject):
+            yield open_case(subject, y, dtype, most)
 
 
 def recover_one(cases: Sequence[Case]) -> tuple[Claim, ...]:
@@ -241,64 +235,62 @@ _LEAST_BITS = 3.0 * CERTAIN
 """Statistics are recovered if groups · log2(1 / machine epsilon) is at least this many bits."""
 
 
-def shows_nothing(subject: AskedNorm, x: NDArray[Any]) -> bool:
-    """Whether each group of x has equal values, of which a norm that subtracts the mean makes only 0.
+def shows_nothing(subject: Problem) -> bool:
+    """Whether each group of the input x has equal values, of which a norm that subtracts the mean makes only 0.
 
-    False for an x or groups of one value, for running statistics, and if `subject.is_open` is False.
+    False for an x or groups of one value, for running statistics, and if `is_open` is False.
     """
-    plan = subject.plan
-    is_open = x.size > 1 and subject.is_open and plan.grid.group_size > 1
-    if not (is_open and open_case(subject, x, x, np.dtype("float64")).is_constant):
+    plan, x = subject.plan, subject.values
+    is_told = x.size > 1 and is_open(subject) and plan.grid.group_size > 1
+    if not (is_told and open_case(subject, x, np.dtype("float64")).is_constant):
         return False
     view = fetch(x).reshape(plan.grid.view_shape)
     return bool(np.all(view == view.min(plan.grid.view_axes, keepdims=True)))
 
 
-def counts_masked(subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+def counts_masked(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any]) -> bool:
     """Whether every unmasked y is, within rounding, the result of the norm without the mask.
 
     The kernel's statistics then count the masked values too. False without a mask.
 
     Parameters
     ----------
-    subject : AskedNorm
-        The requested norm, with its mask.
-    x, y : ndarray
-        Input and output, of the plan's shape.
+    subject : Problem
+        The requested norm, with its mask, and its input x.
+    y : ndarray
+        The output, of the plan's shape.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
     plan, selection = subject.plan, subject.inputs.selection
     if selection is None or selection.mask is None or not plan.has_groups:
         return False
-    case = open_case(subject._replace(inputs=subject.inputs._replace(selection=None)), x, y, dtype)
+    case = open_case(subject._replace(inputs=subject.inputs._replace(selection=None)), y, dtype)
     view = np.broadcast_to(selection.mask, plan.grid.shape).reshape(plan.grid.view_shape)
     counted = view[choose_index(plan, MOST_VALUES)]
     return bool(counted.any()) and not np.any(case.differs & counted)
 
 
-def is_off_by_rounding(
-    subject: AskedNorm, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], times: float = 1.0
-) -> bool:
+def is_off_by_rounding(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], times: float = 1.0) -> bool:
     """Whether y agrees with the norm's exact result within rounding, in the first 2¹⁶ values or so.
 
     A y of float64 that a kernel calculated in float32 agrees too. False for an empty x.
 
     Parameters
     ----------
-    subject : AskedNorm
-        The requested norm.
-    x, y : ndarray
-        Input and output, of the plan's shape.
+    subject : Problem
+        The requested norm and its input x.
+    y : ndarray
+        The output, of the plan's shape.
     dtype : numpy.dtype
         The dtype to which y was rounded.
     times : float
         The factor on the bound of each value's rounding error.
     """
-    if not (x.size and subject.plan.has_groups):
+    if not (y.size and subject.plan.has_groups):
         return False
-    case = open_case(subject, x, y, dtype)
-    shorter = (replace(case, precision="float32"),) if may_be_of_float32(x, y) else ()
+    case = open_case(subject, y, dtype)
+    shorter = (replace(case, precision="float32"),) if may_be_of_float32(subject.values, y) else ()
     ways = (case, *shorter)  # float64 that was calculated in less
     rights = ((one, one.right._replace(allowed=times * one.right.allowed)) for one in ways)
     return any(bool(one.explains(right).all()) for one, right in rights)

@@ -54,15 +54,15 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.case import Case
 
 
-def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim, ...]:
+def open_joints(cases: Sequence[Case], saved: str | None = None, *, in_parts: bool = True) -> tuple[Claim, ...]:
     """Return the claims that y has a fault, the likeliest first; empty if y is right, or no fault leads to it.
-
-    For a right y that was saved in another dtype (`Case.saved`), the one claim says so.
 
     Parameters
     ----------
     cases : sequence of Case
         x and y with the exact result of each norm that y may be of.
+    saved : str or None
+        The half precision of y if it was saved in a longer dtype: the one claim on a right y. Else None.
     in_parts : bool
         Whether faults in only a part of y are looked for too.
 
@@ -74,9 +74,9 @@ def open_joints(cases: Sequence[Case], *, in_parts: bool = True) -> tuple[Claim,
     with np.errstate(all="ignore"):
         right = next((case for case in cases if not case.differs.any()), None)
         if right is not None:
-            causes = (CAST.fault.words.format(dtype=right.saved),)
+            causes = (CAST.fault.words.format(dtype=saved),)
             cast = Claim((CAST.fault,), right.plan, causes, misfit=0.0, bits=math.inf, rank=1.0)
-            return () if right.saved is None else (cast,)
+            return () if saved is None else (cast,)
         if len(cases) == 1 and cases[0].is_constant and np.isfinite(cases[0].y).all():
             return rank_claims([make_claim(cases[0], one) for one in _try_beta(cases[0])], is_asked=True)
         if not cases:

@@ -166,9 +166,8 @@ def show_used(case: Case, found: Found) -> tuple[str, ...]:
         if theirs is not None and (off := np.abs(theirs - right) > NEAR * np.abs(right)).any():
             first = np.unravel_index(int(off.argmax()), off.shape)
             right = np.broadcast_to(right, off.shape)
-            return (
-                f"the first {name} that differs is {float(theirs[first]):.6g}, not {float(right[first]):.6g}",
-            )
+            used, exact = f"{float(theirs[first]):.6g}", f"{float(right[first]):.6g}"
+            return (f"the first {name} that differs: the kernel's is {used}, the exact one {exact}",)
     return ()
 
 

@@ -276,7 +276,7 @@ def read_evaluation(found: PlainMap, affines: Iterable[AffineStep]) -> Evaluatio
     """
     shape = found.scale.shape
     for step in sorted(affines, key=lambda step: (step.scale is None) + (step.shift is None)):
-        if any(not _fits(values, shape) for values in (step.scale, step.shift)):
+        if any(not has_place(values, shape) for values in (step.scale, step.shift)):
             continue
         gamma = np.ones(1) if step.scale is None else step.scale
         beta = np.zeros(1) if step.shift is None else step.shift
@@ -304,5 +304,6 @@ _NO_MEAN, _SEEN = 1e-4, 0.25
 """The largest |mean| that counts as 0, and the error of variance − 1 as a part of eps."""
 
 
-def _fits(values: Floats | None, shape: tuple[int, ...]) -> bool:
+def has_place(values: Floats | None, shape: tuple[int, ...]) -> bool:
+    """Whether an array has a length of 1, or that of a shape, along each axis; True for None."""
     return values is None or all(n in (1, full) for n, full in zip(values.shape, shape, strict=True))

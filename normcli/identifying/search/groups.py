@@ -277,22 +277,6 @@ class Hypothesis(NamedTuple):
             expected = sample.place(self.affine).apply(round_to_short(quotient, dtype.name))
         return measure_equality(sample.actual, expected, dtype) == 1.0
 
-    def recover(self, eps: float) -> tuple[Floats, Floats]:
-        """Return two divisors of each group: the one that fits y by least squares, and the one with `eps`.
-
-        Both have the shape (groups,); the first is NaN for groups of equal values.
-        """
-        placed, x = self.sample.place(self.affine), self.standardize(eps)
-        scale = np.ones_like(x) if placed.scale is None else placed.scale
-        y = self.sample.actual if placed.shift is None else self.sample.actual - placed.shift
-        weight = np.square(scale)
-        with np.errstate(all="ignore"):
-            y, total = np.where(scale == 0.0, 0.0, y / scale), weight.sum(axis=1, keepdims=True)
-            x, y = (z - (weight * z).sum(axis=1, keepdims=True) / total for z in (x, y))
-            shown = (weight * x * x).sum(axis=1) / (weight * x * y).sum(axis=1)
-            right = self.sample.standard.unit / self.measure_factors(eps)[:, 0]
-            return shown * right, right
-
     def measure_factors(self, eps: float) -> Floats:
         """Return the factor of each group that turns `Standard.values` into x̂, of the shape (groups, 1)."""
         return np.asarray(self.measure_factors_of_each((eps,))[0])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.dtypes import find_type, is_half
+from normcli.identifying.models.known_maps import has_place
 from normcli.identifying.models.matrix_model import find_matrices
 from normcli.identifying.models.window_model import WINDOWED, find_sides, find_windows
 from normcli.identifying.search.affine_estimate import estimate
@@ -165,7 +166,9 @@ class Search:
         loosest = np.dtype(find_type(self.samples.levels[-1].precision))
         for dtype in dict.fromkeys((self.samples.scope.dtype, loosest)):
             estimated = (
-                one for one in estimate(x, y, dtype, grids, most) if _is_of(one.hypothesis.affine, shape)
+                one
+                for one in estimate(x, y, dtype, grids, most)
+                if has_place(one.hypothesis.affine.scale, shape)
             )
             if found := [match for one in estimated for match in self._describe_estimated(*one)]:
                 return found
@@ -228,12 +231,6 @@ class Search:
         y = widen(self.samples.y)
         matrices = find_matrices(widen(x), y, self.samples.allow_window(y, level), scope.dtype, scope.start)
         return [describe_matrix(fitted, y, scope, level.precision) for fitted in matrices]
-
-
-def _is_of(affine: AffineStep, shape: tuple[int, ...]) -> bool:
-    """Whether a gamma fitted to a part of a tensor has a length of 1, or the tensor's, along each axis."""
-    assert affine.scale is not None  # of every gamma that was fitted
-    return all(length in (1, full) for length, full in zip(affine.scale.shape, shape, strict=True))
 
 
 def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:

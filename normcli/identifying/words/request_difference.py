@@ -158,10 +158,7 @@ def _compare_groups(plan: Plan, match: Match, asked: Question) -> list[OtherChoi
         pair = (match.axes, plan.grid.axes) if match.rows is None else (match.rows, plan.spec.rows or ())
         word = "axes" if match.rows is None else "rows"
         return [] if pair[0] == pair[1] else [_name_axes(word, *pair, layout)]
-    wanted = Request(
-        match.norm, layout=asked.layout, axes=match.axes, groups=match.groups, group_order=match.group_order
-    )
-    theirs = try_request(wanted, asked)
+    theirs = try_request(match.make_request()._replace(layout=asked.layout), asked)
     if theirs is None:
         return None
     if plan.request.over is not None:  # a match is of whole groups

@@ -10,6 +10,7 @@ from normcli.checking.check import NORMALIZED, check
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps, is_half
+from normcli.identifying.faults.case_sampling import takes_slice
 from normcli.identifying.faults.claim import EPS_TWICE
 from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rounding
 from normcli.identifying.gated_norm import find_exact_eps
@@ -39,49 +40,44 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.checking.check import Checked
-    from normcli.identifying.faults.case_sampling import AskedNorm
     from normcli.identifying.question import Identification
     from normcli.identifying.search.match import Match
     from normcli.norms.plan import Plan
     from normcli.numerics.statistics.solution import Given
+    from normcli.results.arguments import Problem
 
 
 _UNEXPLAINED = (Kind.NONE, Kind.UNDECIDED)
 """The verdicts that leave open why a tensor differs."""
 
 
-def diagnose_actual(
-    subject: AskedNorm,
-    values: NDArray[Any],
-    actual: NDArray[Any],
-    checked: Checked,
-) -> Diagnosis | None:
+def diagnose_actual(subject: Problem, actual: NDArray[Any], checked: Checked) -> Diagnosis | None:
     """Return the diagnosis of a tensor that differs from the requested norm, or was made by another kernel.
 
     None if the tensor agrees and its bits show nothing else.
 
     Parameters
     ----------
-    subject : AskedNorm
-        The requested norm, with its inputs.
-    values, actual : ndarray
-        The input (with the residual added), and the tensor that is checked.
+    subject : Problem
+        The requested norm, with its input.
+    actual : ndarray
+        The tensor that is checked.
     checked : Checked
         The comparison of the tensor with the exact result.
     """
-    saved, selection = checked.saved, subject.inputs.selection
-    if selection is not None and not subject.takes_slice and selection.count(values) == values.size:
+    values, saved, selection = subject.values, checked.saved, subject.inputs.selection
+    if selection is not None and not takes_slice(subject.plan) and selection.count(values) == values.size:
         subject = subject._replace(inputs=subject.inputs._replace(selection=None))
     if saved is None:
-        told = _diagnose(subject, values, actual, checked)
+        told = _diagnose(subject, actual, checked)
         half = None if told is None else find_saved_dtype(actual)
         if told is None or half is None:
             return told
-        if told.verdict not in _UNEXPLAINED and not _agrees_as(half, subject, values, actual):
+        if told.verdict not in _UNEXPLAINED and not _agrees_as(half, subject, actual):
             return told
         cause = f"{subject.plan.norm.name} differs: y holds {half} numbers, though x is {values.dtype}"
         return told._replace(cause=cause, remedy=f"calculate in {values.dtype}, or check as --dtype {half}")
-    told = _diagnose(subject, values, fetch(actual).astype(saved), checked)
+    told = _diagnose(subject, fetch(actual).astype(saved), checked)
     note = f"y holds {saved} numbers, saved as {actual.dtype}"
     if told is None:
         cause = f"{subject.plan.norm.name} agrees: {note}"
@@ -94,22 +90,20 @@ _ROUNDED_HALVES = 4.0
 |y|."""
 
 
-def _agrees_as(half: np.dtype[Any], subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any]) -> bool:
+def _agrees_as(half: np.dtype[Any], subject: Problem, actual: NDArray[Any]) -> bool:
     """Return True if y is the norm's result up to a few roundings to half precision.
 
-    False without running statistics. `values` and `actual` are the input and y; `half` is the half precision.
+    False without running statistics. `actual` is y, and `half` the half precision.
     """
     if subject.inputs.given is None:
         return False
-    found = check(subject.plan, values, {NORMALIZED: actual}, subject.inputs).comparisons[NORMALIZED]
+    found = check(subject, {NORMALIZED: actual}).comparisons[NORMALIZED]
     return bool(found.max_abs <= _ROUNDED_HALVES * get_eps(half) * np.abs(fetch(actual)).max())
 
 
-def _diagnose(
-    subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], checked: Checked
-) -> Diagnosis | None:
+def _diagnose(subject: Problem, actual: NDArray[Any], checked: Checked) -> Diagnosis | None:
     """Return the diagnosis of a tensor in the dtype in which it is judged, as `diagnose_actual` describes."""
-    plan, inputs, _ = subject
+    plan, values, inputs = subject.plan, subject.values, subject.inputs
     gate = inputs.gate
     if gate is None:
         told = diagnose_casts(plan, values, actual, inputs)
@@ -119,8 +113,8 @@ def _diagnose(
         return None if gate is not None else diagnose_closer_convention(plan, values, actual, inputs)
     option = suggest_option(checked.comparisons[NORMALIZED])
     asked = values, actual, inputs.gamma, inputs.beta
-    if inputs.selection is not None and not subject.takes_slice:  # what a fault's table says is of whole groups
-        if counts_masked(subject, values, actual, choose_counting_dtype(actual.dtype)):
+    if inputs.selection is not None and not takes_slice(plan):  # what a fault's table says is of whole groups
+        if counts_masked(subject, actual, choose_counting_dtype(actual.dtype)):
             cause, remedy = "values count that are masked", "leave masked values out of mean and variance"
             if plan.request.over is not None:
                 cause, remedy = "values count that are not in the slice", "take statistics over the slice"
@@ -129,7 +123,7 @@ def _diagnose(
         found = identify(Question(*asked, plan.grid.layout.text))
         return _diagnose_selected(plan, found, inputs.given, option)
     is_gated = gate is not None or inputs.gated_input is not None
-    if is_gated and is_half(actual.dtype) and (eps := find_exact_eps(subject, values, actual)) is not None:
+    if is_gated and is_half(actual.dtype) and (eps := find_exact_eps(subject, actual)) is not None:
         name = plan.norm.name  # in half precision other faults come near, too
         cause, remedy = (
             f"{name} differs: eps is {eps:g}, not {plan.spec.eps:g}",
@@ -139,7 +133,7 @@ def _diagnose(
         return Diagnosis(Kind.NORM, cause, evidence, remedy=remedy, fault="stats-eps-other")
     found = identify(Question(*asked, plan.grid.layout.text, subject=subject))
     if gate is not None and not found.claims:
-        told = _diagnose_gated(subject, values, actual, option)
+        told = _diagnose_gated(subject, actual, option)
         if told.verdict != Kind.NONE or found.nearest is None:
             return told
     return diagnose_request(plan, found, inputs.given, option)
@@ -162,18 +156,16 @@ def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, o
     return Diagnosis(Kind.NONE, f"{plan.norm.name} differs: {cause}", next_step=step)
 
 
-def _diagnose_gated(
-    subject: AskedNorm, values: NDArray[Any], actual: NDArray[Any], option: str | None
-) -> Diagnosis:
+def _diagnose_gated(subject: Problem, actual: NDArray[Any], option: str | None) -> Diagnosis:
     """Return the diagnosis of a gated tensor that no fault explains: it may differ only by rounding.
 
     `option` is the option with the smallest tolerance at which the tensor passes, or None.
     """
     name, dtype = subject.plan.norm.name, choose_counting_dtype(actual.dtype)
-    if is_off_by_rounding(subject, values, actual, dtype):
+    if is_off_by_rounding(subject, actual, dtype):
         steps = ("the norm, the activation and the product may each be rounded",) if is_half(dtype) else ()
         return Diagnosis(Kind.NORM, f"{name} differs by rounding alone", steps, remedy=_tolerate(name, option))
-    if is_half(dtype) and is_off_by_rounding(subject, values, actual, dtype, _MORE_ROUNDINGS):
+    if is_half(dtype) and is_off_by_rounding(subject, actual, dtype, _MORE_ROUNDINGS):
         cause = f"{name} may differ by rounding in {dtype.name} alone"
         return Diagnosis(Kind.UNDECIDED, cause, remedy=_tolerate(name, option))
     step = "check the norm by itself, without its gate"
@@ -218,7 +210,7 @@ def diagnose_request(
     shown = [pair for pair in requests if not any(pair[0] is match for match in matches)]
     requests = shown or requests
     if requests:
-        match, differences = choose_request(requests, found.reproductions)
+        half, (match, differences) = found.question.saved, choose_request(requests, found.reproductions)
         others = choose_others(match, [one for one, _ in requests])
         told_so = "; ".join(one.words for one in differences)
         words = ["; ".join(one.words for one in some) for other, some in requests if other in others]
@@ -231,7 +223,7 @@ def diagnose_request(
             faults.append(wrong.id)
         return Diagnosis(
             told.verdict, cause,
-            evidence if found.rounded_to is None else (f"y holds {found.rounded_to} numbers", *evidence), also,
+            evidence if half is None else (f"y holds {half} numbers", *evidence), also,
             remedy or (found.claims[0].fault.remedy if found.claims else None),
             "give --gamma and --beta" if match.affine == ESTIMATED else SUGGEST if also else None,
             told.fault if told.fault in faults or not faults else faults[0],
@@ -245,7 +237,7 @@ def diagnose_request(
     if same and told.verdict == Kind.UNDECIDED and likely[0].is_rough:
         precision = likely[0].precision.split(",")[0]
         cause = f"{name} may differ by rounding in {precision} alone"
-        return told._replace(cause=cause, remedy=_tolerate(name, option))
+        return told._replace(cause=cause, evidence=told.evidence[-1:], remedy=_tolerate(name, option))
     clause = told.cause if found.reason is None else split_reason(found.reason)[0]
     causes = [f"{name} differs: {each}" for each in (clause, clause.rpartition(" (")[0] or clause)]
     return told._replace(cause=next((each for each in causes if count_words(each) <= MOST_WORDS), clause))

@@ -111,7 +111,7 @@ def _join_quoted(text: str, delimiter: str) -> tuple[list[str], str]:
     opened: list[str] = []
     whole, continued = _match_lines(delimiter)
     for line in io.StringIO(text, newline=""):
-        if (continued if opened else whole).fullmatch(line) is None:
+        if not ((continued if opened else whole).fullmatch(line) if '"' in line else not opened):
             opened.append(line)
         elif opened:
             records.append("".join([*opened, line]).rstrip("\r\n"))

@@ -120,7 +120,7 @@ class Batches:
             return
         kinds = [f"{name_column(self, place)} ({self.schema.field(place).type})" for place in others[:_LISTED]]
         more = f" and {len(others) - _LISTED} more" if len(others) > _LISTED else ""
-        remedy = "there are no others"
+        remedy = "no chosen column holds numbers"
         if len(others) < len(chosen):
             names = join_names([self._names[place] for place in others])
             remedy = f"--exclude {shlex.quote(names)} leaves {'it' if len(others) == 1 else 'them'} out"

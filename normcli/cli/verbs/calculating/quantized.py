@@ -34,7 +34,7 @@ def quantize_norm(settings: Settings) -> None:
     """
     from normcli.answers.calculating.quantization import QuantizedAnswer
     from normcli.quantizing.formats import read_quantization
-    from normcli.quantizing.quantize import quantize_plan
+    from normcli.quantizing.quantize import quantize_problem
 
     asked = read_quantization(*settings.quantizing)
     answer = settings.answer
@@ -48,7 +48,7 @@ def quantize_norm(settings: Settings) -> None:
     destination = choose_values_file(answer.output, suffixes=_SUFFIXES)
     problem = load_problem(settings._replace(request=settings.request._replace(dtype="float64")))
     with WholeFiles() as files, settings.run.open_effort() as effort:
-        found = quantize_plan(problem.plan, problem.tensor.values, problem.inputs, asked, effort)
+        found = quantize_problem(problem._replace(effort=effort), asked)
         if settings.run.strict:
             found.exact.require_sound()
         if destination is not None:

@@ -77,9 +77,9 @@ def _run(settings: Settings, require: str | None, max_ulp: float | None) -> None
     problem = load_problem(settings)
     require_summed_statistics(problem.plan)
     with settings.run.open_effort() as effort:
-        warn_of_input(settings.run, problem, problem.calculate(effort, statistics_alone=True))
-        found = examine(problem.plan, problem.tensor.values, problem.inputs, max_ulp, effort)
-        costs = list(list_costs(problem.plan, problem.tensor.values, problem.inputs, effort))
+        problem = problem._replace(effort=effort)
+        warn_of_input(settings.run, problem, problem.calculate(statistics_alone=True))
+        found, costs = examine(problem, max_ulp), list(list_costs(problem))
     answer = ExaminationAnswer(found, problem.tensor, problem.inputs, required, costs)
     destination.write(answer, settings.answer.view())
     leave_with_verdict(ok=answer.ok)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from normcli.cli.files.destination import print_document
+from normcli.cli.files.destination import Destination, print_document
 from normcli.cli.parameters import answer_options
 from normcli.cli.parameters.types import NormName
 from normcli.cli.verb_commands import Verb
@@ -16,6 +16,10 @@ from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from normcli.cli.parameters.settings import Settings
+
+
+_WIDTH = 100
+"""The width in columns of the conventions on a pipe: their table is 370 wide, and its notes are prose."""
 
 
 class Symptom(NamedTuple):
@@ -69,7 +73,11 @@ def _list_conventions(settings: Settings, name: str | None) -> None:
 
     if name is not None and name.lower() not in {row.framework for row in CONVENTIONS}:
         name = find_norm(name)[0].name
-    print_document(ConventionTable(name and name.lower()), settings.answer)
+    view = settings.answer.view()
+    document = ConventionTable(name and name.lower())
+    Destination(None, settings.answer.format_name or "table").write(
+        document, view._replace(width=view.width or _WIDTH)
+    )
 
 
 NORMS = Verb(

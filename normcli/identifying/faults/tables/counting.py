@@ -99,15 +99,14 @@ def _list_lines(case: Case) -> Iterator[tuple[str, Floats]]:
     First, all values of a group are the last axis: shape (*kept axes, 1, values of a group). If several reduced
     axes are longer than 1, then each is the last axis: shape (*kept axes, other values of a group, length).
     """
-    kept = [axis for axis in range(case.x.ndim) if axis not in case.axes]
-    rows = case.x.transpose(*kept, *case.axes)
-    shape = rows.shape[: len(kept)]
+    rows = case.lay_rows()
+    shape = rows.shape[: rows.ndim - len(case.axes)]
     wide = [place for place, axis in enumerate(case.axes) if case.x.shape[axis] > 1]
     name = case.name_axis(case.axes[wide[0]]) if len(wide) == 1 else "a group"
     yield name, rows.reshape(*shape, 1, -1)
     if len(wide) > 1:
         for place in wide:
-            moved = np.moveaxis(rows, len(kept) + place, -1)
+            moved = np.moveaxis(rows, len(shape) + place, -1)
             yield case.name_axis(case.axes[place]), moved.reshape(*shape, -1, moved.shape[-1])
 
 

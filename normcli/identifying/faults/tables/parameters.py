@@ -14,6 +14,7 @@ from normcli.checking.half_precision import HALVES
 from normcli.identifying.faults.tables.dividing import replace_statistics
 from normcli.identifying.faults.tables.places import find_shift, is_reverse
 from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_roots, list_shifts
+from normcli.identifying.models.line_fit import fit_lines
 from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
@@ -137,15 +138,11 @@ def _take_other_sample(case: Case) -> Iterator[Variant]:
             yield from label((both, alone), 1, which=which)
 
 
-@np.errstate(all="ignore")
 def recover_parameters(case: Case) -> tuple[Floats, Floats]:
     """Return the gamma and beta, of gamma's shape, that fit y = gamma · x̂ + beta by least squares."""
-    axes = tuple(axis for axis, n in enumerate(case.gamma.shape) if n == 1)
-    x, y = (np.where(np.isfinite(case.y), values, 0.0) for values in (case.standardized, case.y))
-    mean_x, mean_y = (values.mean(axes, keepdims=True) for values in (x, y))
-    gamma = ((x - mean_x) * (y - mean_y)).sum(axes, keepdims=True)
-    gamma = np.asarray(gamma / ((x - mean_x) ** 2).sum(axes, keepdims=True))
-    return gamma, mean_y - gamma * mean_x
+    axes = tuple(axis for axis, n in enumerate(case.gamma.shape) if n > 1)
+    fitted = fit_lines(case.standardized, case.y, axes, through_zero=False, refinements=0)
+    return fitted.scale, fitted.shift
 
 
 _MOST_PERMUTED = 2048

@@ -104,12 +104,12 @@ def _list_orders(case: Case) -> list[tuple[str, Variant]]:
             if any(np.array_equal(back, one, equal_nan=True) for one in results):  # along one axis
                 continue
             results.append(back)
-            for kind, numbers, values in _name_order("×".join(map(grid.layout.name, axes)), order):
+            for kind, numbers, values in name_order("×".join(map(grid.layout.name, axes)), order):
                 found.append((kind, Variant(result=back, values=values, numbers=numbers)))
     return found
 
 
-def _name_order(name: str, order: NDArray[np.intp]) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def name_order(name: str, order: NDArray[np.intp]) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Yield each kind of an order: its name, its count of fitted numbers, values for the fault's words.
 
     The kinds are `exchanged` (two slices), `rolled` and `reversed`; `permuted` only if it is none of these.
