@@ -147,8 +147,8 @@ def pose(
     plan: Plan, x: Any, inputs: Inputs = NO_INPUTS, dy: Any = None, addends: Addends | None = None
 ) -> Problem:
     """Return the problem of a plan's norm, applied to an array; with dy of its backward pass."""
-    tensor = Tensor(np.asarray(x), "x", addends=addends)
-    return Problem(plan, tensor, inputs, dy=None if dy is None else Tensor(np.asarray(dy), "dy"))
+    tensor = Tensor(np.asanyarray(x), "x", addends=addends)
+    return Problem(plan, tensor, inputs, dy=None if dy is None else Tensor(np.asanyarray(dy), "dy"))
 
 
 def plan_request(request: Request, x: Any) -> Plan:

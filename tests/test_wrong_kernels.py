@@ -10,6 +10,7 @@ import pytest
 from normcli.checking.check import check
 from normcli.engine.inputs import Inputs
 from normcli.identifying.faults.claim import FAULTS
+from tests.conftest import pose
 from tests.marks import choose_some, costly
 from tests.plants import faults
 from tests.plants.faults import TABLE, list_wrong, make_wrong
@@ -74,7 +75,7 @@ def test_plants_have_names_of_their_own(every_wrong):
 
 
 def passes(wrong, y):
-    return check(wrong.plan, wrong.x, {"normalized": y}, wrong.inputs).ok
+    return check(pose(wrong.plan, wrong.x, wrong.inputs), {"normalized": y}).ok
 
 
 @pytest.mark.slow
@@ -101,7 +102,7 @@ def test_what_a_request_says_of_a_wrong_kernel_is_so(every_wrong):
         }
         if len(shaped) == len(wrong.parameters):
             inputs = Inputs(shaped.get("gamma"), shaped.get("beta"))
-            if not check(wrong.really, wrong.x, {"normalized": wrong.y}, inputs).ok:
+            if not check(pose(wrong.really, wrong.x, inputs), {"normalized": wrong.y}).ok:
                 off.append(wrong.name)
     assert requests
     assert not off

@@ -15,6 +15,8 @@ from normcli.identifying.models.error_bounds import list_levels
 from normcli.identifying.question import Question, find_reason
 from normcli.identifying.search.affine_step import ESTIMATED, enumerate_affine_steps
 from normcli.identifying.words.phrasing import diagnose
+from normcli.results.arguments import Problem
+from normcli.tensors.tensor import Tensor
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -112,5 +114,6 @@ def _hold(finding: _Finding, question: Question) -> float | None:
                 continue
             plan, inputs = plan_hypothesis(hypothesis, finding.eps, x), Inputs(step.scale, step.shift)
             plan = replace(plan, spec=plan.spec._replace(dtype=None))  # so that y's dtype counts
-            return check(plan, x, {NORMALIZED: y}, inputs).comparisons[NORMALIZED].max_ulp
+            problem = Problem(plan, Tensor(x, "x"), inputs)
+            return check(problem, {NORMALIZED: y}).comparisons[NORMALIZED].max_ulp
     return None

@@ -270,8 +270,8 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
         return blank._replace(problem="the running statistics of evaluation are missing")
     inputs = fit_inputs(plan, tensor.values, arrays, before if settings.evaluation else None)
     inputs = around.surround(inputs, plan, ungated)
-    checked = check(plan, tensor.values, {NORMALIZED: actual.values}, inputs, tolerate, effort)
-    problem = Problem(plan, tensor, inputs, dy=layer.load("grad_output"))
+    problem = Problem(plan, tensor, inputs, effort, dy=layer.load("grad_output"))
+    checked = check(problem, {NORMALIZED: actual.values}, tolerate)
     told = diagnose_actual(problem, actual.values, checked)
     output = _summarize(OUTPUT, checked.comparisons[NORMALIZED], told)
     if plan.spec.rounds_before_gamma and output.max_ulp <= _TWICE_ROUNDED and is_half(actual.values.dtype):

@@ -12,11 +12,11 @@ import numpy as np
 from normcli.checking.half_precision import compare_saved
 from normcli.checking.tally import PIECE, Comparison, GroupTally
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
-from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs
+from normcli.engine.inputs import COUNT, Inputs
 from normcli.engine.run import measure, run, run_into
 from normcli.engine.tiling.blocks import open_source
 from normcli.engine.tiling.geometry import find_geometry
-from normcli.engine.walk import DEFAULT_EFFORT, Effort
+from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.norms.axes import ParameterShapes
 from normcli.norms.grid import Grid
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from normcli.engine.tiling.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
-    from normcli.tensors.residual import Addends
+    from normcli.results.arguments import Problem
 
     Affine = tuple[NDArray[Any] | None, NDArray[Any] | None]
 
@@ -75,36 +75,24 @@ class Checked(NamedTuple):
 
 
 def check(
-    plan: Plan,
-    values: NDArray[Any],
+    problem: Problem,
     actual: Mapping[str, NDArray[Any]],
-    inputs: Inputs = NO_INPUTS,
     tolerate: Callable[[np.dtype[Any]], Tolerance] = choose_tolerance,
-    effort: Effort = DEFAULT_EFFORT,
     allowed: NDArray[np.float64] | None = None,
-    addends: Addends | None = None,
 ) -> Checked:
-    """Compare arrays with the exact result of a plan.
+    """Compare arrays with the exact result of a norm.
 
     Parameters
     ----------
-    plan : Plan
-        Its dtype, if it has one, is the dtype in whose ulp distances are counted.
-    values : ndarray
-        The input.
+    problem : Problem
+        The norm and its input. The dtype of the plan, if it has one, is the one whose ulp are counted.
     actual : mapping of str to ndarray
         `normalized`, of the tensor's shape, and any statistics of the norm, by name.
-    inputs : Inputs
-        Gamma, beta, running statistics, the selection of values that statistics count, and gates.
     tolerate : callable
         Takes a dtype and returns the tolerance for values of it; by default that of torch's `assert_close`.
-    effort : Effort
-        Threads and memory; the result does not depend on it.
     allowed : ndarray of float64 or None
         The largest error of each value of the normalized tensor, in place of the tolerance; if None, the
         tolerance holds.
-    addends : Addends or None
-        The two tensors whose sum is `values`: x and the residual. None without a residual.
 
     Raises
     ------
@@ -123,17 +111,16 @@ def check(
 
     Examples
     --------
-    >>> from normcli.norms.plan import make_plan
-    >>> from normcli.norms.request import Request
+    >>> from normcli.results.arguments import read_arguments
     >>> x = np.array([[1.0, 3.0], [5.0, 5.0]], dtype=np.float32)
     >>> y = np.array([[-1.0, 1.0], [0.0, 0.5]], dtype=np.float32)
-    >>> plan = make_plan(Request("ln"), x.shape, x.dtype)
-    >>> found = check(plan, x, {"normalized": y}).comparisons["normalized"]
+    >>> found = check(read_arguments(x, "ln", {}), {"normalized": y}).comparisons["normalized"]
     >>> found.mismatches, found.worst.place, found.worst.expected
     (1, 3, 0.0)
     """
     if not actual:
         raise UsageError("there is nothing to compare")
+    plan, values, inputs, effort = problem.plan, problem.values, problem.inputs, problem.effort
     for name, array in actual.items():
         require_shape(plan, name, array)
     dtypes = {name: array.dtype for name, array in actual.items()}
@@ -155,6 +142,7 @@ def check(
         return sink.comparison
 
     if NORMALIZED in actual:
+        addends = problem.tensor.addends
         every = (values,) if addends is None else (addends.values, addends.residual)
         read = every if plan.spec.dtype is None and allowed is None else None
         comparisons[NORMALIZED], saved = compare_saved(read, actual[NORMALIZED], compare)

@@ -13,6 +13,8 @@ from normcli.cluster.blocks import ALONE, BlockUse, require_version
 from normcli.errors import DataError
 from normcli.fitting.block_sums import locate_groups
 from normcli.fitting.statistics import round_stats
+from normcli.results.arguments import Problem
+from normcli.tensors.tensor import Tensor
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -60,7 +62,8 @@ class BlockCheck(NamedTuple):
         require_version(version)
         block, theirs = (np.ascontiguousarray(array) for array in (values, actual))
         plan, inputs = self.block.prepare(box, block)
-        return check(plan, block, {NORMALIZED: theirs}, inputs, self.tolerate, ALONE).comparisons[NORMALIZED]
+        problem = Problem(plan, Tensor(block, "the block"), inputs, ALONE)
+        return check(problem, {NORMALIZED: theirs}, self.tolerate).comparisons[NORMALIZED]
 
     def require_shape(self, shape: tuple[int, ...]) -> None:
         """Raise `DataError` unless `shape`, the compared tensor's, is the shape of x."""

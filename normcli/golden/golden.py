@@ -188,7 +188,7 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
         for names in ((NORMALIZED, *plan.norm.statistics), plan.norm.gradient_names)
     )
     try:
-        checked = check(plan, tensor.values, forward, inputs, _choose_tolerance, effort)
+        checked = check(problem, forward, _choose_tolerance)
         if dy is not None:
             gradients = check_gradients(problem, backward, _choose_tolerance)
     except (UsageError, DataError) as error:

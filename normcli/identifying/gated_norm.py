@@ -118,7 +118,7 @@ def find_gated(question: Question, gate: NDArray[Any], norm: str | None) -> Iter
             for case in open_cases((gated,), y, dtype, most=_MOST_TRIED):
                 for eps in _find_eps(case):
                     plan = gated.plan.change_spec(eps=eps)
-                    if check(plan, gated.values, {NORMALIZED: y}, gated.inputs).ok:
+                    if check(gated._replace(plan=plan), {NORMALIZED: y}).ok:
                         wide = gated._replace(plan=plan.change_spec(dtype="float64"))
                         split, spec = plan.grid.split, plan.spec
                         yield Match.of(
@@ -178,12 +178,9 @@ def find_exact_eps(subject: Problem, y: NDArray[Any]) -> float | None:
     """
     for case in open_cases((subject,), y, choose_counting_dtype(y.dtype), most=_MOST_TRIED):
         for eps in _find_eps(case):
-            plan = subject.plan.change_spec(eps=eps)
             if eps == subject.plan.spec.eps:
                 continue
-            if (
-                check(plan, subject.values, {NORMALIZED: y}, subject.inputs).comparisons[NORMALIZED].max_ulp
-                <= _EXACT
-            ):
+            other = subject._replace(plan=subject.plan.change_spec(eps=eps))
+            if check(other, {NORMALIZED: y}).comparisons[NORMALIZED].max_ulp <= _EXACT:
                 return eps
     return None

@@ -147,8 +147,5 @@ class GroupedTable(NamedTuple):
         x, theirs = both if some is None else (fetch(part[some]) for part in both)
         plan = make_plan(request, x.shape, x.dtype, self.tensor.columns)
         inputs = fit_inputs(plan, x, self.affine, None, SelectionRequest(nan=self.nan))
-        return (
-            Problem(plan, Tensor(x, self.tensor.source), inputs),
-            theirs,
-            check(plan, x, {NORMALIZED: theirs}, inputs, self.tolerate, self.effort),
-        )
+        problem = Problem(plan, Tensor(x, self.tensor.source), inputs, self.effort)
+        return problem, theirs, check(problem, {NORMALIZED: theirs}, self.tolerate)

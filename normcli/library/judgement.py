@@ -125,9 +125,8 @@ def judge(
     DataError
         If a tensor to judge does not have the input's shape, or a statistic the shape of the groups.
     """
-    plan, tensor, inputs, effort = problem[:4]
     arrays = {name: one.values for name, one in actual.items()}
-    found = check(plan, tensor.values, arrays, inputs, tolerate, effort, allowed, tensor.addends)
+    found = check(problem, arrays, tolerate, allowed)
     told = None
     if NORMALIZED in arrays:
         told = diagnose_actual(problem, arrays[NORMALIZED], found)

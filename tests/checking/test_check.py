@@ -19,6 +19,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.given_inputs import fit_inputs
+from tests.conftest import pose
 from tests.strategies import options_for
 
 SHAPE = (4, 6, 5, 7)
@@ -36,9 +37,8 @@ def plan_of(norm, shape=SHAPE, **options):
 def compare(plan, x, y, *, effort=None, **options):
     limits = {k: options.pop(k) for k in ("rtol", "atol", "max_ulp") if k in options}
     inputs = fit_inputs(plan, x, options)
-    checked = check(
-        plan, x, {"normalized": y}, inputs, functools.partial(choose_tolerance, **limits), effort or Effort()
-    )
+    problem = pose(plan, x, inputs)._replace(effort=effort or Effort())
+    checked = check(problem, {"normalized": y}, functools.partial(choose_tolerance, **limits))
     return checked.comparisons["normalized"]
 
 
@@ -144,9 +144,9 @@ def test_a_number_where_infinity_is_exact_is_a_difference():
 def test_statistics_alone_in_any_shape_that_is_theirs(name, shape, x):
     exact = getattr(normalize(x, "in"), name).astype("f4").reshape(shape)
     plan = plan_of("in")
-    assert check(plan, x, {name: exact}, tolerate=functools.partial(choose_tolerance, max_ulp=0.501)).ok
+    assert check(pose(plan, x), {name: exact}, tolerate=functools.partial(choose_tolerance, max_ulp=0.501)).ok
     exact.reshape(-1)[17] *= np.float32(1.001)
-    found = check(plan, x, {name: exact}).comparisons[name]
+    found = check(pose(plan, x), {name: exact}).comparisons[name]
     assert [(g.group, g.mismatches) for g in found.groups] == [(17, 1)]
     assert found.worst.place == 17
 
@@ -157,14 +157,14 @@ def test_statistics_alone_in_any_shape_that_is_theirs(name, shape, x):
 )
 def test_other_shapes_are_refused_even_of_equal_size(name, shape, x):
     with pytest.raises(DataError, match=r"the shape is \("):
-        check(plan_of("in"), x, {name: np.zeros(shape)})
+        check(pose(plan_of("in"), x), {name: np.zeros(shape)})
 
 
 def test_what_a_norm_does_not_have(x):
     with pytest.raises(UsageError, match="rms has no mean; it has ms, rms, rstd"):
-        check(plan_of("rms"), x, {"mean": np.zeros(120)})
+        check(pose(plan_of("rms"), x), {"mean": np.zeros(120)})
     with pytest.raises(UsageError, match="nothing to compare"):
-        check(plan_of("rms"), x, {})
+        check(pose(plan_of("rms"), x), {})
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0), ()])

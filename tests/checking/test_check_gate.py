@@ -16,6 +16,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
+from tests.conftest import pose
 
 Z = np.linspace(-4.0, 4.0, 9)
 
@@ -45,7 +46,7 @@ def test_every_value_has_its_own_gate(norm, tmp_path):
     plan = make_plan(Request(norm, **options), x.shape, x.dtype)
     for values in (z, np.load(tmp_path / "z.npy", mmap_mode="r")):
         inputs = Inputs(gate=Gated(values, Activation.SIGMOID))
-        found = check(plan, x, {"normalized": y}, inputs).comparisons["normalized"]
+        found = check(pose(plan, x, inputs), {"normalized": y}).comparisons["normalized"]
         assert found.max_ulp == 0.0
 
 

@@ -51,7 +51,7 @@ def test_blocks_say_what_one_machine_says(norm, options, array, x, rng):
     affine = {"gamma": rng.normal(size=6), "beta": rng.normal(size=6)} if norm == "bn" else {}
     y = damage(normcli.normalize(x, norm, **options, **affine).normalized, rng)
     asked = read_arguments(x, norm, {**options, **affine})
-    expected = check(asked.plan, asked.values, {NORMALIZED: y}, asked.inputs).comparisons[NORMALIZED]
+    expected = check(asked, {NORMALIZED: y}).comparisons[NORMALIZED]
     for _ in range(2):
         chunks, others = (tuple(int(rng.integers((n + 1) // 2, n + 1)) for n in SHAPE) for _ in range(2))
         lazy = array.from_array(y, chunks=others) if rng.integers(2) else y

@@ -69,5 +69,5 @@ def name(*asked, **options):
 def diagnose_exactly(subject, y):
     """Return what is said of y where only the exact result would pass."""
     exactly = functools.partial(choose_tolerance, rtol=0.0, atol=0.0)
-    checked = check(subject.plan, subject.values, {NORMALIZED: y}, subject.inputs, exactly)
+    checked = check(subject, {NORMALIZED: y}, exactly)
     return diagnose_actual(subject, y, checked)

@@ -71,7 +71,7 @@ def test_one_divisor_of_all_groups_is_no_eps_above_the_variances():
 
 def _diagnose(x, y):
     subject = pose(plan("ln", x), x)
-    return diagnose_actual(subject, y, check(subject.plan, x, {NORMALIZED: y}, subject.inputs))
+    return diagnose_actual(subject, y, check(subject, {NORMALIZED: y}))
 
 
 def _divide_squares(count, n=512):

@@ -62,7 +62,7 @@ def verdict(y, norm="bn", diagnosis=None, **actual) -> Verdict:
     tensor = generate(Recipe((2, 3, 4, 4)))
     plan = make_plan(Request(norm), tensor.values.shape, tensor.values.dtype)
     arrays = {"normalized": np.asarray(y, dtype="f4"), **actual}
-    checked = check(plan, tensor.values, arrays)
+    checked = check(pose(plan, tensor.values), arrays)
     return Verdict(plan, tensor, {}, {name: f"{name}.npy" for name in arrays}, checked, (), diagnosis)
 
 

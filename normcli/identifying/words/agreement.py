@@ -92,7 +92,7 @@ def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given
         Kind.NORM, f"{cause} (as {like[0]})" if like else cause,
         (
             f"{format_share(shares[best])} of the values have the bits of that order in {dtype}",
-            f"{format_share(shares[own])} have them where {orders[own][0]}, which was checked",
+            f"{format_share(shares[own])} have those of the order that was checked: {orders[own][0]}",
             *([f"so do {', '.join(like)}"] if len(like) > 1 else []),
         ),
         remedy=f"normcli {plan.norm.name} … --like {like[0]}" if like else None,
