@@ -9,13 +9,22 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from normcli.errors import UsageError
 from normcli.tuples import NamedTuple
 
+if TYPE_CHECKING:
+    from collections.abc import Container
+
 VARIABLE = "NORMCLI_KERNEL"
 """The environment variable that chooses the kernel."""
+
+_VARIABLES: Container[Any] = vars(os.environ).get("_data", os.environ)
+"""The names in `os.environ` as it holds them, `_KEY` among them if that is set: to look one up in `os.environ`
+itself takes a twentieth of a small tensor's norm."""
+
+_KEY: Any = VARIABLE if _VARIABLES is os.environ else os.environ.encodekey(VARIABLE)
 
 NUMPY, COMPILED = "numpy", "compiled"
 
@@ -60,6 +69,8 @@ def find_kernel() -> Kernel | None:
     UsageError
         If `NORMCLI_KERNEL` is neither `numpy` nor `compiled`, or is `compiled` and there is no compiled kernel.
     """
+    if _KEY not in _VARIABLES:
+        return _load()
     wanted = os.environ.get(VARIABLE, "")
     if wanted == NUMPY:
         return None

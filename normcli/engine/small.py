@@ -117,12 +117,13 @@ def run_small(
     if kernel is None or layout is None:
         return None
     result = np.empty(values.shape, layout.dtype) if out is None and writes else out
-    statistics = {name: np.empty(plan.grid.stats_shape) for name in plan.norm.statistics}
+    groups = plan.grid.stats_shape
+    statistics = {name: np.empty(groups) for name in plan.norm.statistics}
     # Made so, views take less time than by `transpose`.
     x = np.ndarray(layout.shape, values.dtype, values, 0, layout.strides)
     y = None if result is None else np.ndarray(layout.shape, layout.dtype, result, 0, layout.out_strides)
-    gamma, beta = layout.lay_parameter(inputs.gamma, plan.spec.gamma_offset), layout.lay_parameter(inputs.beta)
-    tensor = Groups(x, y, gamma, beta)
+    gamma = layout.lay_parameter(inputs.gamma, plan.spec.gamma_offset) if is_affine else None
+    tensor = Groups(x, y, gamma, layout.lay_parameter(inputs.beta) if is_affine else None)
     left = normalize_groups(kernel, layout.rule, tensor, tuple(map(statistics.get, layout.names)))
     return None if left.size else (result, statistics)
 

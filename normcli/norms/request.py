@@ -94,6 +94,8 @@ class Request(NamedTuple):
             If a value is not of its option's kind, or the norm is no string.
         """
         require_name(norm)
+        if not given:
+            return cls(norm)
         chosen = {
             name: find_option(name).convert(value)
             for name, value in given.items()

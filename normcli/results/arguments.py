@@ -161,7 +161,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Probl
     NormError
         If an argument is not valid; for each case see `normalize`.
     """
-    options = read_given(options)
+    options = read_given(options) if options else {}
     given = options.get
     if "dtype" in options:
         options["dtype"] = read_dtype("dtype", given("dtype"))

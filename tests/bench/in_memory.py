@@ -31,7 +31,7 @@ SAMPLED = 4000
 LARGEST_GROUP = 1 << 20
 """Of larger groups, rational arithmetic takes minutes."""
 
-SMALL_AT_MOST = 60.0
+SMALL_AT_MOST = 25.0
 """Microseconds."""
 
 LIMITS = {"float32": 0.5, "float64": 0.75}

@@ -163,7 +163,7 @@ def test_png_without_its_extra_says_how_to_get_it(normcli, folder, monkeypatch):
     ("arguments", "code", "told"),
     [
         pytest.param(["-o", "x.jpg"], 2, "--output x.jpg has the suffix .jpg; .svg, .png are known", id="suffix"),
-        pytest.param(["-o", "no/x.svg"], 2, "--output no/x.svg: there is no folder no", id="folder"),
+        pytest.param(["-o", "no/x.svg"], 2, "--output no/x.svg: there is no folder no; make it first", id="folder"),
         pytest.param(["--view", "cubes"], 2, "--view cubes needs a file: give -o FILE.svg or FILE.png", id="cubes"),
         pytest.param(["--scale", "2", "-o", "x.svg"], 2, "--scale is the number of pixels", id="scale of svg"),
         pytest.param(["--scale", "900", "-o", "x.png"], 2, "more than 100,000,000; give a smaller one", id="pixels"),
