@@ -157,6 +157,12 @@ def plan_request(request: Request, x: Any) -> Plan:
     return make_plan(request, values.shape, values.dtype)
 
 
+def save(folder: Path | str = ".", /, **tensors: Any) -> None:
+    """Write tensors to files of a folder, each to the `.npy` of its name."""
+    for name, values in tensors.items():
+        np.save(Path(folder) / f"{name}.npy", values)
+
+
 def is_writing(process: subprocess.Popen[bytes], folder) -> bool:
     """Whether a process has a file without a name open in a folder."""
     opened = f"/proc/{process.pid}/fd"
