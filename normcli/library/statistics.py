@@ -284,9 +284,8 @@ class Statistics:
         affine = {"gamma": gamma, "beta": beta}
         loaded = {name: None if a is None else read_numbers(a, name) for name, a in affine.items()}
         if (by is None) != (self._stats.subject.by is None):
-            raise UsageError(
-                f"these statistics are of {'all rows: leave out' if by else 'groups of rows: give'} by"
-            )
+            rows = "groups of rows: give" if by is None else "all rows: leave out"
+            raise UsageError(f"these statistics are of {rows} by")
         output = None if dtype is None else name_output_dtype(dtype)
         use = Use(self._stats, loaded["gamma"], loaded["beta"], eps, output)
         lazy = find_lazy(x)

@@ -235,4 +235,6 @@ def _refuse_nan(plan: Plan, values: NDArray[Any]) -> None:
             place = " ".join(f"{name}={i}" for name, i in zip(plan.grid.layout.names, index, strict=False))
             columns = plan.grid.columns
             column = "" if columns is None else f", in the column {make_printable(columns[int(index[-1])])}"
-            raise DataError(f"there is a NaN at {place or 'the only value'}{column}")
+            raise DataError(
+                f"there is a NaN at {place or 'the only value'}{column}; --nan omit leaves such values out"
+            )

@@ -40,7 +40,7 @@ def require_writable(path: str, option: str) -> None:
     if os.path.islink(os.path.realpath(path)):  # noqa: PTH114
         raise UsageError(f"{option} {path}: this is a symbolic link that leads back to itself")
     if not os.path.isdir(folder):  # noqa: PTH112
-        raise UsageError(f"{option} {path}: there is no folder {folder}")
+        raise UsageError(f"{option} {path}: there is no folder {folder}; make it first")
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):  # noqa: PTH110
         raise UsageError(f"{option} {path}: no permission to write there")
 
@@ -229,7 +229,7 @@ def require_new_folder(path: str, option: str, *, replaces: bool = False) -> Non
     if target.is_dir() and any(target.iterdir()) and not replaces:
         raise UsageError(f"{option} {path}: this folder is not empty; give a new one, or remove it first")
     if not parent.is_dir():
-        raise UsageError(f"{option} {path}: there is no folder {parent}")
+        raise UsageError(f"{option} {path}: there is no folder {parent}; make it first")
     if not os.access(parent, os.W_OK):
         raise UsageError(f"{option} {path}: no permission to write there")
 

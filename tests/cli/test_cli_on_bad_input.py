@@ -30,7 +30,7 @@ def made(tmp_path_factory):
         "empty.npy": b"", "cut.npy": whole[:-50], "random.npy": bytes(range(256)), "random.npz": bytes(range(256)),
         "claims.npy": whole.replace(b"(2, 3, 4)", b"(9, 9, 9)"), "ragged.json": b"[[1,2],[3]]",
         "words.json": b'["a"]', "empty.json": b"", "deep.json": b"[" * 5000 + b"]" * 5000, "open.json": b"[[1, 2",
-        "ragged.csv": b"1,2\n3\n", "words.csv": b"a,b\n1,x\n", "empty.csv": b"", "x.txt": b"1,2\n",
+        "ragged.csv": b"1,2\n3\n", "words.csv": b"a,b\n1,x\n", "all.csv": b"a,b\nx,y\n", "empty.csv": b"", "x.txt": b"1,2\n",
     }  # fmt: skip
     for name, content in files.items():
         (made / name).write_bytes(content)
@@ -57,6 +57,7 @@ CASES = [
     pytest.param(
         "zscore -i words.csv --columns b", DATA, "'x' is not a number; no chosen column holds", id="no numbers"
     ),
+    pytest.param("zscore -i all.csv", DATA, "'x' is not a number; no chosen column holds", id="text alone"),
     pytest.param("bn -i ragged.json", DATA, "ragged.json is ragged", id="ragged json"),
     pytest.param("bn -i words.json", DATA, 'words.json holds "a"', id="words in json"),
     pytest.param("bn -i empty.json", DATA, "empty.json is empty", id="empty json"),

@@ -322,7 +322,7 @@ def test_what_is_damaged_is_named(change, message, folder, normcli):
     [
         pytest.param("golden bn --shape 2,3", 2, "golden needs a folder: -o DIR", id="no folder"),
         pytest.param("golden bn --shape 2,3 -o g", 2, "this folder is not empty", id="not empty"),
-        pytest.param("golden bn --shape 2,3 -o no/where", 2, "there is no folder", id="no parent"),
+        pytest.param("golden bn --shape 2,3 -o no/where", 2, "no; make it first", id="no parent"),
         pytest.param("golden bn --shape 2,3 -o g/mean.npy", 2, "this is no folder", id="a file"),
         pytest.param(
             "golden bn --shape 2,3 --dtype bfloat16 -o h",

@@ -96,7 +96,7 @@ def test_shares_orders_and_who_has_them_are_said():
     assert told.cause == "ln agrees but for its bits: x̂ is rounded first (as mlx)"
     assert told.evidence == (
         "100 % of the values have the bits of that order in float16",
-        f"{share(FIRST, ONCE)} have them where the result alone is rounded, which was checked",
+        f"{share(FIRST, ONCE)} have those of the order that was checked: the result alone is rounded",
         "so do mlx, onnx, dit, flux",
     )
     each = ask("mlx", EACH)

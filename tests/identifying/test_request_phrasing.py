@@ -154,12 +154,30 @@ def test_check_says_nothing_where_all_is_well():
     assert check(normalize(X, "ln").normalized, X, "ln").diagnosis is None
 
 
+def test_what_was_asked_of_gamma_is_no_evidence_of_rounding():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    rng = np.random.default_rng(0)
+    half = ml_dtypes.bfloat16
+    x = (rng.normal(size=(16, 512)) * 3 + 1).astype(half)
+    gamma, beta = (rng.normal(one, 0.1, 512).astype(half) for one in (1, 0))
+    centred = (x - x.mean(1, keepdims=True, dtype="f4").astype(half)).astype(half)
+    var = (centred.astype("f4") ** 2).mean(1, keepdims=True).astype(half)
+    y = centred * (1 / np.sqrt(var.astype("f4") + 1e-5)).astype(half) * gamma + beta
+    told = check(y, x, "ln", gamma=gamma, beta=beta).diagnosis
+    assert told.cause == "ln may differ by rounding in bfloat16 alone"
+    assert len(told.evidence) == 1
+    assert told.evidence[0].endswith(" of the values are the exact ones, rounded")
+
+
 @pytest.mark.parametrize(
     ("actual", "expected", "given", "option"),
     [
         pytest.param([1.5], [1.0], {"rtol": 0.1, "atol": 0.01}, "--rtol 0.49", id="that grows less"),
         pytest.param([1.5], [1.0], {"rtol": 0.01, "atol": 0.1}, "--atol 0.49", id="either"),
         pytest.param([0.5], [0.0], {"rtol": 0.5, "atol": 0.0}, "--atol 0.5", id="the one that can pass"),
+        pytest.param(
+            [2.5], [1.0], {"rtol": 0.1, "atol": 0.01}, "--atol 1.4", id="no rtol with which zeros pass"
+        ),
         pytest.param([1.0 + 2.0**-22], [1.0], {"max_ulp": 1.0}, "--max-ulp 2", id="in units"),
         pytest.param([np.nan], [1.0], {}, None, id="none of NaN"),
         pytest.param([np.nan], [1.0], {"max_ulp": 1.0}, None, id="none of NaN in units"),

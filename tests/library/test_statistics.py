@@ -167,6 +167,11 @@ def test_further_columns_of_a_table_pass_through_as_of_the_command(library):
         stats.apply(frame[["s", "n", "a"]])
 
 
+def test_groups_given_as_an_array_to_statistics_of_all_rows_are_refused():
+    with pytest.raises(UsageError, match="these statistics are of all rows: leave out by"):
+        fit([[1.0], [3.0]], "zscore").apply([[1.0], [3.0]], by=np.array(["a", "b"]))
+
+
 @pytest.mark.peers
 def test_whole_numbers_and_others_are_of_one_table():
     pandas = pytest.importorskip("pandas")

@@ -147,7 +147,7 @@ def test_nan_rules():
     x = [[1.0, np.nan], [3.0, 4.0]]
     assert np.isnan(normalize(x, "bn", nan="propagate").mean[1])
     assert normalize(x, "bn", nan="omit").mean.tolist() == [2.0, 4.0]
-    with pytest.raises(DataError, match="there is a NaN at n=0 c=1"):
+    with pytest.raises(DataError, match="there is a NaN at n=0 c=1; --nan omit"):
         normalize(x, "bn", nan="raise")
     assert normalize([[1, 2], [3, 4]], "bn", nan="omit").counts is None  # integers have none
 

@@ -178,7 +178,7 @@ def test_a_pickle_is_refused_with_what_turns_it_into_safetensors(suffix, tmp_pat
     with pytest.raises(UsageError, match="x.* is a pickle") as caught:
         load(f"x{suffix}")
     function = "pickle.loads" if suffix == ".pkl" else "torch.load"
-    assert str(caught.value).endswith(f"a part of it, choose that: x = {function}(…)['G']")
+    assert str(caught.value).endswith(f"a part of it, choose that: x = {function}(…)['state_dict']")
     command = re.search('python -c "(.*)"', str(caught.value))[1]
     if suffix != ".pkl":
         assert "torch.load('x" in command

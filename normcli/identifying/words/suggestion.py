@@ -233,8 +233,9 @@ def hint_exchange(question: Question, told: Diagnosis) -> Diagnosis:
 def suggest_option(found: Comparison) -> str | None:
     """Return the option with the smallest tolerance at which an array passes, such as `--atol 0.0013`.
 
-    It is `--max-ulp` if distances are judged in ulp, else `--rtol` or `--atol`, whichever grows by less. None
-    if the array passes already, or if no finite tolerance is enough.
+    It is `--max-ulp` if distances are judged in ulp, else `--rtol` or `--atol`, whichever grows by less. A rtol
+    of 1 and more, with which zeros pass, is suggested only where no atol is enough. None if the array passes
+    already, or if no finite tolerance is enough.
     """
     smallest, limits = found.smallest, found.tolerance
     if smallest is None or found.ok:
@@ -242,5 +243,6 @@ def suggest_option(found: Comparison) -> str | None:
     names = ("rtol", "atol") if limits.max_ulp is None else ("max_ulp",)
     passing = [name for name in names if getattr(smallest, name) < math.inf]
     least, own = ({name: getattr(one, name) for name in passing} for one in (smallest, limits))
-    name = min(passing, key=lambda name: least[name] / own[name] if own[name] else math.inf, default=None)
+    growth = {name: least[name] / own[name] if own[name] else math.inf for name in passing}
+    name = min(passing, key=lambda name: (name == "rtol" and least[name] >= 1.0, growth[name]), default=None)
     return None if name is None else f"--{name.replace('_', '-')} {format_up(least[name])}"

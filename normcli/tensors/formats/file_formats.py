@@ -284,7 +284,7 @@ def find_format(path: str, option: str) -> FileFormat:
         load = f"{_PICKLES[suffix].format(path=path)}; x = x if isinstance(x, dict) else {{'x': x}}"
         save = f"save_file(x, '{Path(path).with_suffix('.safetensors')}')"
         function = "torch.load" if _PICKLES[suffix] is _FROM_TORCH else "pickle.loads"
-        part = f"where the tensors are a part of it, choose that: x = {function}(…)['G']"
+        part = f"where the tensors are a part of it, choose that: x = {function}(…)['state_dict']"
         raise UsageError(
             f"{option} {path} is a pickle, which may run anything when it is read; if you trust it: "
             f'python -c "{load}; {save}"; {part}'

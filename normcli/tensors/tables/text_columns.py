@@ -285,9 +285,11 @@ def _advise(rows: TextRows, columns: Mapping[int, _CellsSeen], texts: Mapping[in
     `columns` are all chosen columns by index, `texts` those that are text.
     """
     rest = [place for place in columns if place not in texts]
+    if not rest:
+        return "no chosen column holds numbers"
     if rows.is_picked:
         names = shlex.quote(join_names([name_column(rows, place) for place in rest]))
-        return f"--columns {names} takes the others" if rest else "no chosen column holds numbers"
+        return f"--columns {names} takes the others"
     padded = {place for place in rest if columns[place].is_padded}
     doubted = _find_identifiers(rows, {place: np.array(columns[place].numbers) for place in rest}, padded)
     doubted = doubted if len(doubted) < len(rest) else []
