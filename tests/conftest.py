@@ -68,11 +68,11 @@ class Examples:
 
 
 def pytest_configure(config):
-    """Draw 40 examples of a property, and 20 in the quick loop."""
+    """Draw 25 examples of a property, and 20 in the quick loop."""
     config.pluginmanager.register(Examples())
     quick = "not slow" in (config.getoption("-m") or "")
     hypothesis.settings.register_profile(
-        "tests", hypothesis.settings(), max_examples=20 if quick else 40, deadline=None
+        "tests", hypothesis.settings(), max_examples=20 if quick else 25, deadline=None
     )
     hypothesis.settings.load_profile("tests")
 
@@ -155,6 +155,12 @@ def plan_request(request: Request, x: Any) -> Plan:
     """Return the plan of a request for an array."""
     values = np.asarray(x)
     return make_plan(request, values.shape, values.dtype)
+
+
+def save(folder: Path | str = ".", /, **tensors: Any) -> None:
+    """Write tensors to files of a folder, each to the `.npy` of its name."""
+    for name, values in tensors.items():
+        np.save(Path(folder) / f"{name}.npy", values)
 
 
 def is_writing(process: subprocess.Popen[bytes], folder) -> bool:

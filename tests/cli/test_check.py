@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from tests.conftest import save
 from tests.marks import sampled
 from tests.strategies import options_for
 
@@ -23,15 +24,11 @@ X = np.random.default_rng(1).normal(size=SHAPE).astype("f4")
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    np.save("x.npy", X)
     result = normalize(X, "bn", gamma=[1, 2, 3, 4], beta=[0, 1, 2, 3])
-    np.save("y.npy", result.normalized)
-    bad = result.normalized.copy()
+    y, bad = result.normalized, result.normalized.copy()
     bad[1, 2, 0, 1] += 0.01
-    np.save("bad.npy", bad)
-    np.save("mean.npy", result.mean.astype("f4"))
-    np.save("rstd.npy", (result.rstd * 1.01).astype("f4").reshape(1, 4, 1, 1))
-    np.save("turned.npy", result.normalized.transpose(0, 1, 3, 2))
+    rstd = (result.rstd * 1.01).astype("f4").reshape(1, 4, 1, 1)
+    save(x=X, y=y, bad=bad, mean=result.mean.astype("f4"), rstd=rstd, turned=y.transpose(0, 1, 3, 2))
     return tmp_path
 
 
@@ -52,8 +49,7 @@ def test_agreement_is_exit_code_0(normcli, folder):
 def test_the_tolerance_that_is_suggested_passes_and_no_smaller_one_does(normcli, folder, limits):
     x = np.random.default_rng(0).normal(3.0, 1.0, (8, 64)).astype("f4")
     moved = x - x.mean(-1, keepdims=True)
-    np.save("x.npy", x)
-    np.save("y.npy", moved / np.sqrt(np.square(moved).mean(-1, keepdims=True) + np.float32(1e-5)))
+    save(x=x, y=moved / np.sqrt(np.square(moved).mean(-1, keepdims=True) + np.float32(1e-5)))
     asked = ["check", "ln", "-i", "x.npy", "--actual", "y.npy"]
     told = normcli(*asked, *itertools.chain(*limits.items()), "-fjson").json["diagnosis"]
     assert told["cause"] == "ln differs by rounding alone"
@@ -69,8 +65,7 @@ def test_the_tolerance_of_a_gated_norm_is_suggested_too(normcli, folder):
     wide, gate = x.astype("f8"), z.astype("f8")
     exact = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
     y = exact.astype("f2") * (gate / (1 + np.exp(-gate))).astype("f2")
-    for name, values in {"x": x, "z": z, "y": y}.items():
-        np.save(f"{name}.npy", values)
+    save(x=x, y=y, z=z)
     asked = ["check", "ln", "-i", "x.npy", "--gate", "z.npy", "--actual", "y.npy"]
     told = normcli(*asked, "--max-ulp", 0.6, "-fjson").json["diagnosis"]
     assert told["cause"] == "ln differs by rounding alone"
@@ -79,8 +74,7 @@ def test_the_tolerance_of_a_gated_norm_is_suggested_too(normcli, folder):
 
 def test_a_gate_multiplies_what_is_expected(normcli, folder):
     z = np.random.default_rng(2).normal(size=SHAPE).astype("f4")
-    np.save("z.npy", z)
-    np.save("gated.npy", np.load("y.npy") * np.tanh(z))
+    save(z=z, gated=np.load("y.npy") * np.tanh(z))
     asked = [*BN, "--actual", "gated.npy", "--gate"]
     ran = normcli(*asked, "z.npy", "--gate-act", "tanh")
     assert (ran.code, ran.err) == (0, "")
@@ -264,11 +258,11 @@ def test_a_pipe(folder, served):
 
 
 @pytest.mark.slow
-def test_a_mismatch_is_explained_by_the_convention_that_made_it(normcli, tmp_path):
+@pytest.mark.usefixtures("folder")
+def test_a_mismatch_is_explained_by_the_convention_that_made_it(normcli):
     x = np.random.default_rng(5).normal(1.0, 2.0, (4, 6, 50)).astype("f4")
-    np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "y.npy", normalize(x, "ln", like="annotated-transformer").normalized)
-    arguments = ["check", "ln", "-i", tmp_path / "x.npy", "--actual", tmp_path / "y.npy"]
+    save(x=x, y=normalize(x, "ln", like="annotated-transformer").normalized)
+    arguments = ["check", "ln", "-i", "x.npy", "--actual", "y.npy"]
     ran = normcli(*arguments, "-f", "json")
     assert ran.code == 1
     told = ran.json["diagnosis"]
@@ -279,27 +273,26 @@ def test_a_mismatch_is_explained_by_the_convention_that_made_it(normcli, tmp_pat
     assert normcli(*arguments, "--like", "annotated-transformer", "-f", "json").json["sentence"] is None
 
 
-def test_the_convention_that_is_asked_for_is_the_one_that_is_spoken_of(normcli, tmp_path):
+WITH_GAMMA = ("check", "rms", "-i", "x.npy", "--actual", "y.npy", "--gamma", "g.npy", "-f", "json")
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_convention_that_is_asked_for_is_the_one_that_is_spoken_of(normcli):
     x = np.random.default_rng(5).normal(0.0, 2.0, (8, 50)).astype("f4")
-    np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "g.npy", x[0])
-    np.save(tmp_path / "y.npy", normalize(x, "rms", gamma=x[0], like="keras").normalized)
-    arguments = ["-i", tmp_path / "x.npy", "--actual", tmp_path / "y.npy", "--gamma", tmp_path / "g.npy"]
-    told = normcli("check", "rms", *arguments, "--like", "gemma", "-f", "json").json["diagnosis"]
+    save(x=x, g=x[0], y=normalize(x, "rms", gamma=x[0], like="keras").normalized)
+    told = normcli(*WITH_GAMMA, "--like", "gemma").json["diagnosis"]
     assert told["cause"] == "rms differs: gamma multiplies, not 1 + gamma"
 
 
-def test_bits_of_other_roundings_are_remarked_on_and_no_difference(normcli, tmp_path):
+@pytest.mark.usefixtures("folder")
+def test_bits_of_other_roundings_are_remarked_on_and_no_difference(normcli):
     rng = np.random.default_rng(5)
     x, gamma = rng.normal(0.0, 2.0, (16, 50)).astype("f2"), rng.uniform(0.5, 2.0, 50).astype("f2")
-    np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "g.npy", gamma)
-    np.save(tmp_path / "y.npy", normalize(x, "rms", gamma=gamma, like="llama").normalized)
-    arguments = ["-i", tmp_path / "x.npy", "--actual", tmp_path / "y.npy", "--gamma", tmp_path / "g.npy"]
-    ran = normcli("check", "rms", *arguments, "--eps", "1e-6", "-f", "json")
+    save(x=x, g=gamma, y=normalize(x, "rms", gamma=gamma, like="llama").normalized)
+    ran = normcli(*WITH_GAMMA, "--eps", "1e-6")
     assert (ran.code, ran.json["ok"]) == (0, True)
     assert "rms agrees but for its bits: x̂ is rounded first" in ran.json["sentence"]
-    assert normcli("check", "rms", *arguments, "--like", "llama", "-f", "json").json["sentence"] is None
+    assert normcli(*WITH_GAMMA, "--like", "llama").json["sentence"] is None
 
 
 def test_a_verb_without_its_norm_says_so_in_a_line(normcli):
@@ -329,9 +322,7 @@ class TestDeclaredAlgorithm:
         x = np.random.default_rng(0).normal(3.0, 1.0, (4, 64)).astype(np.float32)
         centred = x - x.mean(1, keepdims=True)
         y = centred / np.sqrt((centred * centred).mean(1, keepdims=True) + np.float32(1e-5))
-        np.save("x.npy", x)
-        np.save("y.npy", y)
-        np.save("z.npy", y * np.float32(1.0 + 3e-6))
+        save(x=x, y=y, z=y * np.float32(1.0 + 3e-6))
 
     def test_right_kernels_pass_and_errors_that_torch_tolerates_do_not(self, normcli):
         check = ("check", "ln", "-i", "x.npy", "--accumulate", "float32")
@@ -371,8 +362,7 @@ def test_gamma_of_each_sample_and_head_is_judged(wrong, cause, normcli, tmp_path
     x, g, b = (rng.normal(size=shape).astype("f4") for shape in ((3, 5, 8), (3, 8), (3, 8)))
     _, gamma, beta = wrong(x, g, b)
     y = normalize(x, "ln", layout="BND").normalized * gamma[:, None] + beta[:, None]
-    for name, values in {"x": x, "g": g, "b": b, "y": y}.items():
-        np.save(f"{name}.npy", values)
+    save(x=x, g=g, b=b, y=y)
     given = "--layout BND --feature-axes BD --gamma g.npy --beta b.npy"
     ran = normcli("check", "ln", "-i", "x.npy", *given.split(), "--actual", "y.npy")
     assert ran.code == 1
@@ -395,8 +385,7 @@ def test_the_slice_is_named_that_statistics_are_over(normcli, folder, norm, plac
     wide, part = x.astype("f8"), x[:, slice(*places)].astype("f8")
     mean = part.mean(-1, keepdims=True) if norm == "ln" else 0.0
     square = np.square(part - mean).mean(-1, keepdims=True) * (part.shape[1] if norm == "lp" else 1)
-    np.save("x.npy", x)
-    np.save("y.npy", ((wide - mean) / np.sqrt(square)).astype("f4"))
+    save(x=x, y=((wide - mean) / np.sqrt(square)).astype("f4"))
     eps = [] if norm == "lp" else ["--eps", 1e-12]
     ran = normcli("check", norm, "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", *eps, "-fjson")
     assert (ran.code, ran.json["diagnosis"]["cause"]) == (1, f"{norm} differs: {words}")
@@ -406,8 +395,7 @@ def test_the_slice_is_named_that_statistics_are_over(normcli, folder, norm, plac
 def test_of_a_slice_other_faults_are_named_too(normcli, folder):
     x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32))
     part = x[:, :8]
-    np.save("x.npy", x)
-    np.save("y.npy", (x - part.mean(-1, keepdims=True)) / np.sqrt(part.var(-1, keepdims=True) + 1e-3))
+    save(x=x, y=(x - part.mean(-1, keepdims=True)) / np.sqrt(part.var(-1, keepdims=True) + 1e-3))
     ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", "-fjson")
     assert ran.json["diagnosis"]["cause"] == "ln differs: eps is 0.001, not 1e-05"
 
@@ -415,8 +403,7 @@ def test_of_a_slice_other_faults_are_named_too(normcli, folder):
 def test_a_norm_of_all_values_is_no_norm_of_a_slice(normcli, folder):
     x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32)).astype("f4")
     gamma = np.linspace(0.5, 1.5, 32)
-    np.save("x.npy", x)
-    np.save("y.npy", (normalize(x.astype("f8"), "ln").normalized * gamma).astype("f4"))
+    save(x=x, y=(normalize(x.astype("f8"), "ln").normalized * gamma).astype("f4"))
     ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", "-fjson")
     assert ran.json["diagnosis"]["cause"].startswith("ln differs: statistics are over all values,")
 

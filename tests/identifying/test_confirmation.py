@@ -80,7 +80,7 @@ def test_gamma_and_beta_are_part_of_it():
     x, gamma, beta = (make((1100, 128), seed) for seed in range(3))
     gamma, beta = gamma[0], beta[0]
     y = normalize(x, "ln", gamma=gamma, beta=beta).normalized
-    assert identify(Question(x, y)).kind is identify(Question(x, y, gamma, beta)).kind is Kind.NORM
+    assert identify(Question(x, y), "ln").kind is identify(Question(x, y, gamma, beta)).kind is Kind.NORM
     place = (1051, 64)
     found = identify(Question(x, alter(y, place, y[place] + np.float32(0.01)), gamma, beta))
     assert diagnose(found).cause == "y is ln, except for n=1051, c=64"

@@ -261,6 +261,7 @@ PAIRS = {
 }
 
 
+@costly
 @pytest.mark.parametrize("faults", PAIRS)
 def test_two_faults_are_told_of_which_one_is_of_the_gate(faults):
     x, z = draw((12, 64)), draw((12, 64), seed=7)

@@ -9,7 +9,7 @@ from normcli.identifying.faults.shown_statistics import shows_cancelling
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Question
 from normcli.identifying.words.phrasing import diagnose
-from tests.marks import choose_some, sampled
+from tests.marks import choose_some, costly, sampled
 
 EPS = np.float32(1e-5)
 GROUPS = {"ln": ((24, 72), (1,)), "bn": ((8, 6, 5, 5), (0, 2, 3))}
@@ -52,6 +52,7 @@ def calculate(norm, offset, run, add, seed):
     return x, (x - mean) / np.sqrt(np.maximum(var, 0) + EPS)
 
 
+@costly
 @sampled
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("add", [add_in_turn, add_pairwise])

@@ -11,7 +11,8 @@ from normcli.dtypes import find_type
 from normcli.errors import DataError
 from normcli.identifying.search.match import rank_matches
 from normcli.numerics.elements.activation import Activation
-from tests.marks import costly
+from tests.conftest import save
+from tests.marks import costly, sampled
 
 RNG = np.random.default_rng(5)
 X, Z = RNG.normal(0.5, 1.0, (2, 12, 32)) * RNG.uniform(0.5, 2.0, (12, 1))
@@ -24,13 +25,14 @@ def make(norm, dtype, **options):
     return x, z, normcli.normalize(x, norm, gate=z, **options).normalized
 
 
-def save(folder, x, z, y):
+def name_files(folder, x, z, y):
     """Write the tensors to files, and return the arguments that name them."""
-    for name, values in {"x": x, "z": z, "y": y}.items():
-        np.save(folder / f"{name}.npy", values)
+    save(folder, x=x, z=z, y=y)
     return [f"--gate={folder / 'z.npy'}", "-i", folder / "x.npy", "--actual", folder / "y.npy"]
 
 
+@costly
+@sampled
 @pytest.mark.parametrize("order", ["after", "before"])
 @pytest.mark.parametrize("act", Activation)
 @pytest.mark.parametrize(("norm", "eps"), [("rms", 1e-6), ("ln", 1e-3)])
@@ -56,8 +58,9 @@ def test_matches_are_of_the_same_record(order, tmp_path, normcli):
     best = judged.found.matches[0]
     assert (best.norm, best.groups, best.eps, best.gate) == ("gn", 2, 1e-3, (order, "tanh"))
     assert (best.equal, best.max_ulp, best.compared) == (1.0, 0.0, x.size)
-    files = save(tmp_path, x, z, y)
+    files = name_files(tmp_path, x, z, y)
     told = normcli("identify", *files, "--norm", "gn", "--layout", "nc", "-fjson")
+    assert (told.code, told.err) == (0, "")
     match = told.json["matches"][0]
     wanted = {"norm": "gn", "groups": 2, "eps": 1e-3, "gate_order": order, "gate_act": "tanh", "affine": "none"}
     assert wanted.items() <= match.items()
@@ -141,20 +144,15 @@ def test_a_gate_or_a_tensor_of_another_shape_is_refused():
         normcli.identify(y.reshape(6, 64), x, gate=z)
 
 
-def test_the_command_line_takes_a_gate(tmp_path, normcli):
-    x, z, y = make("rms", "float32")
-    files = save(tmp_path, x, z, y)
-    told = normcli("identify", *files)
-    assert told.code == 0
-    assert "times silu(gate)" in told.out
-    refused = normcli("identify", *files, "--suggest")
+def test_no_input_is_suggested_with_a_gate(tmp_path, normcli):
+    refused = normcli("identify", *name_files(tmp_path, *make("rms", "float32")), "--suggest")
     assert (refused.code, refused.out) == (2, "")
 
 
 @pytest.mark.parametrize("order", ["after", "before"])
 def test_another_eps_that_gives_every_half_is_told_first(order, normcli, tmp_path):
     x, z, y = make("rms", "float16", eps=1e-3, gate_order=order)
-    files = save(tmp_path, x, z, y)
+    files = name_files(tmp_path, x, z, y)
     told = normcli("check", "rms", *files, "--gate-order", order, "--max-ulp", "0.5", "-fjson").json[
         "diagnosis"
     ]
@@ -166,6 +164,6 @@ def test_another_eps_that_gives_every_half_is_told_first(order, normcli, tmp_pat
 def test_a_gated_norm_with_small_errors_is_nearly_that_norm(order, normcli, tmp_path):
     x, z, y = make("rms", "float64", gate_order=order)
     noisy = y * (1.0 + 0.01 * np.random.default_rng(5).normal(size=y.shape))
-    files = save(tmp_path, x, z, noisy)
+    files = name_files(tmp_path, x, z, noisy)
     told = normcli("check", "rms", *files, "--gate-order", order, "-fjson").json["diagnosis"]
     assert told["cause"].startswith("rms differs: y is nearly root mean square normalization over")

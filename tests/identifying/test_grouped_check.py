@@ -27,6 +27,7 @@ def rewards(tmp_path, monkeypatch):
         return y
 
     write("x.csv", lambda x: x)
+    write.x, write.prompts = x, prompts
     return write
 
 
@@ -69,8 +70,7 @@ def test_scores_within_groups_are_judged(call, options, cause, rewards, normcli)
 
 
 def test_rows_that_were_normalized_together_are_told(rewards, normcli, tmp_path):
-    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)[:, 1:]
-    np.save(tmp_path / "y.npy", score(whole))
+    np.save(tmp_path / "y.npy", score(rewards.x))
     ran = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.npy", "--by", "prompt")
     assert ran.code == 1
     assert "Zscore differs" not in ran.out
@@ -86,19 +86,15 @@ def test_rows_that_were_normalized_together_are_told(rewards, normcli, tmp_path)
         (1, 1e-3, "--eps 0.001 --eps-mode outside --ddof 1"),
     ],
 )
-def test_rows_that_were_normalized_together_as_another_request_says_are_told(
-    ddof, eps, option, rewards, tmp_path
-):
-    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
-    told = check(score(whole[:, 1:], ddof, eps), whole[:, 1:], "zscore", by=whole[:, 0]).diagnosis
+def test_rows_that_were_normalized_together_as_another_request_says_are_told(ddof, eps, option, rewards):
+    told = check(score(rewards.x, ddof, eps), rewards.x, "zscore", by=rewards.prompts).diagnosis
     assert told.cause == "zscore differs: the rows of all groups were normalized together"
     assert told.evidence == (f"every value agrees with {option}",)
 
 
-def test_of_the_requests_that_agree_the_nearest_is_named(rewards, tmp_path):
+def test_of_the_requests_that_agree_the_nearest_is_named(rewards):
     """A table is within the tolerance of --eps 1e-12 --eps-mode inside, too."""
-    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
-    x, prompts = whole[:, 1:], whole[:, 0]
+    x, prompts = rewards.x, rewards.prompts
     y = rewards("y.csv", lambda x: score(x, 1, 1e-8))
     told = check(y, x, "zscore", by=prompts, like="trl").diagnosis
     assert (told.cause, told.alternatives) == ("zscore differs: it is that of --eps 1e-08", ())
@@ -109,9 +105,8 @@ def test_of_the_requests_that_agree_the_nearest_is_named(rewards, tmp_path):
     assert "--eps 1e-05" not in told.alternatives
 
 
-def test_several_wrong_values_of_a_right_table_are_told(rewards, tmp_path):
-    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
-    x, prompts = whole[:, 1:], whole[:, 0]
+def test_several_wrong_values_of_a_right_table_are_told(rewards):
+    x, prompts = rewards.x, rewards.prompts
     y = rewards("y.csv", score)
     y[3, 1], y[40, 0] = 0.0, np.nan
     told = check(y, x, "zscore", by=prompts).diagnosis
@@ -140,16 +135,14 @@ def noise(x):
         ),
     ],
 )
-def test_small_errors_in_all_groups_are_told(call, cause, rewards, tmp_path):
-    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
-    told = check(rewards("y.csv", call), whole[:, 1:], "zscore", by=whole[:, 0]).diagnosis
+def test_small_errors_in_all_groups_are_told(call, cause, rewards):
+    told = check(rewards("y.csv", call), rewards.x, "zscore", by=rewards.prompts).diagnosis
     assert told.cause == cause
 
 
-def test_a_table_of_which_nothing_is_known_needs_no_gamma(rewards, tmp_path):
-    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
+def test_a_table_of_which_nothing_is_known_needs_no_gamma(rewards):
     y = rewards("y.csv", lambda x: np.random.default_rng(7).standard_normal(x.shape))
-    told = check(y, whole[:, 1:], "zscore", by=whole[:, 0]).diagnosis
+    told = check(y, rewards.x, "zscore", by=rewards.prompts).diagnosis
     assert (told.verdict, told.next_step) == ("none", None)
 
 
@@ -157,10 +150,9 @@ def test_a_table_of_which_nothing_is_known_needs_no_gamma(rewards, tmp_path):
     ("ddof", "cause"),
     [(0, "y holds float16 numbers, though x is float64"), (1, "it is that of --ddof 1")],
 )
-def test_a_table_of_half_precision_is_judged_as_such(ddof, cause, rewards, tmp_path):
-    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
+def test_a_table_of_half_precision_is_judged_as_such(ddof, cause, rewards):
     y = rewards("y.csv", lambda x: score(x, ddof).astype("float16").astype(float))
-    told = check(y, whole[:, 1:], "zscore", by=whole[:, 0]).diagnosis
+    told = check(y, rewards.x, "zscore", by=rewards.prompts).diagnosis
     assert told.cause == f"zscore differs: {cause}"
     assert ddof == 0 or told.evidence[0] == "y holds float16 numbers"
 
@@ -173,10 +165,9 @@ def test_a_table_of_half_precision_is_judged_as_such(ddof, cause, rewards, tmp_p
         (None, "it is the standard deviation of all rows about the means of their groups"),
     ],
 )
-def test_rows_that_share_one_divisor_are_told(ddof, evidence, rewards, normcli, tmp_path):
-    whole = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)[:, 1:]
+def test_rows_that_share_one_divisor_are_told(ddof, evidence, rewards, normcli):
     about = rewards("y.csv", lambda x: x - x.mean(0))
-    divisor = about.std(0) if ddof is None else whole.std(0, ddof=ddof)
+    divisor = about.std(0) if ddof is None else rewards.x.std(0, ddof=ddof)
     rewards("y.csv", lambda x: (x - x.mean(0)) / divisor)
     ran = normcli("check", "zscore", "-i", "x.csv", "--actual", "y.csv", "--by", "prompt", "-f", "json", "-q")
     told = json.loads(ran.out)["diagnosis"]

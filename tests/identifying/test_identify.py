@@ -12,7 +12,7 @@ import pytest
 from normcli import check, normalize
 from normcli.errors import DataError, NormError
 from normcli.identifying import identify as identification
-from normcli.identifying.question import Kind, Question
+from normcli.identifying.question import Question
 from normcli.identifying.search import affine_estimate as estimation
 from normcli.identifying.search.groups import enumerate_grids, put_back, take_groups
 from normcli.identifying.words.phrasing import diagnose
@@ -22,7 +22,7 @@ from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule, EpsRule
 from normcli.norms.table import NORMS
 from normcli.numerics.rounding import round_to_short
-from tests.marks import costly, sampled, slowly
+from tests.marks import choose_some, costly, sampled, slowly
 
 IMAGES = (4, 12, 5, 6)
 OF_FEW_WAYS = {2: (40, 6), 3: (5, 6, 25), 4: (3, 6, 5, 7), 5: (2, 6, 5, 3, 5)}
@@ -198,7 +198,7 @@ def test_of_one_group_an_eps_that_nobody_uses_shows_the_mean_alone():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shift", [0.0, -0.4])
+@pytest.mark.parametrize("shift", choose_some([-0.4, 0.0], 2))
 def test_of_a_map_of_one_pair_no_mean_is_claimed(shift):
     x = make(OF_FEW_WAYS[3])
     sentence = diagnose(identify(x, np.float32(0.473587) * x + np.float32(shift))).sentence
@@ -275,13 +275,6 @@ def test_one_gamma_and_beta_for_all_values_are_fitted(norm, beta):
 
 
 @pytest.mark.slow
-def test_a_gamma_and_beta_of_each_group_are_a_plain_map():
-    x = make((40, 6))
-    found = identify(x, plainly(x, (0,), 1e-5) * GAMMA + BETA)
-    assert (found.kind, found.plain.axes) == (Kind.AFFINE, (1,))
-
-
-@pytest.mark.slow
 def test_what_two_conventions_share_is_listed_under_both():
     x = make((1, 12, 5, 6))
     found = identify(x, normalize(x, "bn").normalized)
@@ -307,10 +300,10 @@ def test_another_order_of_axes(order):
 
 @pytest.mark.slow
 def test_float16_accumulation_is_told_from_float32():
-    x = make((16, 500), dtype="float16")
-    mean = np.add.reduce(x, axis=1, keepdims=True, dtype="float16") / np.float16(500)
+    x = make((12, 256), dtype="float16")
+    mean = np.add.reduce(x, axis=1, keepdims=True, dtype="float16") / np.float16(256)
     centred = x - mean
-    var = np.add.reduce(centred * centred, axis=1, keepdims=True, dtype="float16") / np.float16(500)
+    var = np.add.reduce(centred * centred, axis=1, keepdims=True, dtype="float16") / np.float16(256)
     y = centred / np.sqrt(var + np.float16(1e-3))
     found = identify(x, y)
     assert not found.matches
@@ -573,5 +566,5 @@ def test_no_library_of_bfloat16_is_needed(halve, monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     y = round_to_short(y.astype(np.float64), "bfloat16").astype(np.float32) if halve else y
     found = identify(x, y)
-    assert found.rounded_to is None
+    assert found.question.saved is None
     assert halve or [(match.norm, match.ddof) for match in found.matches][:1] == [("ln", 1)]

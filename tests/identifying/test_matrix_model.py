@@ -46,6 +46,7 @@ def test_a_singular_value_that_is_still_iterated_is_a_possibility_alone(rng):
     found = identify(Question(w, (w / np.linalg.norm(w, 2) * 1.0001).astype("float32")))
     assert (found.kind, found.matches) == (Kind.AFFINE, ())
     assert any("sn, w divided" in name for name in found.known)
+    assert "spectral norm" in diagnose(found).sentence
 
 
 @pytest.mark.slow

@@ -274,10 +274,10 @@ def test_frameworks_are_named_whose_gamma_and_beta_have_that_shape(norm, axes, p
 
 @pytest.mark.slow
 def test_what_float32_would_lose_far_from_zero_is_no_exception_of_float64():
-    x, rng = make((2, 3, 8, 8), dtype="float64", mean=100.0) / 200.0 + 100.0, np.random.default_rng(1)
-    factors, shifts = rng.uniform(0.98, 1.02, (3, 8, 8)), 0.02 * rng.uniform(-1, 1, (3, 8, 8))
+    x, rng = make((2, 3, 4, 4), dtype="float64", mean=100.0) / 200.0 + 100.0, np.random.default_rng(1)
+    factors, shifts = rng.uniform(0.98, 1.02, (3, 4, 4)), 0.02 * rng.uniform(-1, 1, (3, 4, 4))
     found = ask(x, (x - x.mean()) / x.std() * factors + shifts)
-    assert found.kind is not Kind.NORM
+    assert found.kind is Kind.NONE
     assert "except for" not in diagnose(found).sentence
 
 

@@ -171,17 +171,17 @@ def test_any_conditioning_leads_to_the_exact_dx():
 
 @pytest.mark.slow
 def test_a_long_group_is_added_up_as_pairs():
-    x, dy = draw(4, (2, 1500))
+    x, dy = draw(4, (1, 1100))
     x = 1e8 + x
     for norm, options in (
         ("ln", {}),
-        ("ln", {"gamma": np.linspace(1, 2, 1500)}),
+        ("ln", {"gamma": np.linspace(1, 2, 1100)}),
         ("lp", {"p": 3}),
         ("rms", {}),
     ):
-        story, found = explain(x, dy, norm, (1, 77), **options)
-        assert find_numbers(story, "dx") == pytest.approx([found.dx[1, 77]], rel=1e-12)
-        assert find_numbers(story, "result") == [found.dx[1, 77]]
+        story, found = explain(x, dy, norm, (0, 77), **options)
+        assert find_numbers(story, "dx") == pytest.approx([found.dx[0, 77]], rel=1e-12)
+        assert find_numbers(story, "result") == [found.dx[0, 77]]
         texts = [build_equation(step).text for step in story.steps if step.formula]
         assert all(len(text) < 700 for text in texts)
 

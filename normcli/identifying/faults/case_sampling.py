@@ -13,7 +13,7 @@ from normcli.checking.gradient_terms import spread_parameter
 from normcli.dtypes import get_eps, is_half
 from normcli.engine.run import run
 from normcli.identifying.faults.case import Case
-from normcli.identifying.faults.variant import MOST, Variant, cut_at
+from normcli.identifying.faults.variant import MOST, Variant, cut_at, find_share
 from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.search.screen import LEAST_PLACES, choose_places, go_together
 from normcli.norms.divisors import Measurement
@@ -243,6 +243,8 @@ class Thin(NamedTuple):
 
     def cut(self, variant: Variant) -> Variant:
         """Return a variant of the whole case with each of its arrays cut to the sample."""
+        if all(place.step == 1 for place in self.places):
+            return variant
         given = {name: some for name, some in variant._asdict().items() if isinstance(some, np.ndarray)}
         few: dict[str, Any] = {name: cut_at(some, self.places) for name, some in given.items() if some.ndim}
         return variant._replace(**few)
@@ -250,7 +252,7 @@ class Thin(NamedTuple):
     def is_likely(self, variant: Variant) -> bool:
         """Whether the result of a variant, cut to the sample, is within rounding of at least 15 % of it."""
         case, least = self.case, LIKELY / 2.0
-        return self._may_explain(variant, least) and bool(case.explains(case.predict(variant)).mean() >= least)
+        return self._may_explain(variant, least) and find_share(case.explains(case.predict(variant))) >= least
 
     @np.errstate(all="ignore")
     def _may_explain(self, variant: Variant, least: float) -> bool:

@@ -18,7 +18,7 @@ from normcli.identifying.faults.tables.around import AROUND
 from normcli.identifying.faults.tables.dividing import EPS, OTHER_EPS
 from normcli.identifying.faults.tables.parameters import PARAMETERS
 from normcli.identifying.faults.tables.places import ORDER
-from normcli.identifying.faults.variant import Found, Variant, cut_at, is_near
+from normcli.identifying.faults.variant import Found, Variant, cut_at, find_share, is_near
 from normcli.identifying.models.divisor_fit import COMMON_EPS
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _shows(case: Case, row: Row) -> bool:
     """
     few = thin_out(case).case
     if case.gate is not None:
-        return any(few.explains(few.predict(one)).mean() > _MOSTLY for one in row.vary(few))
+        return any(find_share(few.explains(few.predict(one))) > _MOSTLY for one in row.vary(few))
     near = np.median(np.abs(few.y - few.right.values)) <= _OF_ROUNDED_GATE * np.median(np.abs(few.y))
     return bool(near) or not row.fault.id.endswith("rounded")
 
@@ -290,4 +290,4 @@ def _has_lines(case: Case, least: float = 1.0) -> bool:
     The share has to be reached in a sample too, which is tried first.
     """
     every = thin_out(case).case, case
-    return all(float(one.explains(one.predict(Variant(*one.used))).mean()) >= least for one in every)
+    return all(find_share(one.explains(one.predict(Variant(*one.used)))) >= least for one in every)

@@ -56,8 +56,8 @@ def measure_doubt(case: Case) -> Used:
 
 def _count_distinct(case: Case) -> Floats:
     """Return the number of different values of x in each group."""
-    kept = [axis for axis in range(case.x.ndim) if axis not in case.axes]
-    rows = np.sort(case.x.transpose(*kept, *case.axes).reshape(*(case.x.shape[axis] for axis in kept), -1))
+    rows = case.lay_rows()
+    rows = np.sort(rows.reshape(*rows.shape[: rows.ndim - len(case.axes)], -1))
     counts = 1.0 + np.count_nonzero(np.diff(rows), -1)
     return np.expand_dims(counts, case.axes)
 

@@ -180,7 +180,7 @@ def fit_used(case: Any) -> Used:
         return line
     through_zero = case.average(weight * case.x**2) / case.average(weight * case.x * y)
     used = Used(np.zeros_like(line.mean), through_zero)
-    fits = [case.explains(case.predict(Variant(*one))).mean() for one in (used, line)]
+    fits = [find_share(case.explains(case.predict(Variant(*one)))) for one in (used, line)]
     return used if fits[0] >= fits[1] else line
 
 
@@ -255,7 +255,7 @@ class Found(NamedTuple):
     @property
     def share(self) -> float:
         """The part of y's values that are explained (within rounding of the prediction), from 0 to 1."""
-        return float(self.explained.mean())
+        return find_share(self.explained)
 
     @property
     def numbers(self) -> int:
@@ -276,6 +276,11 @@ class Found(NamedTuple):
         """Whether any value of two findings' predictions differs by more than both rounding bounds together."""
         apart = np.abs(self.prediction.values - other.prediction.values)
         return bool(np.any(apart > self.prediction.allowed + other.prediction.allowed))
+
+
+def find_share(mask: Selected) -> float:
+    """Return the part of an array of bool that is True; 0 without values."""
+    return int(np.count_nonzero(mask)) / max(1, mask.size)
 
 
 def cut_at(values: NDArray[Any], index: tuple[slice, ...]) -> NDArray[Any]:

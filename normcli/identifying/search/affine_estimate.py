@@ -257,14 +257,19 @@ def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
     standard = plain.sample.standard
     places = _lay_places(plain.sample.grid, target.axes)
     length = min(_FEW, places.shape[1])
-    lines = np.linspace(0, len(places) - 1, min(len(places), max(1, _FEW // length))).astype(np.intp)
-    values = np.unique(np.linspace(0, places.shape[1] - 1, length).astype(np.intp))
+    lines = _spread(len(places), max(1, _FEW // length))
+    values = np.unique(_spread(places.shape[1], length))
     chosen = places[np.ix_(lines, values)]
     alone = standard.pick(chosen.reshape(-1))
     sample = Sample(Grid(chosen.shape, Layout(2, None), ()), np.arange(chosen.size), alone, alone.values)
     x, y = (rows.reshape(-1)[chosen] for rows in (standard.rows, plain.sample.actual))
     margin = 1.0 if length == places.shape[1] else _MARGIN
     return plain._replace(sample=sample), target._replace(x=x, y=y, axes=(0,), margin=margin)
+
+
+def _spread(count: int, most: int) -> NDArray[np.intp]:
+    """Return at most so many indices below a count, evenly spread from the first to the last."""
+    return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.intp)
 
 
 _FEW = 1 << 9

@@ -118,7 +118,7 @@ def regress(hypothesis: Hypothesis, every: Sequence[float], target: Target) -> F
     """
     grid, standard = hypothesis.sample.grid, hypothesis.sample.standard
     level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
-    factors = np.stack([hypothesis.measure_factors(eps) for eps in every])
+    factors = hypothesis.measure_factors_of_each(every)
     rows = standard.values * factors
     limits = measure_noise(standard, level).limit(factors, rows)
     standardized, before = (

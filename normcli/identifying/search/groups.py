@@ -19,13 +19,13 @@ from normcli.norms.grid import Grid, Split
 from normcli.norms.layout import Layout
 from normcli.norms.rules import GroupOrder
 from normcli.numerics.rounding import round_to_short
-from normcli.numerics.statistics.divisor import find_divisor
+from normcli.numerics.statistics.divisor import find_divisor, find_divisors
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import PIECE
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -277,27 +277,15 @@ class Hypothesis(NamedTuple):
             expected = sample.place(self.affine).apply(round_to_short(quotient, dtype.name))
         return measure_equality(sample.actual, expected, dtype) == 1.0
 
-    def recover(self, eps: float) -> tuple[Floats, Floats]:
-        """Return two divisors of each group: the one that fits y by least squares, and the one with `eps`.
-
-        Both have the shape (groups,); the first is NaN for groups of equal values.
-        """
-        placed, x = self.sample.place(self.affine), self.standardize(eps)
-        scale = np.ones_like(x) if placed.scale is None else placed.scale
-        y = self.sample.actual if placed.shift is None else self.sample.actual - placed.shift
-        weight = np.square(scale)
-        with np.errstate(all="ignore"):
-            y, total = np.where(scale == 0.0, 0.0, y / scale), weight.sum(axis=1, keepdims=True)
-            x, y = (z - (weight * z).sum(axis=1, keepdims=True) / total for z in (x, y))
-            shown = (weight * x * x).sum(axis=1) / (weight * x * y).sum(axis=1)
-            right = self.sample.standard.unit / self.measure_factors(eps)[:, 0]
-            return shown * right, right
-
     def measure_factors(self, eps: float) -> Floats:
-        """Return the factor of each group that turns `Standard.values` (standardized without eps) into x̂.
+        """Return the factor of each group that turns `Standard.values` into x̂, of the shape (groups, 1)."""
+        return np.asarray(self.measure_factors_of_each((eps,))[0])
 
-        Its shape is (groups, 1). x̂ is divided by the model's divisor with this eps and the model's ddof; if
-        the model has a p, by an ℓp length. The factor is 0 where it would be infinite or NaN.
+    def measure_factors_of_each(self, every: Sequence[float]) -> Floats:
+        """Return the factors of each group that turn `Standard.values` (standardized without eps) into x̂.
+
+        The shape is (eps, groups, 1). x̂ is divided by the model's divisor with each eps and the model's ddof;
+        if the model has a p, by an ℓp length. A factor is 0 where it would be infinite or NaN.
         """
         standard, model = self.sample.standard, self.model
         if model.p is None:
@@ -305,8 +293,8 @@ class Hypothesis(NamedTuple):
         else:
             size = standard.measure_length(model.p)
         with np.errstate(all="ignore"):
-            factors = standard.unit / find_divisor(size, eps, model.eps_mode)
-        return np.where(np.isfinite(factors), factors, 0.0)[:, None]
+            factors = standard.unit / find_divisors(size, every, model.eps_mode)
+        return np.where(np.isfinite(factors), factors, 0.0)[..., None]
 
 
 def measure_equality(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> float:

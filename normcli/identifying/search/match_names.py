@@ -300,7 +300,7 @@ def _find_like(
             plan is not None
             and trace.allows(convention)
             and (not convention.exponents or model.p in convention.exponents)
-            and _agrees(plan, model)
+            and agrees(plan, model)
             and adds_one in (None, plan.spec.gamma_offset == 1)
             and rounds in (None, plan.spec.rounds_before_gamma)
             and plan.grid.canonical == grid
@@ -335,7 +335,7 @@ def _plan_as(
     return None, False
 
 
-def _agrees(plan: Plan, model: Model) -> bool:
+def agrees(plan: Plan, model: Model) -> bool:
     """Whether a plan's p and ddof are the model's, and its eps, added where the plan adds it, fits y."""
     spec, eps = plan.spec, plan.spec.eps or 0.0
     if (spec.p, spec.ddof) != (model.p, model.ddof):

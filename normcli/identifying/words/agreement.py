@@ -21,8 +21,9 @@ from normcli.identifying.models.standards import MOMENTS, ROWS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import Diagnosis, Kind
 from normcli.identifying.search.affine_step import AffineStep
-from normcli.identifying.search.groups import Hypothesis, measure_equality, take_groups, widen
+from normcli.identifying.search.groups import Hypothesis, choose_groups, measure_equality, take_groups, widen
 from normcli.identifying.search.match import BY_LUCK, Scope, rank_matches
+from normcli.identifying.search.match_names import agrees
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.words.match_words import format_share, round_down
 from normcli.norms.conventions import find_convention, list_frameworks
@@ -67,8 +68,7 @@ def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given
         return None
     if not 0 < grid.group_size <= _MOST_ROUNDED or not grid.group_count:
         return None
-    count = max(1, _MOST_ROUNDED // grid.group_size)
-    chosen = np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
+    chosen = choose_groups(grid.group_count, _MOST_ROUNDED // grid.group_size)
     standardized, _ = calculate_rows(plan, take_groups(grid, values, chosen))
     theirs = widen(take_groups(grid, actual, chosen))
     orders = list(_list_orders(_make_step(plan, given).map(lambda p: take_groups(grid, p, chosen)), dtype))
@@ -221,7 +221,7 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
             break
         fitted = samples.fit(sample, step, level, samples.bound(sample, step, level))
         fitting = list(itertools.takewhile(lambda one: one.model.p is None, fitted))  # lengths come last
-        if any(_holds(hypothesis.model, plan) for hypothesis in fitting):
+        if any(agrees(plan, hypothesis.model) for hypothesis in fitting):
             return []
         if not found:
             matches = (m for one in fitting for m in samples.describe(one, level))
@@ -230,13 +230,6 @@ def _find_others(plan: Plan, samples: Samples, sample: Sample, step: AffineStep)
         if number == first + _PATIENCE and len(sample.chosen) >= _FEW_GROUPS:
             break
     return found
-
-
-def _holds(model: Model, plan: Plan) -> bool:
-    """Whether a model allows the eps, eps mode and ddof of a plan."""
-    eps = plan.spec.eps or 0.0
-    is_placed = model.eps_mode is plan.spec.eps_mode or eps == 0.0
-    return is_placed and model.ddof == plan.spec.ddof and model.low <= eps <= model.high
 
 
 def _choose(matches: list[Match], plan: Plan) -> Match:

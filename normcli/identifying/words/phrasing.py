@@ -9,10 +9,12 @@ import numpy as np
 
 from normcli.checking.half_precision import is_of_half
 from normcli.checking.ulp import choose_counting_dtype
-from normcli.dtypes import find_type, get_eps, is_half
-from normcli.identifying.faults.shown_statistics import shows_cancelling, weigh_one_pass
+from normcli.dtypes import find_type, is_half
+from normcli.identifying.faults.case import Case
+from normcli.identifying.faults.shown_statistics import shows_cancelling
 from normcli.identifying.faults.tables.places import CAST, OF_REGIONS, UNKNOWN
-from normcli.identifying.faults.tables.summing import SUMMING
+from normcli.identifying.faults.tables.summing import SUMMING, weigh_cancelling
+from normcli.identifying.models.standards import MOMENTS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import (
     CONSTANT,
@@ -24,6 +26,7 @@ from normcli.identifying.question import (
     count_words,
 )
 from normcli.identifying.search.affine_step import ESTIMATED
+from normcli.identifying.search.groups import widen
 from normcli.identifying.words.map_words import diagnose_map, name_norms
 from normcli.identifying.words.match_words import (
     choose_others,
@@ -39,7 +42,6 @@ from normcli.identifying.words.match_words import (
 )
 from normcli.identifying.words.request_difference import find_own_command, narrow_eps
 from normcli.norms.layout import make_layout
-from normcli.norms.rules import EpsMode
 from normcli.printable import agree, format_count
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ def diagnose(found: Identification) -> Diagnosis:
     return told
 
 
+@np.errstate(all="ignore")
 def find_arithmetic(found: Identification, match: Match) -> Fault | None:
     """Return the fault of a kernel's sums: half precision, E[x²] − E[x]² that cancels, or another divisor.
 
@@ -97,42 +100,39 @@ def find_arithmetic(found: Identification, match: Match) -> Fault | None:
         values = {"dtype": told.dtype, "algorithm": f"as {told.algorithm.name} does"}
         fault = next(row.fault for row in SUMMING if row.fault.id == "stats-half-sums")
         return fault._replace(words=fault.words.format(**values))
-    dtype = choose_counting_dtype(found.question.y.dtype)
     if not match.max_ulp > _FAR:
         return None
-    if all(one.cancels for one in found.reproductions) if told is not None else _cancels(match, dtype):
-        is_certain = told is not None or _weigh_cancelling(match) >= CERTAIN
-        return ONE_PASS if is_certain else UNKNOWN["divisor"].fault
-    return None
+    if told is not None:
+        return ONE_PASS if all(one.cancels for one in found.reproductions) else None
+    case = _open_sample(match, choose_counting_dtype(found.question.y.dtype))
+    if case is None:
+        return None
+    skew = np.abs(case.mean) / np.sqrt(case.square / case.unbiasing)
+    if not shows_cancelling(case.used.divisor, case.divisor, skew, case.count, case.arithmetic):
+        return None
+    return ONE_PASS if weigh_cancelling(case) >= CERTAIN else UNKNOWN["divisor"].fault
 
 
 ONE_PASS = next(row.fault for row in SUMMING if row.fault.id == "stats-one-pass")
 """The fault of a variance that is E[x²] − E[x]²."""
 
 
-def _cancels(match: Match, dtype: np.dtype[Any]) -> bool:
-    """Return True if the divisors recovered from y have errors that, of right arithmetic, only one pass makes.
+def _open_sample(match: Match, dtype: np.dtype[Any]) -> Case | None:
+    """Return the case of a match's sampled groups, as rows; None for a norm without a variance.
 
-    False for a `dtype` of y of half precision, which shows too little, and for a fitted gamma.
+    None also for a fitted gamma, and for a `dtype` of y of half precision, which shows too little.
     """
-    h, precision = match.hypothesis, np.dtype(find_type(match.precision.split(",")[0]))
+    h = match.hypothesis
     if h is None or is_half(dtype) or match.affine == ESTIMATED or not h.sample.standard.centred:
-        return False
-    standard = h.sample.standard
-    return shows_cancelling(*h.recover(match.eps), standard.offset, standard.group_size, get_eps(precision))
-
-
-def _weigh_cancelling(match: Match) -> float:
-    """Return the evidence, in bits, that E[x²] − E[x]² in a known order of sums has the divisors' errors."""
-    assert match.hypothesis is not None
-    standard, precision = match.hypothesis.sample.standard, np.dtype(find_type(match.precision.split(",")[0]))
-    if standard.rows.shape[1] != standard.group_size:
-        return 0.0
-    divisors, exact = match.hypothesis.recover(match.eps)
-    outside = match.eps_mode == EpsMode.OUTSIDE
-    right = (exact - match.eps) ** 2 if outside else exact**2 - match.eps
-    unbiasing = standard.group_size / (standard.group_size - match.ddof)
-    return weigh_one_pass(standard.rows, divisors, right, precision, unbiasing, outside=outside)
+        return None
+    if h.model.divisor not in MOMENTS:
+        return None
+    rows, placed = widen(h.sample.standard.rows), h.sample.place(h.affine)
+    gamma, beta = np.ones((1, 1)) if placed.scale is None else placed.scale, placed.shift
+    return Case(
+        h.model.make_plan((1,), rows, match.eps), rows, h.sample.actual, dtype, gamma,
+        np.zeros((1, 1)) if beta is None else beta, precision=match.precision.split(",")[0],
+    )  # fmt: skip
 
 
 _FAR = 16.0

@@ -24,7 +24,7 @@ from normcli.numerics.pairs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -154,18 +154,18 @@ def replace_zeros(divisor: Pair, rule: ZeroRule) -> Pair:
     return Pair(np.where(zero, np.nan if rule is ZeroRule.NAN else 1.0, divisor.hi), divisor.lo)
 
 
-def add_eps(square: Pair, root: Pair, eps: float | None, mode: EpsMode | None) -> Pair:
+def add_eps(square: Pair, root: Pair, eps: float | Floats | None, mode: EpsMode | None) -> Pair:
     """Return √(square + eps), root + eps, or the larger of root and eps.
 
     Parameters
     ----------
     square, root : Pair
         A variance and the standard deviation, or the square of a length and the length.
-    eps : float or None
+    eps : float, ndarray or None
     mode : EpsMode or None
         Where eps is added. None if there is no eps.
     """
-    if not eps:
+    if not isinstance(eps, np.ndarray) and not eps:
         return root
     if mode is EpsMode.INSIDE:
         total, error = two_sum(square.hi, eps)
@@ -197,12 +197,20 @@ def find_divisor(size: Floats, eps: float | None, mode: EpsMode | None) -> Float
 
     They are the nearest doubles; a size of 0 is not replaced.
     """
+    return np.asarray(find_divisors(size, (eps,), mode)[0])
+
+
+def find_divisors(size: Floats, every: Sequence[float | None], mode: EpsMode | None) -> Floats:
+    """Return the divisors of groups for several eps, along a first axis, as `find_divisor` does for one."""
+    eps = np.reshape([one or 0.0 for one in every], (-1, *[1] * size.ndim))
     with np.errstate(all="ignore"):
-        found: Floats = np.array(add_eps(two_square(size), Pair(size, np.zeros_like(size)), eps, mode).hi)
+        added = add_eps(two_square(size), Pair(size, np.zeros_like(size)), eps, mode).hi
         outside = np.isfinite(size) & ~((size <= _LARGEST_SQUARED) & ((size >= _LEAST_SQUARED) | (size == 0.0)))
+    found: Floats = np.where(eps == 0.0, size, added)
     for place in np.flatnonzero(outside).tolist():
         exact = rational.make_fraction(size.item(place))
-        found.reshape(-1)[place] = rational.round_once(rational.add_eps(exact * exact, eps, mode))
+        rounded = [rational.round_once(rational.add_eps(exact * exact, one, mode)) for one in every]
+        found.reshape(len(every), -1)[:, place] = rounded
     return found
 
 

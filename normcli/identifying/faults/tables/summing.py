@@ -251,14 +251,21 @@ def may_cancel(case: Case) -> Iterator[Variant]:
         and not is_shared(case.used.divisor / case.divisor)
     ):
         values = {"percent": _format_percent(float((off / case.square).max()))}
-        rows = case.lay_rows().reshape(case.divisor.size, -1)
-        dtype = np.dtype(np.float64 if case.arithmetic < get_eps(np.dtype(np.float32)) else np.float32)
-        bits = 0.0
-        if rows.shape[1] == case.count and case.stored is None:
-            outside = case.plan.spec.eps_mode is EpsMode.OUTSIDE
-            divisors, right = case.used.divisor.ravel(), case.square.ravel()
-            bits = weigh_one_pass(rows, divisors, right, dtype, case.unbiasing, outside=outside)
+        bits = weigh_cancelling(case)
         yield Variant(divisor=case.used.divisor, values=values, numbers=1, is_fitted=True, bits=bits)
+
+
+def weigh_cancelling(case: Case) -> float:
+    """Return the evidence, in bits, that the divisors recovered from y are of E[x²] − E[x]² in a known order.
+
+    0 if the case has parts of groups, or running statistics.
+    """
+    rows = case.lay_rows().reshape(case.divisor.size, -1)
+    if rows.shape[1] != case.count or case.stored is not None:
+        return 0.0
+    dtype = np.dtype(np.float64 if case.arithmetic < get_eps(np.dtype(np.float32)) else np.float32)
+    divisors, outside = case.used.divisor.ravel(), case.plan.spec.eps_mode is EpsMode.OUTSIDE
+    return weigh_one_pass(rows, divisors, case.square.ravel(), dtype, case.unbiasing, outside=outside)
 
 
 def _format_percent(part: float) -> str:
