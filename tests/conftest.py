@@ -68,11 +68,11 @@ class Examples:
 
 
 def pytest_configure(config):
-    """Draw 40 examples of a property, and 20 in the quick loop."""
+    """Draw 25 examples of a property, and 20 in the quick loop."""
     config.pluginmanager.register(Examples())
     quick = "not slow" in (config.getoption("-m") or "")
     hypothesis.settings.register_profile(
-        "tests", hypothesis.settings(), max_examples=20 if quick else 40, deadline=None
+        "tests", hypothesis.settings(), max_examples=20 if quick else 25, deadline=None
     )
     hypothesis.settings.load_profile("tests")
 

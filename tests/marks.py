@@ -10,7 +10,7 @@ import pytest
 EVERY_CASE = "NORMCLI_EVERY_CASE" in os.environ
 """Whether all cases are tried where otherwise some are drawn."""
 
-MOST_CASES, TRIED_CASES = 8, 5
+MOST_CASES, TRIED_CASES = 8, 4
 """Of a test with more cases than the first, the second are tried, unless it is marked `all_quick` or `all_tried`."""
 
 COSTLY_CASES, COSTLY_SAMPLED = 2, 3

@@ -17,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
+import normcli
 from normcli import NORMS
+from normcli.cli.commands import VERBS
 from tests.conftest import ROOT
 from tests.marks import costly, slowly
 
@@ -118,6 +120,24 @@ def test_where_it_is_names_files_that_are_there():
     for row in rows:
         for path in re.findall(r"`([\w/]+(?:\.py|/))`", row):
             assert any(f"/{name}/".endswith(f"/{path.rstrip('/')}/") for name in names), path
+
+
+def test_the_table_of_verbs_names_what_does_their_work():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    table = text[text.index("\n| verb | command line") : text.index("## Glossary")]
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")
+    ]
+    named = {verb.split()[0] for verb, *_ in rows[2:]}
+    assert set(VERBS) - named == {"generate", "norms", "conventions", "completion", "help"}
+    for verb, command, works, in_python, document in rows[2:]:
+        called = (PACKAGE / "cli/verbs" / command.strip("`")).read_text()
+        for names, path in re.findall(r"((?:`\w+`[^`;]*?)+) of `([\w/]+\.py)`", works):
+            for name in re.findall(r"`(\w+)`", names):
+                assert f"def {name}(" in (PACKAGE / path).read_text(), (verb, name)
+                assert re.search(rf"\b{name}\(", called), (verb, name)
+        assert in_python.strip("`") in ("", *normcli.__all__)
+        assert not document or (PACKAGE / "answers" / document.strip("`")).is_file()
 
 
 def read_end_to_end() -> list[tuple[str, str]]:

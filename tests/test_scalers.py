@@ -112,16 +112,16 @@ def test_zeros_of_either_sign_have_one_order(norm):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
-@pytest.mark.parametrize("norm", ["robust", "midrange"])  # by order, and by extremes
-def test_a_table_of_long_columns_takes_no_more_memory_than_its_tiles(norm, tmp_path):
-    x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", "f4", (1 << 22, 12))
+@pytest.mark.parametrize(("norm", "most"), [("robust", 120), ("midrange", 90)])  # by order, and by extremes
+def test_a_table_of_long_columns_takes_no_more_memory_than_its_tiles(norm, most, tmp_path):
+    x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", "f4", (1 << 20, 12))
     rng = np.random.default_rng(1)
-    values = rng.normal(3, 2, (1 << 18, 12))
+    values = rng.normal(3, 2, (1 << 16, 12))
     for number, part in enumerate(np.array_split(x, 16)):
         part[...] = values + number / 7
     x.flush()
     arguments = [norm, "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "--show", "stats"]
-    assert measure_peak(*arguments) < 150  # of 192 MiB
+    assert measure_peak(*arguments) < most  # with the file, of 48 MiB, it would be more
     y, column = np.load(tmp_path / "y.npy", mmap_mode="r"), np.array(x[:, 5])
     np.testing.assert_allclose(y[:, 5], scale(norm, column), rtol=2e-6, atol=2e-7)
 

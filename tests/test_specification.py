@@ -119,7 +119,7 @@ def test_a_float64_beta_that_cancels_in_float32(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize(("value", "count"), [(1e200, 4000), (3.0, 9001)])
 def test_two_passes_are_as_exact_as_one(value, count):
-    x = np.random.default_rng(0).standard_normal((2, count))
+    x = np.random.default_rng(0).standard_normal((1, count))
     x[:, 5], x[:, 700] = value, -value
     one = normalize(x, "ln")
     two = calculate(one.plan, x, effort=Effort(threads=1, block=256, whole=1))

@@ -7,7 +7,6 @@ import pty
 import select
 import shutil
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -132,11 +131,8 @@ STARTS = {
 
 
 @pytest.fixture
-def environment(here, tmp_path_factory):
-    program = tmp_path_factory.mktemp("bin") / "normcli"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m normcli "$@"\n')
-    program.chmod(0o755)
-    return {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "TERM": "dumb", "HOME": str(here)}
+def environment(here, served):
+    return served | {"TERM": "dumb", "HOME": str(here)}
 
 
 @pytest.mark.parametrize("shell", slowly(STARTS))

@@ -38,27 +38,20 @@ def decode(png: bytes) -> np.ndarray:
     width, height, depth, colours = struct.unpack(">IIBB", header[:10])
     assert (depth, colours) == (8, 6)
     rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, 1 + 4 * width)
-    pixels = np.zeros((height + 1, width + 1, 4), np.int64)
-    for y in range(height):
-        raw, up = rows[y, 1:].reshape(width, 4).astype(np.int64), pixels[y]
-        match rows[y, 0]:
-            case 0:
-                pixels[y + 1, 1:] = raw
-            case 1:
-                pixels[y + 1, 1:] = np.cumsum(raw, axis=0) % 256
-            case 2:
-                pixels[y + 1, 1:] = (raw + up[1:]) % 256
-            case kind:
-                for x in range(width):
-                    a, b, c = pixels[y + 1, x], up[x + 1], up[x]
-                    if kind == 3:
-                        guess = (a + b) // 2
-                    else:
-                        p = a + b - c
-                        near = np.stack([abs(p - a), abs(p - b), abs(p - c)])
-                        guess = np.choose(near.argmin(axis=0), [a, b, c])
-                    pixels[y + 1, x + 1] = (raw[x] + guess) % 256
-    return pixels[1:, 1:].astype(np.uint8)
+    pixels, above = [], bytearray(4 + 4 * width)
+    for kind, *values in rows.tolist():
+        row = bytearray(4)  # to the left of the first pixel
+        for x, value in enumerate(values):
+            a, b, c = row[x], above[x + 4], above[x]
+            if kind < 4:
+                guess = (0, a, b, (a + b) // 2)[kind]
+            else:
+                far_a, far_b, far_c = abs(b - c), abs(a - c), abs(a + b - 2 * c)
+                guess = a if far_a <= min(far_b, far_c) else b if far_b <= far_c else c
+            row.append((value + guess) % 256)
+        pixels.append(row[4:])
+        above = row
+    return np.frombuffer(b"".join(pixels), np.uint8).reshape(height, width, 4)
 
 
 @pytest.fixture

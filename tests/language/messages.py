@@ -84,13 +84,9 @@ def find_words() -> set[str]:
     """Return every text of the code: what a message of one word may stand for."""
     words = set()
     for path in PACKAGE.rglob("*.py"):
-        nodes = [ast.parse(path.read_text(encoding="utf-8"))]
-        while nodes:  # as `ast.walk`, in a third of its time
-            node = nodes.pop()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 words.add(node.value)
-            for part in vars(node).values():
-                nodes += [n for n in (part if isinstance(part, list) else (part,)) if isinstance(n, ast.AST)]
     words.update(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.toml"))
     return words
 

@@ -228,18 +228,17 @@ def compare_entry(result, entry):
 @pytest.mark.slow
 @sampled
 @pytest.mark.parametrize(("norm", "shape"), EVERY)
-def test_the_legend_has_the_colour_of_every_group_that_is_shown_exactly_once(norm, shape):
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_legend_has_the_colour_of_every_group_that_is_shown_exactly_once(view, norm, shape):
     result, tensor = make(norm, shape)
-    for view in VIEWS:
-        root = ET.fromstring(spell(draw([result], tensor, Options(view=view))))
-        key = "data-group" if result.plan.spec.window is None else "data-part"
-        legend = {s.get(key): paint_of(s) for s in swatches(root)}
-        assert len(legend) == len(swatches(root)) == len(set(legend.values()))
-        shown = {
-            cell.get(key): {paint_of(child) for child in cell if child.tag != f"{SVG}text"}
-            for cell in cells(root)
-        }
-        assert {owner: {colour} for owner, colour in legend.items()} == shown
+    root = ET.fromstring(spell(draw([result], tensor, Options(view=view))))
+    key = "data-group" if result.plan.spec.window is None else "data-part"
+    legend = {s.get(key): paint_of(s) for s in swatches(root)}
+    assert len(legend) == len(swatches(root)) == len(set(legend.values()))
+    shown = {
+        cell.get(key): {paint_of(child) for child in cell if child.tag != f"{SVG}text"} for cell in cells(root)
+    }
+    assert {owner: {colour} for owner, colour in legend.items()} == shown
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -41,8 +41,8 @@ def test_products_and_sums_are_rounded_once(monkeypatch):
 
 
 @pytest.mark.slow
-def test_products_and_sums_are_rounded_once_for_a_sixth_of_the_uniform_values(monkeypatch):
-    for start in choose_some(range(0, 2**24, 2**13), 6):
+def test_products_and_sums_are_rounded_once_for_a_twelfth_of_the_uniform_values(monkeypatch):
+    for start in choose_some(range(0, 2**24, 2**13), 12):
         _check_rounding(np.arange(start, start + 2**13), monkeypatch)
 
 
