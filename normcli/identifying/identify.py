@@ -172,6 +172,8 @@ def _check_subject(question: Question) -> Identification | None:
         found = _tell_algorithm(_identify(question, None, tuple))
         is_grouped = subject.plan.grid.split is not None  # of each channel, or of all, it has another name
         matches = found.matches
+        if claims[0].fault.id == "stats-count":  # which is likelier than an eps that was fitted
+            matches = tuple(one for one in matches if one.is_usual or not one.eps)
         if _shows_count(cases[0], claims[0]):
             matches = tuple(one for one in matches if one.affine != ESTIMATED and one.equal == 1.0)
         if any(is_grouped or match.norm == subject.plan.norm.name for match in matches):
