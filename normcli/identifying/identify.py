@@ -110,11 +110,11 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     `norm` is the only norm to look for; None for all. If nothing is found, the identification says only so.
     """
     x, y, gamma, beta, layout, *_ = question
-    dtype = choose_counting_dtype(y.dtype)
+    dtype, addends = choose_counting_dtype(y.dtype), question.addends
 
     @functools.cache
     def list_cases() -> list[Case]:
-        subjects = list_subjects(x, gamma, beta, layout, norm)
+        subjects = list_subjects(x, gamma, beta, layout, norm, addends)
         opened = open_cases(subjects, y, dtype, most=_MOST_OF_EACH)
         likely = (case for case in opened if case.y.size <= _MOST_UNRELATED or goes_with_x(case))
         return [*map(choose_case_eps, likely)]
