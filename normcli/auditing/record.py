@@ -275,6 +275,9 @@ def record(
 
     Notes
     -----
+    Gamma is a PyTorch module's `weight`, `gamma`, `scale`, `a_2` or `g`, and beta its `bias`, `beta`, `shift`,
+    `b_2` or `b`. A module with other parameters is recorded, and `audit` says that it cannot judge it.
+
     A module that is called again has `NAME#2`, `NAME#3`, … Values are copied to the processor's memory as they
     are, one tensor at a time. The file is described by `normcli help dumps`; `normcli audit` judges it.
 

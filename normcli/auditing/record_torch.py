@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.auditing.dump_file import LayerSettings
 from normcli.auditing.layer import CALL
-from normcli.auditing.modules import PARAMETERS, describe_module
+from normcli.auditing.modules import describe_module, find_parameters
 from normcli.errors import NormError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -193,12 +193,13 @@ class ModuleWatch:
         if x.requires_grad and recorder.torch.is_grad_enabled():
             every[place] = x.view_as(x)  # a view, whose gradient is of this call alone
             every[place].register_hook(functools.partial(call.take, "grad_input"))
-        for role, parameter in list(module._parameters.items()):
-            if role in ("weight", "bias") and parameter is not None and parameter.requires_grad:
-                call.replaced[role] = parameter
-                module._parameters[role] = parameter.view_as(parameter)
-                if module._parameters[role].requires_grad:
-                    module._parameters[role].register_hook(functools.partial(call.take, f"grad_{role}"))
+        for role, held in find_parameters(module).items():
+            parameter = module._parameters.get(held)
+            if parameter is not None and parameter.requires_grad:
+                call.replaced[held] = parameter
+                module._parameters[held] = parameter.view_as(parameter)
+                if module._parameters[held].requires_grad:
+                    module._parameters[held].register_hook(functools.partial(call.take, f"grad_{role}"))
         return tuple(every[n] for n in range(len(args))), {key: every[key] for key in named}
 
     def end(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
@@ -249,12 +250,8 @@ class ModuleWatch:
 
     def _find_parameters(self, module: Any) -> dict[str, Any]:
         """Return the gamma and beta of a module, by role."""
-        parameters: dict[str, Any] = {}
-        for role, names in PARAMETERS.items():
-            found = (value for name in names if (value := getattr(module, name, None)) is not None)
-            parameter = next((value for value in found if self._recorder.refuse(value) is None), None)
-            parameters |= {} if parameter is None else {role: parameter}
-        return parameters
+        held = {role: getattr(module, name) for role, name in find_parameters(module).items()}
+        return {role: values for role, values in held.items() if self._recorder.refuse(values) is None}
 
     def _write_gradients(self, name: str, call: _Call, is_single: bool, dy: Any) -> None:
         """Store `dy`, and write all gradients of a call at the end of its first backward pass.

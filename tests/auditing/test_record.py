@@ -13,6 +13,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import CONVENTIONS
 from normcli.tensors.files import load
 from normcli.tensors.formats.safetensors import read_metadata
+from normcli.tensors.many import list_keys
 from normcli.testing import assert_model_matches, assert_runs_match
 
 torch = pytest.importorskip("torch")
@@ -122,6 +123,57 @@ def test_a_class_of_ones_own(tmp_path):
         assert_model_matches(model, TOKENS)
     assert_model_matches(model, TOKENS, also={MyNorm: "rms"})
     assert_model_matches(model, TOKENS, also={"MyNorm": "rms:axes=-1"})
+
+
+class NamedNorm(nn.Module):
+    """A layer norm whose gamma and beta have names of their own."""
+
+    def __init__(self, names, shape=(16,)):
+        super().__init__()
+        self.names = names
+        for name, low in zip(names, (0.5, -0.5), strict=False):
+            setattr(self, name, nn.Parameter(torch.linspace(low, low + 1.0, 16).reshape(shape)))
+
+    def forward(self, x):
+        gamma, beta = (getattr(self, name).reshape(16) for name in self.names[:2])
+        return nn.functional.layer_norm(x, (16,), gamma, beta)
+
+
+@pytest.mark.parametrize(
+    "names", [("gamma", "beta"), ("scale", "shift"), ("a_2", "b_2"), ("g", "b"), ("weight", "bias")]
+)
+def test_gamma_and_beta_are_found_by_well_known_names(tmp_path, names):
+    model, path = nn.Sequential(NamedNorm(names), nn.Tanh()), tmp_path / "dump.safetensors"
+    with record(model, path, also={NamedNorm: "ln"}, backward=True):
+        model(TOKENS).sum().backward()
+    told = audit(path)
+    assert told.ok, str(told)
+    assert {"output", "grad_weight", "grad_bias"} <= {*told.data()["layers"][0]["parts"]}
+
+
+def test_a_gamma_with_axes_of_length_1_is_no_gamma_for_each_head():
+    assert_model_matches(
+        nn.Sequential(NamedNorm(("g", "b"), (1, 1, 16))), TOKENS, also={NamedNorm: "ln:axes=-1"}
+    )
+
+
+def test_a_module_with_other_parameters_is_not_judged(tmp_path):
+    model, path = nn.Sequential(NamedNorm(("gain", "offset"))), tmp_path / "dump.safetensors"
+    with record(model, path, also={NamedNorm: "ln"}), torch.no_grad():
+        model(TOKENS)
+    told = audit(path)
+    assert "0.output" in list_keys(str(path))
+    assert not told.ok
+    assert told.data()["layers"][0]["ok"] is None
+    assert "? NamedNorm has parameters that are not understood: gain, offset" in str(told)
+
+
+def test_a_pruned_norm_has_its_own_gamma():
+    from torch.nn.utils import prune
+
+    norm = nn.LayerNorm(16)
+    prune.random_unstructured(norm, "weight", 0.5)
+    assert_model_matches(nn.Sequential(norm), TOKENS)
 
 
 def test_a_wrong_norm_fails_with_the_report():
