@@ -45,6 +45,9 @@ _GUESSED = "RMSNorm"
 """The end of the names of other classes that are taken for Llama's norm."""
 
 
+NO_GRADIENTS = "gradients were asked for, and none were recorded"
+"""The note on a layer that lacks them."""
+
 _PARAMETERS = {
     "weight": ("weight", "gamma", "scale", "a_2", "g"),
     "bias": ("bias", "beta", "shift", "b_2", "b"),

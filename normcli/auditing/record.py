@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -257,7 +258,8 @@ def record(
     path : path
         A safetensors file, which is written whole when the block ends, and not at all if it raises.
     backward : bool
-        Whether gradients are recorded too; call `backward()` inside the block.
+        Whether gradients are recorded too; call `backward()` inside the block. If none come, a `UserWarning`
+        says so.
     also : mapping, optional
         A class, or its name → the norm that it is, as `{MyNorm: "rms"}` or `{"Norm2d": "ln:axes=1"}`.
     most_bytes : int, optional
@@ -331,7 +333,10 @@ def record(
             hooks.callback(module.register_forward_hook(end, always_call=True).remove)
         hooks.callback(recorder.close)
         yield
-        _finish(target, recorder.writer, recorder.layers, f"torch {torch.__version__}")
+        _finish(target, recorder.writer, recorder.list_layers(), f"torch {torch.__version__}")
+    if backward and not recorder.graded:
+        words = "no gradients were recorded: call backward() inside the block, where gradients are enabled"
+        warnings.warn(words, stacklevel=3)
 
 
 def _finish(target: str, writer: DumpWriter, layers: list[LayerSettings], framework: str) -> None:

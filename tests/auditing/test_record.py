@@ -306,13 +306,44 @@ def test_gradients_are_those_of_each_call(tmp_path, run):
 
 def test_a_backward_pass_behind_the_block_writes_nothing_and_is_undisturbed(tmp_path):
     norm = nn.LayerNorm(16)
-    with record(norm, tmp_path / "dump.safetensors", backward=True):
+    with (
+        pytest.warns(UserWarning, match=r"no gradients were recorded: call backward\(\) inside the block"),
+        record(norm, tmp_path / "dump.safetensors", backward=True),
+    ):
         loss = weigh(norm(TOKENS))
     written = (tmp_path / "dump.safetensors").read_bytes()
     loss.backward()
     assert norm.weight.grad is not None
     assert (tmp_path / "dump.safetensors").read_bytes() == written
-    assert audit(tmp_path / "dump.safetensors").ok
+    told = audit(tmp_path / "dump.safetensors")
+    assert told.ok
+    assert "✓ gradients were asked for, and none were recorded" in str(told)
+
+
+def test_a_layer_whose_gradients_alone_are_missing_has_a_note(tmp_path):
+    model = nn.ModuleList([nn.LayerNorm(16), nn.LayerNorm(16)])
+
+    def run(model):
+        with torch.no_grad():
+            model[0](TOKENS)
+        weigh(model[1](TOKENS)).backward()
+
+    notes = [one["note"] for one in judge(model, run, tmp_path, backward=True).data()["layers"]]
+    assert notes == ["gradients were asked for, and none were recorded", None]
+
+
+def test_a_batch_of_nan_is_judged_but_for_its_running_statistics(tmp_path):
+    images = IMAGES.clone()
+    images[0, 0, 0, 0] = torch.nan
+
+    def run(model):
+        for batch in (images, IMAGES):
+            model(batch)
+
+    told = judge(nn.BatchNorm2d(3), run, tmp_path)
+    assert told.ok
+    assert [{*one["parts"]} for one in told.data()["layers"]] == [{"output"}, {"output"}]
+    assert str(told).count("✓ running statistics are not judged: they or the batch hold NaN or infinity") == 2
 
 
 def test_weights_are_those_of_each_call(tmp_path):
