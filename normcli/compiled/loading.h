@@ -151,13 +151,16 @@ static void load_values(const char *from, enum kind kind, ptrdiff_t step, ptrdif
  * other; a bit for each that is not decided: these become different, or NaN. */
 ALWAYS halves narrow_ends(wide near, wide far, enum kind kind, uint32_t *undecided)
 {
-    halves low, high;
-    if (kind == BF16) {
-        low = __builtin_convertvector(((wide_bits)near + 0x7fffu) >> 16, halves);
-        high = __builtin_convertvector(((wide_bits)far + 0x8000u) >> 16, halves);
-    } else {
-        low = narrow_to_float16(near, false), high = narrow_to_float16(far, true);
+    const wide_bits below = (wide_bits)near + 0x7fffu, above = (wide_bits)far + 0x8000u;
+#if LEVEL == 3
+    if (kind == BF16) { /* compared as they are: to narrow them takes several instructions */
+        const wide_bits same = (wide_bits)(((below ^ above) >> 16) == 0) & (wide_bits)(near == near);
+        *undecided = 0xff ^ (uint32_t)_mm256_movemask_ps((__m256)same);
+        return __builtin_convertvector(below >> 16, halves);
     }
+#endif
+    const halves low = kind == BF16 ? __builtin_convertvector(below >> 16, halves) : narrow_to_float16(near, false);
+    const halves high = kind == BF16 ? __builtin_convertvector(above >> 16, halves) : narrow_to_float16(far, true);
 #if LEVEL == 4
     *undecided = _mm256_cmpneq_epu16_mask((__m256i)low, (__m256i)high);
     *undecided |= _mm512_cmp_ps_mask((__m512)near, (__m512)near, _CMP_UNORD_Q);
