@@ -11,6 +11,7 @@ from normcli.identifying.faults.tables.dividing import _list_eps
 from normcli.identifying.words.request_phrasing import diagnose_actual
 from tests.conftest import pose
 from tests.identifying.faulty import name, open_, plan
+from tests.marks import choose_some
 
 
 def _approximated(groups):
@@ -80,7 +81,7 @@ def _divide_squares(count, n=512):
     return x, (away / np.sqrt((away**2).sum(-1, keepdims=True) / count + 1e-5)).astype("f4")
 
 
-@pytest.mark.parametrize("count", [513, 509])
+@pytest.mark.parametrize("count", choose_some([513, 509], 2))
 def test_a_factor_near_1_that_a_count_has_is_the_count(count):
     told = _diagnose(*_divide_squares(count))
     assert told.cause == f"ln differs: the sum of the squares is divided by {count}, not 512"

@@ -54,11 +54,5 @@ def test_identify_says_so():
     assert (found.kind, diagnose(found).cause) == (Kind.FAULT, said)
 
 
-@pytest.mark.slow
-def test_lines_of_each_group_are_a_map_and_no_norm():
-    found = identify(Question(X, make(divisor=OTHER, gamma=1.0, beta=0.0)))
-    assert (found.kind, found.plain.axes) == (Kind.AFFINE, (0,))
-
-
 def test_noise_is_nothing():
     assert recover(np.random.default_rng(1).normal(size=X.shape).astype("f4")) == ()
