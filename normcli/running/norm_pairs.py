@@ -225,6 +225,25 @@ def pair_norms(
     return pairs, names
 
 
+def turn_pairs(pairs: Sequence[NormedLayer], named: Sequence[str]) -> list[NormedLayer]:
+    """Return the pairs with the named layers taken for transposed convolutions; * stands for any text.
+
+    Raises `UsageError` for a name of no layer, or of layers whose shape shows that all are ordinary.
+    """
+    turned = list(pairs)
+    for name in named:
+        pattern = re.compile(re.escape(name).replace(r"\*", ".*"))
+        found = [place for place, pair in enumerate(pairs) if pattern.fullmatch(pair.layer)]
+        fitting = [place for place in found if pairs[place].is_open or pairs[place].transposed]
+        if not found:
+            raise UsageError(f"--transposed {name}: no pair has a layer of this name")
+        if not fitting:
+            raise UsageError(f"--transposed {name}: its weight is (out, in, …) by its shape")
+        for place in fitting:
+            turned[place] = pairs[place]._replace(transposed=True, is_open=False)
+    return turned
+
+
 def describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_given: bool) -> Iterator[str]:
     """Yield notes on pairs that were guessed, weights that may be transposed, and norms without a pair.
 
@@ -239,7 +258,8 @@ def describe_pairs(pairs: Sequence[NormedLayer], left: Sequence[str], *, is_give
     if not is_given:
         yield "names tell the pairs; a norm before its layer is none of them, and --pairs says others"
     if is_open := [pair.layer for pair in pairs if pair.is_open]:
-        yield f"{list_names(is_open)} could be transposed: taken for ordinary, (out, in, …)"
+        told = list_names(is_open)
+        yield f"{told} could be transposed: taken for ordinary, (out, in, …); --transposed NAME says others"
     if left:
         yield f"{format_count(len(left), 'norm')} left: {list_names(left)}"
 

@@ -146,6 +146,38 @@ def test_a_transposed_convolution_is_told_by_its_place_and_shape():
     assert pair == NormedLayer("0", "1", is_open=True)
 
 
+@pytest.mark.parametrize("named", ["0", "*,0", "?"])
+def test_a_square_transposed_convolution_is_folded_along_its_outputs(named, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arrays = (
+        make_layer("0", 4, 4, 2, 2, bias=True) | make_norm("1", 4) | make_layer("2", 5, 4) | make_norm("3", 5)
+    )
+    np.savez("m.npz", **arrays)
+    line = ("fold", "--checkpoint", "m.npz", "--transposed", named, "-o", "y.npz")
+    ran = normcli(*line)
+    if named == "?":
+        assert (ran.code, ran.raw) == (2, b"")
+        assert "--transposed ?: no pair has a layer of this name" in ran.err
+        return
+    assert "could be transposed" not in ran.err
+    assert "(4, 4, 2, 2) transposed" in ran.out
+    members = [arrays[f"1.{member}"] for member in ("running_mean", "running_var", "weight", "bias")]
+    layer = Layer(arrays["0.weight"], arrays["0.bias"], transposed=True)
+    alone = fold(layer, Affine(Given(*members[:2]), 1e-5, *members[2:]))
+    with np.load("y.npz") as saved:
+        np.testing.assert_array_equal(saved["0.weight"], alone.weight)
+        np.testing.assert_array_equal(saved["0.bias"], alone.bias)
+    assert (
+        "0 could be transposed: taken for ordinary, (out, in, …); --transposed NAME" in normcli(*line[:3]).err
+    )
+
+
+def test_names_of_transposed_layers_are_of_checkpoints(normcli):
+    ran = normcli("fold", "--conv-weight", "[[1]]", "--transposed", "bn")
+    assert (ran.code, ran.raw) == (2, b"")
+    assert "--transposed bn: names of layers go with --checkpoint" in ran.err
+
+
 def test_a_layer_before_two_norms_is_refused():
     arrays = make_layer("conv", 4, 3) | make_norm("bn", 4) | make_norm("norm", 4)
     with pytest.raises(DataError, match="conv may stand before bn and norm; --pairs says which"):
@@ -219,6 +251,8 @@ def test_the_command_lists_folds_and_says_what_it_left(normcli):
         pytest.param("--pairs x=a.bn", 2, "there is no x.weight", id="no such layer"),
         pytest.param("--pairs a.conv=a.bn,a.conv=b.after", 2, "a.conv is folded into once", id="twice"),
         pytest.param("--dry-run -o y.npz", 2, "leave --output out", id="a run that writes"),
+        pytest.param("--transposed", 2, "give the names of the layers", id="no layer's name"),
+        pytest.param("--transposed a.conv", 2, "its weight is (out, in, …) by its shape", id="an ordinary layer"),
         pytest.param("--conv-weight w.npy", 2, "are two sources of weights", id="two sources"),
         pytest.param("--gamma 1", 2, "--gamma goes with --conv-weight", id="gamma"),
         pytest.param("-o y.json", 2, "has the suffix .json", id="suffix"),
