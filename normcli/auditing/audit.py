@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from normcli.auditing.alike import KnownNorms
 from normcli.auditing.running_check import RUNNING, check_running
 from normcli.checking.check import NORMALIZED, check
@@ -277,11 +279,14 @@ def _judge(layer: RecordedLayer, tolerate: Tolerate, effort: Effort, known: Know
     if plan.spec.rounds_before_gamma and output.max_ulp <= _TWICE_ROUNDED and is_half(actual.values.dtype):
         output = output._replace(ok=True)  # x̂ near a tie, rounded to its other neighbour
     if settings.is_guess and not output.ok:
-        return blank._replace(problem=f"{settings.note}, which it is not: name it with also=")
-    parts = [output]
-    if settings.momentum is not None:
+        return blank._replace(problem=f"{settings.note.partition(';')[0]}, which it is not: name it with also=")
+    parts, gradients = [output], None
+    is_finite = all(np.isfinite(values).all() for values in (tensor.values, *(before or ())))
+    if settings.momentum is not None and not is_finite:
+        words = "running statistics are not judged: they or the batch hold NaN or infinity"
+        blank = blank._replace(settings=settings.add_note(words))
+    elif settings.momentum is not None:
         parts += _judge_running(layer, plan, tensor, before, tolerate, effort)
-    gradients = None
     if problem.dy is not None:
         given = {name: layer.load(role) for name, role in _GRADIENTS.items()}
         theirs = {name: one.values for name, one in given.items() if one is not None}

@@ -89,6 +89,10 @@ class LayerSettings(NamedTuple):
     gate_act: str = ""
     gates_input: bool = False
 
+    def add_note(self, words: str) -> LayerSettings:
+        """Return these settings with a further remark in `note`."""
+        return self._replace(note="; ".join(filter(None, (self.note, words))))
+
     def read_request(self) -> Request | None:
         """Return the request for the layer's norm and options; None if `norm` is None.
 

@@ -45,8 +45,26 @@ _GUESSED = "RMSNorm"
 """The end of the names of other classes that are taken for Llama's norm."""
 
 
-PARAMETERS = {"weight": ("weight", "gamma", "scale"), "bias": ("bias", "beta")}
+NO_GRADIENTS = "gradients were asked for, and none were recorded"
+"""The note on a layer that lacks them."""
+
+_PARAMETERS = {
+    "weight": ("weight", "gamma", "scale", "a_2", "g"),
+    "bias": ("bias", "beta", "shift", "b_2", "b"),
+}
 """Role → the names that modules have for the attribute."""
+
+_PRUNED = "_orig"
+"""The end of a parameter's name where torch's pruning calculates the attribute of the name before it."""
+
+
+def find_parameters(module: Any) -> dict[str, str]:
+    """Return the attribute that holds a module's gamma (`weight`) and beta (`bias`), by role, if it has one."""
+    held = {
+        role: [name for name in names if hasattr(getattr(module, name, None), "ndim")]
+        for role, names in _PARAMETERS.items()
+    }
+    return {role: names[0] for role, names in held.items() if names}
 
 
 def looks_like_norm(module: Any, also: Mapping[Any, str]) -> bool:
@@ -64,6 +82,8 @@ def looks_like_norm(module: Any, also: Mapping[Any, str]) -> bool:
 
 def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSettings:
     """Return a module's settings as they are now; for an unknown norm, with a `problem` and `norm` None.
+
+    A known norm has a `problem` too if parameters of the module are neither its gamma nor its beta.
 
     Parameters
     ----------
@@ -92,8 +112,12 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
     try:
         known = Request.collect(norm, {**_read_options(module, row_of_norm, row), **own})
         Choices(known)
+        held = {*find_parameters(module).values()}
     except (UsageError, TypeError, ValueError) as error:
         return LayerSettings(name, kind=full, problem=str(error))
+    own_names = [name for name, value in module._parameters.items() if value is not None]
+    strange = ", ".join(name for name in own_names if name.removesuffix(_PRUNED) not in held)
+    problem = f"{kind.__name__} has parameters that are not understood: {strange}" if strange else ""
     keeps = (
         getattr(module, "running_mean", None) is not None and getattr(module, "running_var", None) is not None
     )
@@ -109,6 +133,7 @@ def describe_module(name: str, module: Any, also: Mapping[Any, str]) -> LayerSet
         momentum=momentum if learns else None,
         batches=int(counter) if learns and momentum == "none" and counter is not None else 0,
         kind=full, note=note, is_guess=bool(note),
+        problem=problem,
         gate_act=getattr(module, "activation", Activation.SILU.value) if kind.__name__.endswith(_GATED) else "",
         gates_input=kind.__name__ in _GATING_INPUT,
     )  # fmt: skip
@@ -147,9 +172,9 @@ def _read_options(module: Any, norm: Norm, row: Convention | None) -> dict[str, 
         found["axes"] = (1,)
     elif shape is not None and (row is None or row.axes is None):
         found["axes"] = tuple(range(-len(shape), 0)) if isinstance(shape, tuple | list) else (-1,)
-    rank = getattr(getattr(module, "weight", None), "ndim", 0)
-    if shape is None and norm.parameters is ParameterRule.REDUCED and rank > 1:
-        found["feature_axes"] = tuple(range(-rank, 0))  # a gamma for each head
+    lengths = getattr(getattr(module, find_parameters(module).get("weight", ""), None), "shape", ())
+    if shape is None and norm.parameters is ParameterRule.REDUCED and len(lengths) > 1 and 1 not in lengths:
+        found["feature_axes"] = tuple(range(-len(lengths), 0))  # a gamma for each head
     return found
 
 

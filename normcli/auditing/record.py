@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -257,7 +258,8 @@ def record(
     path : path
         A safetensors file, which is written whole when the block ends, and not at all if it raises.
     backward : bool
-        Whether gradients are recorded too; call `backward()` inside the block.
+        Whether gradients are recorded too; call `backward()` inside the block. If none come, a `UserWarning`
+        says so.
     also : mapping, optional
         A class, or its name → the norm that it is, as `{MyNorm: "rms"}` or `{"Norm2d": "ln:axes=1"}`.
     most_bytes : int, optional
@@ -275,6 +277,9 @@ def record(
 
     Notes
     -----
+    Gamma is a PyTorch module's `weight`, `gamma`, `scale`, `a_2` or `g`, and beta its `bias`, `beta`, `shift`,
+    `b_2` or `b`. A module with other parameters is recorded, and `audit` says that it cannot judge it.
+
     A module that is called again has `NAME#2`, `NAME#3`, … Values are copied to the processor's memory as they
     are, one tensor at a time. The file is described by `normcli help dumps`; `normcli audit` judges it.
 
@@ -328,7 +333,10 @@ def record(
             hooks.callback(module.register_forward_hook(end, always_call=True).remove)
         hooks.callback(recorder.close)
         yield
-        _finish(target, recorder.writer, recorder.layers, f"torch {torch.__version__}")
+        _finish(target, recorder.writer, recorder.list_layers(), f"torch {torch.__version__}")
+    if backward and not recorder.graded:
+        words = "no gradients were recorded: call backward() inside the block, where gradients are enabled"
+        warnings.warn(words, stacklevel=3)
 
 
 def _finish(target: str, writer: DumpWriter, layers: list[LayerSettings], framework: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.auditing.dump_file import LayerSettings
 from normcli.auditing.layer import CALL
-from normcli.auditing.modules import PARAMETERS, describe_module
+from normcli.auditing.modules import NO_GRADIENTS, describe_module, find_parameters
 from normcli.errors import NormError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -90,6 +90,11 @@ class Recorder:
         Draws the groups of an input that is recorded in part.
     backward : bool
         Whether gradients are recorded.
+
+    Attributes
+    ----------
+    graded : set of str
+        The names of the calls whose gradients were recorded.
     """
 
     def __init__(
@@ -97,7 +102,8 @@ class Recorder:
         backward: bool,
     ) -> None:  # fmt: skip
         self.torch, self.writer, self.also, self.most_bytes, self.rng = torch, writer, also, most_bytes, rng
-        self.backward, self.layers = backward, list[LayerSettings]()
+        self.backward, self.graded = backward, set[str]()
+        self._layers = list[LayerSettings]()
         self.is_closed = False
         self._names: set[str] = set()
         self._lock = threading.RLock()
@@ -117,8 +123,15 @@ class Recorder:
             for role, tensor in tensors.items():
                 some = sample if role in _OF_SHAPE else _move_to_parameters(sample)
                 self.write(f"{name}.{role}", tensor, some)
-            self.layers.append(settings._replace(name=name))
+            self._layers.append(settings._replace(name=name))
             return name
+
+    def list_layers(self) -> list[LayerSettings]:
+        """Return the settings of the layers; a note says which lack gradients, if these were asked for."""
+        return [
+            one.add_note(NO_GRADIENTS) if self.backward and one.name not in self.graded else one
+            for one in self._layers
+        ]
 
     def write(self, name: str, tensor: Any, sample: _Sample | None = None) -> None:
         """Write a tensor under a name such as `NAME.ROLE`: all of it, or with a sample the sample's indices."""
@@ -193,12 +206,13 @@ class ModuleWatch:
         if x.requires_grad and recorder.torch.is_grad_enabled():
             every[place] = x.view_as(x)  # a view, whose gradient is of this call alone
             every[place].register_hook(functools.partial(call.take, "grad_input"))
-        for role, parameter in list(module._parameters.items()):
-            if role in ("weight", "bias") and parameter is not None and parameter.requires_grad:
-                call.replaced[role] = parameter
-                module._parameters[role] = parameter.view_as(parameter)
-                if module._parameters[role].requires_grad:
-                    module._parameters[role].register_hook(functools.partial(call.take, f"grad_{role}"))
+        for role, held in find_parameters(module).items():
+            parameter = module._parameters.get(held)
+            if parameter is not None and parameter.requires_grad:
+                call.replaced[held] = parameter
+                module._parameters[held] = parameter.view_as(parameter)
+                if module._parameters[held].requires_grad:
+                    module._parameters[held].register_hook(functools.partial(call.take, f"grad_{role}"))
         return tuple(every[n] for n in range(len(args))), {key: every[key] for key in named}
 
     def end(self, module: Any, args: tuple[Any, ...], output: Any) -> None:
@@ -235,7 +249,7 @@ class ModuleWatch:
         if sample is not None:
             length = tensors["input"].shape[sample.axis]
             part = f"{len(sample.places):,} of {length:,} indices of axis {sample.axis} are recorded"
-            settings = settings._replace(note="; ".join(filter(None, (settings.note, part))))
+            settings = settings.add_note(part)
             if sample.of_parameters is None:  # running statistics need all samples
                 settings = settings._replace(momentum=None)
         tensors |= parameters
@@ -249,12 +263,8 @@ class ModuleWatch:
 
     def _find_parameters(self, module: Any) -> dict[str, Any]:
         """Return the gamma and beta of a module, by role."""
-        parameters: dict[str, Any] = {}
-        for role, names in PARAMETERS.items():
-            found = (value for name in names if (value := getattr(module, name, None)) is not None)
-            parameter = next((value for value in found if self._recorder.refuse(value) is None), None)
-            parameters |= {} if parameter is None else {role: parameter}
-        return parameters
+        held = {role: getattr(module, name) for role, name in find_parameters(module).items()}
+        return {role: values for role, values in held.items() if self._recorder.refuse(values) is None}
 
     def _write_gradients(self, name: str, call: _Call, is_single: bool, dy: Any) -> None:
         """Store `dy`, and write all gradients of a call at the end of its first backward pass.
@@ -273,6 +283,7 @@ class ModuleWatch:
         if "grad_output" in call.gradients or recorder.is_closed:
             return
         call.gradients["grad_output"] = dy
+        recorder.graded.add(name)
 
         def write_all() -> None:
             for role, values in call.gradients.items():

@@ -52,16 +52,8 @@ _SAME = 1e-9
 _MOST_SAID = 3
 """The most numbers that are named if several fit a gradient equally well, as in `eps is 1e-08 or 0`."""
 
-_ROUNDED = {
-    "terms": Fault("", "rounding of its terms in {0} explains the difference", "tolerate it: they cancel", ""),
-    "both": Fault("", "rounding of the mean and of its terms in {0} may explain the difference",
-                  "subtract a number near the mean first", ""),
-    "mean": Fault("", "rounding of the mean in {0} may explain the difference",
-                  "subtract a number near the mean first", ""),
-    "variance": Fault("", "a variance as mean(x²) − mean² in {0} may explain the difference",
-                      "take the mean of (x − mean)²", ""),
-}  # fmt: skip
-"""What rounding may explain, by `Rounding.source`; `both` if it is terms, and the mean may be as far off."""
+_FEWEST = 3
+"""The fewest sizes of values that show a fault where rounding may explain it too: fewer fit by chance."""
 
 _FEW_WRONG = 0.05
 """The largest part of all values that may be wrong where rounding explains the others."""
@@ -239,10 +231,10 @@ def find_cause(
         return None
     with np.errstate(all="ignore"):
         wide, terms = actual.astype(np.float64), make_terms(exact)
-        if not actual.any():
+        scales, all_count = GradientScales.of(exact, name, actual, right, terms), exact.inputs.selection is None
+        if not actual.any() and scales.find_level(right) > 0:
             over = find_overflow(exact, name, actual.dtype, terms)
             return GradientFinding(name, _say(name, OVERFLOW if over else ZERO, [over]))
-        scales, all_count = GradientScales.of(exact, name, actual, right, terms), exact.inputs.selection is None
         faults = list_wrong(exact, name, wide, right, terms) if all_count else ()
         found = _choose(name, wide, right, (*faults, *list_factors(wide, right, scales)), scales, tolerance)
         if isinstance(found, GradientFinding):
@@ -263,15 +255,10 @@ def _tell_rounding(
     clauses: tuple[str, ...] = (f"it is off by {scales.measure(error) / size:.2g} of its size",)
     wrong, largest = beyond[-1], scales.roundings[-1].bound
     if not wrong:
-        found = scales.roundings[beyond.index(0)]
-        sizes = {one.source: scales.measure(one.bound) for one in reversed(scales.roundings)}
-        is_both = found.source == "terms" and sizes["mean"] > 2.0 * sizes["terms"]
-        source = "both" if is_both else found.source
+        fault, source = scales.blame(beyond.index(0))
         if source != "terms":
             clauses = f"|mean| is up to {scales.skew:.3g} divisors: x̂ may be off by {scales.lost:.2g}", *clauses
-        cause = _ROUNDED[source]
-        words = cause.words.format(found.precision)
-        return GradientFinding(name, cause._replace(words=words), (), clauses, is_rounding=True)
+        return GradientFinding(name, fault, (), clauses, is_rounding=True)
     far = int(scales.exceeds(error, -1, CLEARLY).sum())
     if wrong <= max(1.0, _FEW_WRONG * error.size) and 2 * far >= wrong:
         fault = _say(name, VALUES, [(format_count(wrong, "value"),)])
@@ -293,7 +280,8 @@ def _choose(
 
     The nearest fault has to be nearer than the exact gradient by the factor `scales.clearly`, and what then
     remains within rounding: else a str is returned, the fault's words. None if no fault is near enough, if
-    roundings of terms explain the difference, or if any rounding does in fewer than 4 groups.
+    roundings of terms explain the difference, or if any rounding does and values have fewer than 3 sizes. Of
+    few values, rounding that explains the difference as well is an alternative.
 
     Parameters
     ----------
@@ -307,7 +295,8 @@ def _choose(
         If not None, what remains may also be as large as this tolerance.
     """
     off, level = scales.measure(actual - right), scales.find_level(actual - right)
-    if level == 0 or (level < len(scales.roundings) and scales.clearly > CLEARLY):
+    is_few = np.unique(np.abs(actual[actual != 0.0])).size < _FEWEST  # in groups of two, dx is ±a
+    if level == 0 or (level < len(scales.roundings) and is_few):
         return None
     noise, size = scales.measure(scales.roundings[level - 1].bound), scales.measure(right) or off
     near = []
@@ -330,6 +319,8 @@ def _choose(
     if len(alike) > 1:  # every fault of one group is about a factor
         alike.pop(FACTOR.id, None)
     first, *others = [_say(name, *one) for one in alike.values()]
+    if level < len(scales.roundings) and scales.clearly > CLEARLY:  # few values fit by chance
+        others.append(scales.blame(level)[0])
     so, else_ = best / size, off / size
     shown = f"so calculated, it is off by {so:.1g} of its size, not by {else_:.2g}"
     return GradientFinding(name, first, tuple(others), (shown,))

@@ -58,11 +58,11 @@ def find_saved_dtype(
         return None
     values = fetch(y).reshape(-1)
     try:
-        half = next((np.dtype(find_type(name)) for name in HALVES if _holds(values, name)), None)
+        held = (np.dtype(find_type(name)) for name in HALVES if _holds(values, name))
+        half = next((one for one in held if all(is_of_half(x, one) for x in inputs)), None)
     except MissingExtraError:
         return None
-    is_shown = half is not None and (few or _shows(values, half))
-    return half if half is not None and is_shown and all(is_of_half(x, half) for x in inputs) else None
+    return half if half is not None and (few or _shows(values, half)) else None
 
 
 def _shows(values: NDArray[Any], half: np.dtype[Any]) -> bool:

@@ -96,7 +96,8 @@ def choose_tolerance(
     max_ulp : float or None
         The limit in ulp, in place of rtol and atol; None if these hold.
     scale : float
-        The largest |expected|; if it is below 1, the default atol is multiplied by it.
+        The largest |expected|; if it is below 1, the default atol is multiplied by it, but stays large enough
+        that subnormals that were rounded once are tolerated.
 
     Raises
     ------
@@ -112,7 +113,8 @@ def choose_tolerance(
     if max_ulp is not None and (rtol is not None or atol is not None):
         raise UsageError("max-ulp takes the place of rtol and atol; give one or the other")
     usual_rtol, usual_atol = _TOLERATED[dtype.name]
-    rtol, atol = usual_rtol if rtol is None else rtol, usual_atol * min(1.0, scale) if atol is None else atol
+    usual_atol = max(usual_atol * min(1.0, scale), ROUNDED_ONCE * get_smallest(dtype.name))
+    rtol, atol = usual_rtol if rtol is None else rtol, usual_atol if atol is None else atol
     return Tolerance(dtype, rtol, atol, max_ulp)
 
 

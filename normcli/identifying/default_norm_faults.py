@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from normcli.identifying.faults.case import Case
     from normcli.identifying.faults.claim import Claim
     from normcli.identifying.question import Identification, Question
+    from normcli.tensors.residual import Addends
 
 
 def add_claims(
@@ -90,8 +91,9 @@ def _find_places(question: Question, cases: Sequence[Case]) -> tuple[Claim, ...]
 
 
 def list_subjects(
-    x: NDArray[Any], gamma: NDArray[Any] | None, beta: NDArray[Any] | None, layout: str | None, norm: str | None
-) -> Iterator[Problem]:
+    x: NDArray[Any], gamma: NDArray[Any] | None, beta: NDArray[Any] | None, layout: str | None,
+    norm: str | None, addends: Addends | None = None,
+) -> Iterator[Problem]:  # fmt: skip
     """Yield each norm that divides by a variance or mean square and takes the given gamma and beta.
 
     Options have their defaults. Of norms that do the same to x, only the first is yielded.
@@ -104,6 +106,8 @@ def list_subjects(
         One letter for each axis; if None, the channel may be the second axis or the last.
     norm : str or None
         The only norm to yield; None for all.
+    addends : Addends or None
+        The two addends of x, if a residual was added.
     """
     seen = set()
     given = {name: values for name, values in (("gamma", gamma), ("beta", beta)) if values is not None}
@@ -117,7 +121,8 @@ def list_subjects(
         key = (plan.grid.canonical, plan.norm.centre, plan.norm.divisor, features)
         if key not in seen and plan.grid.group_size > 1:
             seen.add(key)
-            yield Problem(plan, Tensor(x, "x"), Inputs(fitted.get("gamma"), fitted.get("beta")))
+            inputs = Inputs(fitted.get("gamma"), fitted.get("beta"))
+            yield Problem(plan, Tensor(x, "x", addends=addends), inputs)
 
 
 def _list_requests(

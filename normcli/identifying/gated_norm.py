@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from normcli.checking.check import NORMALIZED, check
+from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import DataError
 from normcli.identifying.default_norm_faults import list_subjects
@@ -16,7 +17,7 @@ from normcli.identifying.faults.variant import Variant
 from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.identifying.question import Diagnosis, Identification, Kind
 from normcli.identifying.search.match import Match
-from normcli.identifying.words.phrasing import diagnose
+from normcli.identifying.words.phrasing import diagnose, tell_saved
 from normcli.norms.request import Request
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.rounding import widen
@@ -48,7 +49,8 @@ def identify_gated(
     """Return the identification of y as a default norm with a gate, and its diagnosis.
 
     The gate may be before the norm or behind it, with any activation. If no such norm makes y, faults of norms
-    with a gate of the default activation are looked for. Nothing is identified below 16 values.
+    with a gate of the default activation are looked for. Below 16 values a norm that makes y is undecided.
+    Like `identify`, it takes a y of half precision that was saved in a longer dtype for what it was.
 
     Parameters
     ----------
@@ -63,11 +65,17 @@ def identify_gated(
     DataError
         If the gate's shape does not broadcast to that of x, or x and y differ in shape.
     """
-    if question.y.shape != question.x.shape:
-        raise DataError(f"the actual tensor has the shape {question.y.shape}; x has {question.x.shape}")
-    found = sorted(find_gated(question, gate, norm), key=lambda match: -match.equal)  # else the likelier first
-    is_small = question.x.size < _LEAST_VALUES
-    if not found or is_small:
+    x, y = question.x, question.y
+    if y.shape != x.shape:
+        raise DataError(f"the actual tensor has the shape {y.shape}; x has {x.shape}")
+    found = [*find_gated(question, gate, norm)]
+    half = None if found else find_saved_dtype(y) or find_saved_dtype(y, (x,), few=True)
+    if half is not None:
+        question = question._replace(y=fetch(y).astype(half), saved=half.name)
+        found = [*find_gated(question, gate, norm)]
+    found.sort(key=lambda match: -match.equal)  # else the likelier first
+    is_small = x.size < _LEAST_VALUES
+    if not found:
         claims = () if is_small else _find_claims(question, gate, norm)
         blamed = Identification(question, (), claims=claims)
         if claims:
@@ -76,16 +84,21 @@ def identify_gated(
         step = "check NORM --gate FILE names faults of a norm that you know"
         return blamed, Diagnosis(Kind.NONE, "no usual norm with that gate makes y", next_step=step)
     best, *others = [match for match in found if match.max_ulp <= _EXACT] or found
-    known = Identification(question, (best, *others))
     words, also = _describe(best), tuple(map(_describe, others))
     evidence = "with that, every value is the exact one, rounded"
     if best.max_ulp > _EXACT:
         evidence = f"the largest difference is {best.max_ulp:.2g} ulp"
+    if is_small:
+        known = Identification(question, (), doubtful=(best, *others))
+        shown, step = ("so few values fit many other things as well",), "more values of the same kernel tell"
+        told = Diagnosis(Kind.UNDECIDED, f"y may be {words}", shown, also, next_step=step)
+        return known, tell_saved(told, known)
+    known = Identification(question, (best, *others))
     if len({(match.norm, match.gate) for match in (best, *others)}) > 1:
-        return known, Diagnosis(Kind.UNDECIDED, f"y may be {words}", (evidence,), also)
+        return known, tell_saved(Diagnosis(Kind.UNDECIDED, f"y may be {words}", (evidence,), also), known)
     order, act = best.gate or ("", "")
     command = f"normcli {_name(best)} --eps {best.eps:g} --gate … --gate-act {act} --gate-order {order}"
-    return known, Diagnosis(Kind.NORM, f"y is {words}", (evidence,), also, command)
+    return known, tell_saved(Diagnosis(Kind.NORM, f"y is {words}", (evidence,), also, command), known)
 
 
 def _describe(match: Match) -> str:

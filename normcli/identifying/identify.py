@@ -110,11 +110,11 @@ def _identify_any(question: Question, norm: str | None) -> Identification:
     `norm` is the only norm to look for; None for all. If nothing is found, the identification says only so.
     """
     x, y, gamma, beta, layout, *_ = question
-    dtype = choose_counting_dtype(y.dtype)
+    dtype, addends = choose_counting_dtype(y.dtype), question.addends
 
     @functools.cache
     def list_cases() -> list[Case]:
-        subjects = list_subjects(x, gamma, beta, layout, norm)
+        subjects = list_subjects(x, gamma, beta, layout, norm, addends)
         opened = open_cases(subjects, y, dtype, most=_MOST_OF_EACH)
         likely = (case for case in opened if case.y.size <= _MOST_UNRELATED or goes_with_x(case))
         return [*map(choose_case_eps, likely)]
@@ -172,6 +172,8 @@ def _check_subject(question: Question) -> Identification | None:
         found = _tell_algorithm(_identify(question, None, tuple))
         is_grouped = subject.plan.grid.split is not None  # of each channel, or of all, it has another name
         matches = found.matches
+        if claims[0].fault.id == "stats-count":  # which is likelier than an eps that was fitted
+            matches = tuple(one for one in matches if one.is_usual or not one.eps)
         if _shows_count(cases[0], claims[0]):
             matches = tuple(one for one in matches if one.affine != ESTIMATED and one.equal == 1.0)
         if any(is_grouped or match.norm == subject.plan.norm.name for match in matches):

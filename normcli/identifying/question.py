@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from normcli.identifying.reproduction import Reproduction
     from normcli.identifying.search.match import Match
     from normcli.results.arguments import Problem
+    from normcli.tensors.residual import Addends
 
 
 class Question(NamedTuple):
@@ -39,6 +40,8 @@ class Question(NamedTuple):
         One letter for each axis, C for the channel; if None, the second or the last axis may be the channel.
     start : Start or None
         The vector from which power iterations may have started; None without one.
+    addends : Addends or None
+        The two addends of x, if a residual was added.
     saved : str or None
         The half precision of y if it was saved in a longer dtype, which it had before; else None.
     subject : Problem or None
@@ -51,6 +54,7 @@ class Question(NamedTuple):
     beta: NDArray[Any] | None = None
     layout: str | None = None
     start: Start | None = None
+    addends: Addends | None = None
     saved: str | None = None
     subject: Problem | None = None
 

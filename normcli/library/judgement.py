@@ -274,7 +274,8 @@ def ask(
     x, y = (tensor.values for tensor in tensors)
     make_layout(request.layout, x.ndim)  # which refuses one of other axes
     start = find_start(request)
-    return Question(x, y, affine.get("gamma"), affine.get("beta"), layout=request.layout, start=start)
+    gamma, beta, addends = affine.get("gamma"), affine.get("beta"), tensors[0].addends
+    return Question(x, y, gamma, beta, layout=request.layout, start=start, addends=addends)
 
 
 def judge_tensor(

@@ -109,6 +109,7 @@ def test_a_layer_that_others_take_too_is_left(normcli):
         (["none.onnx"], 3, "--checkpoint none.onnx: its graph has no batch normalization"),
         (["m.onnx", "--eps", "1"], 2, "m.onnx has its pairs and eps itself"),
         (["m.onnx", "--pairs", "a=b"], 2, "m.onnx has its pairs and eps itself"),
+        (["m.onnx", "--transposed", "a"], 2, "--transposed is what m.onnx says itself: leave it out"),
     ],
 )
 @pytest.mark.usefixtures("model")

@@ -13,6 +13,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import CONVENTIONS
 from normcli.tensors.files import load
 from normcli.tensors.formats.safetensors import read_metadata
+from normcli.tensors.many import list_keys
 from normcli.testing import assert_model_matches, assert_runs_match
 
 torch = pytest.importorskip("torch")
@@ -122,6 +123,57 @@ def test_a_class_of_ones_own(tmp_path):
         assert_model_matches(model, TOKENS)
     assert_model_matches(model, TOKENS, also={MyNorm: "rms"})
     assert_model_matches(model, TOKENS, also={"MyNorm": "rms:axes=-1"})
+
+
+class NamedNorm(nn.Module):
+    """A layer norm whose gamma and beta have names of their own."""
+
+    def __init__(self, names, shape=(16,)):
+        super().__init__()
+        self.names = names
+        for name, low in zip(names, (0.5, -0.5), strict=False):
+            setattr(self, name, nn.Parameter(torch.linspace(low, low + 1.0, 16).reshape(shape)))
+
+    def forward(self, x):
+        gamma, beta = (getattr(self, name).reshape(16) for name in self.names[:2])
+        return nn.functional.layer_norm(x, (16,), gamma, beta)
+
+
+@pytest.mark.parametrize(
+    "names", [("gamma", "beta"), ("scale", "shift"), ("a_2", "b_2"), ("g", "b"), ("weight", "bias")]
+)
+def test_gamma_and_beta_are_found_by_well_known_names(tmp_path, names):
+    model, path = nn.Sequential(NamedNorm(names), nn.Tanh()), tmp_path / "dump.safetensors"
+    with record(model, path, also={NamedNorm: "ln"}, backward=True):
+        model(TOKENS).sum().backward()
+    told = audit(path)
+    assert told.ok, str(told)
+    assert {"output", "grad_weight", "grad_bias"} <= {*told.data()["layers"][0]["parts"]}
+
+
+def test_a_gamma_with_axes_of_length_1_is_no_gamma_for_each_head():
+    assert_model_matches(
+        nn.Sequential(NamedNorm(("g", "b"), (1, 1, 16))), TOKENS, also={NamedNorm: "ln:axes=-1"}
+    )
+
+
+def test_a_module_with_other_parameters_is_not_judged(tmp_path):
+    model, path = nn.Sequential(NamedNorm(("gain", "offset"))), tmp_path / "dump.safetensors"
+    with record(model, path, also={NamedNorm: "ln"}), torch.no_grad():
+        model(TOKENS)
+    told = audit(path)
+    assert "0.output" in list_keys(str(path))
+    assert not told.ok
+    assert told.data()["layers"][0]["ok"] is None
+    assert "? NamedNorm has parameters that are not understood: gain, offset" in str(told)
+
+
+def test_a_pruned_norm_has_its_own_gamma():
+    from torch.nn.utils import prune
+
+    norm = nn.LayerNorm(16)
+    prune.random_unstructured(norm, "weight", 0.5)
+    assert_model_matches(nn.Sequential(norm), TOKENS)
 
 
 def test_a_wrong_norm_fails_with_the_report():
@@ -254,13 +306,44 @@ def test_gradients_are_those_of_each_call(tmp_path, run):
 
 def test_a_backward_pass_behind_the_block_writes_nothing_and_is_undisturbed(tmp_path):
     norm = nn.LayerNorm(16)
-    with record(norm, tmp_path / "dump.safetensors", backward=True):
+    with (
+        pytest.warns(UserWarning, match=r"no gradients were recorded: call backward\(\) inside the block"),
+        record(norm, tmp_path / "dump.safetensors", backward=True),
+    ):
         loss = weigh(norm(TOKENS))
     written = (tmp_path / "dump.safetensors").read_bytes()
     loss.backward()
     assert norm.weight.grad is not None
     assert (tmp_path / "dump.safetensors").read_bytes() == written
-    assert audit(tmp_path / "dump.safetensors").ok
+    told = audit(tmp_path / "dump.safetensors")
+    assert told.ok
+    assert "✓ gradients were asked for, and none were recorded" in str(told)
+
+
+def test_a_layer_whose_gradients_alone_are_missing_has_a_note(tmp_path):
+    model = nn.ModuleList([nn.LayerNorm(16), nn.LayerNorm(16)])
+
+    def run(model):
+        with torch.no_grad():
+            model[0](TOKENS)
+        weigh(model[1](TOKENS)).backward()
+
+    notes = [one["note"] for one in judge(model, run, tmp_path, backward=True).data()["layers"]]
+    assert notes == ["gradients were asked for, and none were recorded", None]
+
+
+def test_a_batch_of_nan_is_judged_but_for_its_running_statistics(tmp_path):
+    images = IMAGES.clone()
+    images[0, 0, 0, 0] = torch.nan
+
+    def run(model):
+        for batch in (images, IMAGES):
+            model(batch)
+
+    told = judge(nn.BatchNorm2d(3), run, tmp_path)
+    assert told.ok
+    assert [{*one["parts"]} for one in told.data()["layers"]] == [{"output"}, {"output"}]
+    assert str(told).count("✓ running statistics are not judged: they or the batch hold NaN or infinity") == 2
 
 
 def test_weights_are_those_of_each_call(tmp_path):

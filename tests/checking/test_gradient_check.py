@@ -8,6 +8,7 @@ import pytest
 from normcli import backward
 from normcli.checking.gradient_check import check_gradients
 from normcli.checking.gradient_terms import make_terms
+from normcli.dtypes import find_type
 from normcli.errors import DataError, UsageError
 from tests.conftest import pose
 
@@ -265,3 +266,53 @@ def test_faults_of_very_many_values_are_not_looked_for(monkeypatch):
     assert check("dx", 0 * X).faults
     monkeypatch.setattr("normcli.checking.gradient_check._MOST_VALUES", X.size - 1)
     assert not check("dx", 0 * X).faults
+
+
+BFLOAT16 = np.dtype(find_type("bfloat16"))
+
+
+def make_pairs(rows, seed, dtype):
+    """Return x, dy and gamma for groups of two values, whose exact dx is nearly 0."""
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=shape).astype(dtype) for shape in ((rows, 2), (rows, 2), 2))
+
+
+def compare_pairs(x, dy, gamma, g):
+    """Return the comparison of the dx of a kernel that calculates in float32, with g in place of dy · gamma."""
+    w, g = x.astype("f4"), g.astype("f4")
+    w = w - w.mean(-1, keepdims=True)
+    r = 1 / np.sqrt((w * w).mean(-1, keepdims=True) + np.float32(1e-5))
+    dx = (g - g.mean(-1, keepdims=True) - w * r * (g * w * r).mean(-1, keepdims=True)) * r
+    right = backward(x, dy, "ln", gamma=gamma)
+    return check_gradients(pose(right.plan, x, right.inputs, dy), {"dx": dx.astype(x.dtype)})
+
+
+def test_a_fault_goes_before_a_rounding_as_large_as_the_gradient():
+    x, dy, gamma = make_pairs(3, 1, BFLOAT16)
+    found = compare_pairs(x, dy, gamma, dy).causes["dx"]
+    assert found.fault.words == "gamma is left out"
+    assert [(one.id, one.words) for one in found.alternatives] == [
+        ("", "rounding of the mean and of its terms in bfloat16 may explain the difference")
+    ]
+
+
+def test_one_size_of_values_shows_no_fault_that_rounding_may_explain():
+    x, dy, gamma = make_pairs(1, 1, BFLOAT16)
+    assert compare_pairs(x, dy, gamma, dy).causes["dx"].is_rounding
+
+
+@pytest.mark.parametrize("dtype", [BFLOAT16, np.dtype("f4")])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_right_dx_near_0_has_no_fault(dtype, seed):
+    x, dy, gamma = make_pairs(4, seed, dtype)
+    found = compare_pairs(x, dy, gamma, dy.astype("f4") * gamma.astype("f4"))
+    assert found.faults == {}
+    assert found.ok or found.causes["dx"].is_rounding
+
+
+def test_a_dx_of_zeros_may_be_rounding_where_the_exact_one_is_nearly_0():
+    x, dy = np.array([[300.0, 316.0]], "f4"), np.array([[1.0, -0.5]], "f4")
+    right = backward(x, dy, "ln")
+    found = check_gradients(pose(right.plan, x, right.inputs, dy), {"dx": np.zeros_like(x)})
+    assert not found.ok
+    assert found.causes["dx"].is_rounding

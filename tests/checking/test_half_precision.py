@@ -117,3 +117,10 @@ def test_gradients_of_half_precision_are_each_judged_as_such(name, shape, normcl
     assert ran.code == 1
     assert "dx: its sign is turned" in ran.out
     assert f"dgate holds {name} numbers, saved as float32   it is judged as {name}" in ran.out
+
+
+def test_a_value_that_both_half_precisions_hold_is_of_the_one_of_the_inputs():
+    x, y = INPUTS["float16"], np.array([1.5, 0.75], "f4")
+    assert find_saved_dtype(y, [x], few=True) == np.dtype("f2")
+    assert find_saved_dtype(y, [INPUTS["bfloat16"]], few=True).name == "bfloat16"
+    assert find_saved_dtype(y, [x, INPUTS["bfloat16"]], few=True) is None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance, measure_distance
-from normcli.dtypes import OUTPUT_DTYPES, find_type
+from normcli.dtypes import OUTPUT_DTYPES, find_type, get_smallest
 from normcli.errors import UsageError
 
 FORMS = {"float16": (11, -14), "bfloat16": (8, -126), "float32": (24, -126), "float64": (53, -1022)}
@@ -107,6 +107,18 @@ def test_tolerances_are_those_of_torch_unless_they_are_given():
 def test_of_small_values_the_absolute_tolerance_is_smaller(scale, atol):
     assert choose_tolerance(np.dtype("f4"), scale=scale).atol == atol
     assert choose_tolerance(np.dtype("f4"), atol=0.5, scale=scale).atol == 0.5
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("steps", [0.5, 1.25, 3.5])
+def test_subnormals_that_were_rounded_once_are_tolerated_however_small_all_values_are(name, steps):
+    dtype, step = np.dtype(find_type(name)), get_smallest(name)
+    expected = np.array([steps * step])
+    actual = expected.astype(dtype).astype(np.float64)
+    tolerance = choose_tolerance(dtype, scale=float(expected[0]))
+    error, ulp = measure_distance(actual, expected, dtype)
+    assert tolerance.measure_excess(error, ulp, expected)[0] <= 1.0
+    assert tolerance.measure_excess(error + step, ulp + 1.0, expected)[0] > 1.0
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
 from normcli.numerics.rounding import round_to_short
 from normcli.tensors.residual import Addends, ResidualSum
-from tests.conftest import pose
+from tests.conftest import pose, save
 from tests.identifying.faulty import draw, draw_affine, plan, standardize
 from tests.marks import costly
 
@@ -66,6 +66,15 @@ def test_what_became_of_the_residual_is_named(fault):
     for number, (dtype, mean) in enumerate((("f4", 0.0), ("f4", 30.0), ("f2", 0.0), ("f2", 30.0))):
         x, r = draw(SHAPES[number % 2], dtype, mean), draw(SHAPES[number % 2], dtype, 0.3, seed=7)
         assert tell(x, RESIDUAL[fault](x, r), residual=r) == fault, (dtype, mean)
+
+
+@pytest.mark.parametrize("fault", RESIDUAL)
+def test_identify_names_what_became_of_the_residual(fault, normcli, tmp_path):
+    x, r = draw((8, 32)), draw((8, 32), mean=0.3, seed=7)
+    save(tmp_path, x=x, r=r, y=RESIDUAL[fault](x, r).astype("f4"))
+    files = {name: tmp_path / f"{name}.npy" for name in "xry"}
+    told = normcli("identify", "-i", files["x"], "--residual", files["r"], "--actual", files["y"], "-fjson")
+    assert told.json["fault"] == fault
 
 
 @costly

@@ -8,6 +8,7 @@ import pytest
 import normcli
 from normcli.algorithms.summation_orders import add_pairwise
 from normcli.checking.half_precision import may_be_of_float32
+from normcli.dtypes import find_type
 from normcli.identifying.faults.shown_statistics import weigh_one_pass
 from normcli.identifying.models.error_bounds import list_levels
 from tests.marks import choose_some, costly, sampled
@@ -127,3 +128,14 @@ def test_values_that_float32_does_not_hold_show_no_arithmetic_in_float32():
     assert may_be_of_float32(x, x.astype("f4").astype("f8"))
     assert may_be_of_float32(x.astype("f4"), np.where(x > 3, x, np.nan))
     assert {level.precision for level in list_levels(x.dtype, shorter=False)} == {"float64"}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_count_is_likelier_than_a_large_eps_that_changes_divisors_of_about_one_size_as_much(seed):
+    """Of seed 0 the search for faults has to choose, of seed 1 also the search for norms."""
+    rng, half = np.random.default_rng(seed), find_type("bfloat16")
+    drawn = (300.0 + rng.normal(size=(2, 3, 32)), 1.0 + 0.5 * rng.normal(size=32), 0.5 * rng.normal(size=32))
+    x, gamma, beta = (values.astype("f4").astype(half).astype("f4") for values in drawn)
+    y = x / np.sqrt((x * x).sum(-1, keepdims=True) / 31 + np.float32(EPS)) * gamma + beta
+    told = normcli.check(y.astype(half).astype("f4"), x, "rms", gamma=gamma, beta=beta).diagnosis
+    assert told.cause == "rms differs: the sum of the squares is divided by 31, not 32"

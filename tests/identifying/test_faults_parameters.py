@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from normcli.dtypes import find_type
 from tests.identifying.faulty import ask, draw, draw_affine, name, standardize
 
 X = draw((12, 64))
@@ -82,3 +83,14 @@ def test_parameters_that_are_not_indexed_by_the_channel_are_told(place, cause):
     right = standardize(x.reshape(4, 4, 18)).reshape(x.shape)
     y = right * gamma[place, None] + beta[place, None]
     assert ask("gn", x, y, gamma, beta, groups=4)[0].cause == cause
+
+
+def test_a_gamma_in_half_precision_is_told_without_an_eps_that_shows_as_little_as_the_right_one():
+    rng = np.random.default_rng(1)
+    x = (2 * np.round(2 * rng.normal(size=(7, 13)))).astype("f2")
+    gamma, beta = ((1 + 0.5 * rng.normal(size=13)).astype("f2"), (0.5 * rng.normal(size=13)).astype("f2"))
+    y = standardize(x) * gamma.astype(find_type("bfloat16")).astype("f8") + beta
+    assert name("ln", x, y.astype("f2"), gamma, beta)[:2] == (
+        ["affine-gamma-rounded"],
+        ["gamma is rounded to bfloat16"],
+    )

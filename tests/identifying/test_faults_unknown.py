@@ -77,3 +77,11 @@ def test_what_is_no_line_of_a_feature_is_no_gamma():
     y = (XHAT * GAMMA + BETA).astype("f4")
     y[:, 3] = np.random.default_rng(0).normal(size=16)
     assert ask("ln", X, y, GAMMA, BETA)[0].fault.id == "where-index"
+
+
+def test_numbers_that_are_near_have_the_digits_that_tell_them_apart():
+    y = (XHAT * GAMMA + BETA).astype("f4")
+    (claim,) = recover(open_case(pose(plan("ln", X), X, Inputs(GAMMA)), y, y.dtype))
+    there, right = claim.shown[0].removeprefix("gamma[0] is ").split(", not ")
+    assert there != right
+    assert float(there) == pytest.approx(float(right), rel=1e-5)

@@ -130,10 +130,27 @@ def test_gates_that_activations_leave_alike_are_undecided():
     assert any("times gate" in other for other in judged.diagnosis.alternatives)
 
 
-def test_few_values_tell_nothing():
-    x, z = np.array([[1.0, 2.0]]), np.array([[1.0, -1.0]])
-    y = normcli.normalize(x, "rms", gate=z).normalized
-    assert normcli.identify(y, x, gate=z).diagnosis.verdict == "none"
+@pytest.mark.parametrize("norm", ["rms", "ln"])
+def test_a_norm_that_makes_few_values_is_undecided(norm):
+    x, z, gamma = X[:3, :5], Z[:3, :5], GAMMA[:5]
+    y = normcli.normalize(x, norm, gate=z, gamma=gamma).normalized
+    told = normcli.identify(y, x, gate=z, gamma=gamma).diagnosis
+    assert (told.verdict, told.cause) == ("undecided", f"y may be {norm} with eps 1e-05, times silu(gate)")
+    assert told.evidence == ("so few values fit many other things as well",)
+    other = normcli.identify(y + 0.1 * np.sin(x), x, gate=z, gamma=gamma).diagnosis
+    assert other.cause == "no usual norm with that gate makes y"
+
+
+@pytest.mark.parametrize("of_x", ["bfloat16", "float32"])
+def test_half_precision_saved_as_float32_is_told(of_x):
+    x, z = (values[:4, :16].astype(find_type(of_x)).astype("f4") for values in (X, Z))
+    y = normcli.normalize(x, "ln", gate=z).normalized.astype(find_type("bfloat16")).astype("f4")
+    judged = normcli.identify(y, x, gate=z)
+    told, right = judged.diagnosis, "y is ln with eps 1e-05, times silu(gate)"
+    cause = right if of_x == "bfloat16" else "y is ln, but y is rounded to bfloat16"
+    shown = "y holds bfloat16 numbers" if of_x == "bfloat16" else right
+    assert (told.cause, told.evidence[0]) == (cause, shown)
+    assert judged.found.question.saved == "bfloat16"
 
 
 def test_a_gate_or_a_tensor_of_another_shape_is_refused():

@@ -144,7 +144,7 @@ class GradientsVerdict(RecordDocument):
             "fault": fault.id or None,
             "cause": fault.words,
             "evidence": shown,
-            "alternatives": [{"fault": other.id, "cause": other.words} for other in others],
+            "alternatives": [{"fault": other.id or None, "cause": other.words} for other in others],
             "remedy": fault.remedy or None,
         }
 

@@ -117,6 +117,8 @@ class Claim(NamedTuple):
     bits_shown : float
         The evidence, in bits, of the means and divisors recovered from y alone; NaN if the claim changes more
         than these.
+    is_of_large_eps : bool
+        True for a fitted eps that changes the divisors by over 2⁻¹⁰: of groups alike, it stands for any factor.
     """
 
     faults: tuple[Fault, ...]
@@ -130,6 +132,7 @@ class Claim(NamedTuple):
     is_exact: bool = False
     numbers: int = 0
     bits_shown: float = math.nan
+    is_of_large_eps: bool = False
 
     @property
     def fault(self) -> Fault:
@@ -230,7 +233,20 @@ def make_claim(case: Case, found: Found) -> Claim:
     return Claim(
         faults, case.plan, causes, misfit, bits, found.region, shown, rank, is_exact, found.numbers,
         math.nan if of_statistics is None else of_statistics - OF_A_NUMBER * found.numbers,
+        is_of_large_eps=_is_of_large_eps(case, found),
     )  # fmt: skip
+
+
+def _is_of_large_eps(case: Case, found: Found) -> bool:
+    """Whether a finding is a fitted eps that changes the median divisor by more than 2⁻¹⁰."""
+    divisor = found.variants[0].divisor
+    if divisor is None or not found.numbers or not any(row.fault is found.faults[0] for row in EPS):
+        return False
+    return float(np.median(np.abs(divisor / case.divisor - 1.0))) > _SMALL_CHANGE
+
+
+_SMALL_CHANGE = 2.0**-10
+"""The largest relative change of divisors by a small eps."""
 
 
 def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Claim, ...]:
@@ -241,7 +257,7 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     infinity are shown anyway. Empty if no claim has enough evidence.
     1 is added to the rank (less likely) if the claim fits much worse than the best of the lowest rank, has 20
     `bits_shown` less, or is a mere factor or term while another claim of that rank fits about as well. Claims
-    of equal rank are in the order of `FAULTS`.
+    of equal rank are in the order of `FAULTS`, those of a large eps that was fitted to y last.
     """
     every = [*claims]
     seen = [row.fault.id for row in NOT_FINITE if is_asked]
@@ -269,7 +285,7 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
         for claim in certain
     ]
     order = {row.fault.id: number for number, row in enumerate(FAULTS)}
-    ranked.sort(key=lambda claim: (claim.rank, order[claim.fault.id]))
+    ranked.sort(key=lambda claim: (claim.rank, claim.is_of_large_eps, order[claim.fault.id]))
     return keep_first([claim for claim in ranked if not claim.is_of_any_errors])
 
 

@@ -126,8 +126,9 @@ def measure_bits(case: Case, found: Found, misfit: float) -> float:
         without = math.sqrt(float(np.mean(off[np.isfinite(off)] ** 2))) if np.isfinite(off).any() else 0.0
         nearer = math.log2(max(1.0, without / misfit)) if misfit else MOST_BITS
         bits = max(bits, max(case.divisor.size * nearer, found.variants[0].bits) - OF_A_NUMBER)
-    elif found.region is None and (shown := weigh_statistics(case, found.variants[0])) is not None:
-        shown = shown if lies_near(case, found.variants[0], _SUMMED) else 0.0
+    elif found.region is None:
+        is_shown = lies_near(case, found.variants[0], _SUMMED)
+        shown = (weigh_statistics(case, found.variants[0]) if is_shown else None) or 0.0
         bits = max(bits, max(shown, _weigh_exactness(case, found)) - OF_A_NUMBER * found.numbers)
     region = 0.0 if found.region is None or (is_beside and not found.is_of_region) else found.region.bits
     usual = [row.fault for row in EPS]

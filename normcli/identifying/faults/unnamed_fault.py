@@ -30,6 +30,9 @@ _LEAST_OF_LINE = 3
 """Lines y = a · x + b are fitted to groups or features of more values than this: any two lie on a line."""
 
 
+_EVERY_DIGIT = 17
+"""The digits that tell any two numbers of float64 apart."""
+
 _MOST = 0.5
 """The largest part of y that differs if only a few numbers of gamma or beta are wrong."""
 
@@ -138,14 +141,19 @@ def _name(case: Case, variant: Variant) -> tuple[Fault, dict[str, str]]:
 
 
 def _list_first(case: Case, variant: Variant) -> Iterator[tuple[str, str, str]]:
-    """Yield the first wrong gamma and the first wrong beta as texts: `gamma[3]`, used number, right number."""
+    """Yield the first wrong gamma and the first wrong beta as texts: `gamma[3]`, used number, right number.
+
+    The numbers have as many digits as tell them apart, and at least 3 of half precision, else 5.
+    """
     digits = 3 if is_half(case.dtype) else 5
     for name, some in _find_moved(case, variant).items():
         shape = case.plan.grid.merge_shape(some.shape)
         first = int(np.flatnonzero(some)[0])
         index = [str(i) for i, n in zip(np.unravel_index(first, shape), shape, strict=True) if n > 1]
         values = (np.broadcast_to(getattr(one, name), some.shape).flat[first] for one in (variant, case))
-        there, right = (f"{float(value):.{digits}g}" for value in values)
+        theirs, ours = map(float, values)
+        texts = [(f"{theirs:.{count}g}", f"{ours:.{count}g}") for count in range(digits, _EVERY_DIGIT + 1)]
+        there, right = next((both for both in texts if both[0] != both[1]), texts[0])
         yield f"{name}[{', '.join(index)}]" if index else name, there, right
 
 

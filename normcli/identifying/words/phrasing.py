@@ -58,7 +58,7 @@ SUGGEST = "normcli identify … --suggest"
 
 def diagnose(found: Identification) -> Diagnosis:
     """Return the diagnosis of an identification: cause, evidence, alternatives and next steps in words."""
-    asked, saved = found.question, found.question.saved
+    asked = found.question
     layout = make_layout(asked.layout, asked.x.ndim)
     told = _diagnose_kind(found, layout)
     if found.claims:
@@ -67,17 +67,27 @@ def diagnose(found: Identification) -> Diagnosis:
         best = found.reproductions[0]
         nearly = f"{format_title(best.match, layout)}; {next(list_exactness(best.match, found.reproductions))}"
         told = told._replace(alternatives=(nearly, *told.alternatives))
-    if saved is not None and found.reason is None and told.fault != CAST.fault.id:
-        shown = f"y holds {saved} numbers"
-        if told.verdict == Kind.NORM and asked.subject is None and not is_of_half(asked.x, asked.y.dtype):
-            shown, fault = told.cause, CAST.fault
-            cause = f"y is {found.matches[0].norm}, but {fault.words.format(dtype=saved)}"
-            told = told._replace(verdict=Kind.FAULT, cause=cause, remedy=fault.remedy, fault=fault.id)
-        told = told._replace(evidence=(shown, *told.evidence))
+    told = tell_saved(told, found)
     if found.sampled and found.reason is None:
         sample = f"whole groups of about {found.sampled:,} values were compared"
         told = told._replace(evidence=(*told.evidence, sample))
     return told
+
+
+def tell_saved(told: Diagnosis, found: Identification) -> Diagnosis:
+    """Return a diagnosis with the half precision of y as evidence, if y was saved in a longer dtype.
+
+    The half precision is the fault of a norm that no one requested, if x is not of it.
+    """
+    asked, saved = found.question, found.question.saved
+    if saved is None or found.reason is not None or told.fault == CAST.fault.id:
+        return told
+    shown = f"y holds {saved} numbers"
+    if told.verdict == Kind.NORM and asked.subject is None and not is_of_half(asked.x, asked.y.dtype):
+        shown, fault = told.cause, CAST.fault
+        cause = f"y is {found.matches[0].norm}, but {fault.words.format(dtype=saved)}"
+        told = told._replace(verdict=Kind.FAULT, cause=cause, remedy=fault.remedy, fault=fault.id)
+    return told._replace(evidence=(shown, *told.evidence))
 
 
 @np.errstate(all="ignore")

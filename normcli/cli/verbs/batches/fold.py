@@ -45,7 +45,7 @@ _OF_NORM = ("--running-mean", "--running-var", "--state", "--gamma", "--beta")
 """The options that describe the batch normalization behind one layer."""
 
 _OF_LAYER = {
-    _NORM.name: ("--conv-bias", "--transposed", "--groups", *_OF_NORM),
+    _NORM.name: ("--conv-bias", "--groups", *_OF_NORM),
     _MATRICES.name: (
         "--conv-bias", "--groups", "--like", "--transposed",
         *(f"--{name}" for name in list_own_options(_MATRICES) if name != "rows"),
@@ -59,7 +59,13 @@ _LAYER = (
     ),
     option("--conv-bias", metavar="FILE", help="Its bias, one for each channel that comes out."),
     option("--groups", type=int, metavar="G", help="Of a grouped convolution. [default: 1]"),
-    option("--transposed", is_flag=True, help="Of a transposed convolution: (in, out/groups, …)."),
+    option(
+        "--transposed",
+        is_flag=False,
+        flag_value="",
+        metavar="[NAME,…]",
+        help="Of a transposed convolution: (in, out/groups, …). Of bn with --checkpoint: the layers that are.",
+    ),
 )
 
 
@@ -78,9 +84,10 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
     and --rows is the axis of the rows of those whose shape leaves it open.
 
     Of bn, --checkpoint takes every norm of a state dict behind a layer that names tell: the module before it in
-    a Sequential, or conv1 of bn1. --dry-run lists these pairs and folds nothing; --pairs names others. Of an
-    ONNX model (the extra onnx) the graph tells pairs and eps; -o FILE.onnx is the model without these norms,
-    other files have its constants by name.
+    a Sequential, or conv1 of bn1. If the file has no order of modules, conv1 is taken to be first only where
+    channels show it, here or in other modules with such names. --dry-run lists these
+    pairs and folds nothing; --pairs names others. Of an ONNX model (the extra onnx) the graph tells pairs and
+    eps; -o FILE.onnx is the model without these norms, other files have its constants by name.
 
     \b
       normcli fold --conv-weight w.npy --running-mean m.npy --running-var v.npy -o folded.npz
@@ -103,6 +110,8 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
     path, output = source["checkpoint"], settings.answer.output
     if path is None:
         settings.refuse("goes with --checkpoint", "--pairs", "--dry-run")
+        if source["transposed"]:
+            raise UsageError(f"--transposed {source['transposed']}: names of layers go with --checkpoint")
     else:
         settings.refuse("and --checkpoint are two sources of weights: give one", "--conv-weight")
         settings.refuse("goes with --conv-weight, not with --checkpoint", *_OF_LAYER[row.name])
@@ -152,7 +161,8 @@ def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
     """
     from normcli.answers.batches.folding import CheckpointFolding
     from normcli.auditing.onnx_fold import OpenModel
-    from normcli.running.checkpoint_fold import describe_pairs, fold_checkpoint, pair_norms
+    from normcli.running.checkpoint_fold import fold_checkpoint
+    from normcli.running.norm_pairs import describe_pairs, has_order, pair_norms, turn_pairs
     from normcli.tensors.many import load_all
 
     path, output = str(source["checkpoint"]), settings.answer.output
@@ -160,18 +170,27 @@ def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
         raise UsageError("--dry-run writes nothing: leave --output out")
     is_graph = _is_model(path)
     eps, eps_mode, eps_from = _choose_eps(settings, None)
-    if is_graph and (eps_from is not None or source["pairs"] is not None):
-        raise UsageError(f"{path} has its pairs and eps itself: leave --pairs, --eps and --like out")
+    if is_graph:
+        settings.refuse(f"is what {path} says itself: leave it out", "--transposed")
+        if eps_from is not None or source["pairs"] is not None:
+            raise UsageError(f"{path} has its pairs and eps itself: leave --pairs, --eps and --like out")
+    if source["transposed"] == "":
+        raise UsageError("--transposed with --checkpoint: give the names of the layers, NAME,…")
     with name_subject(f"--checkpoint {path}"):
         model = OpenModel.read(path) if is_graph else None
         if model is None:
             arrays = load_all(path)
-            pairs, names = pair_norms(arrays, source["pairs"], is_ordered=path.endswith(".npz"))
+            pairs, names = pair_norms(
+                arrays, source["pairs"], is_ordered=path.endswith(".npz") and has_order(arrays)
+            )
         else:
             (arrays, pairs), names = model.list_layers(), model.norms
+        if source["transposed"]:
+            pairs = turn_pairs(pairs, source["transposed"].split(","))
         folded, saved = ([], {}) if source["dry_run"] else fold_checkpoint(arrays, pairs, eps, eps_mode)
     left = [name for name in names if name not in {pair.norm for pair in pairs}]
-    for note in describe_pairs(pairs, left, is_given=is_graph or source["pairs"] is not None):
+    is_given = is_graph or source["pairs"] is not None
+    for note in describe_pairs(pairs, left, is_given=is_given):
         settings.run.note(path, note)
     if eps_from is None and not is_graph:
         settings.run.note(path, f"it keeps no eps: {eps:g} is taken, and --eps says another")
@@ -181,7 +200,7 @@ def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
     if model is not None and output is not None and _is_model(output):
         with open_whole(output) as stream:
             stream.write(model.write(saved))
-    return CheckpointFolding(pairs, folded, shapes, left, saved, path, said)
+    return CheckpointFolding(pairs, folded, shapes, left, saved, path, said, is_given=is_given)
 
 
 def _fold_weight(settings: Settings, source: Own) -> MatrixFolding:
@@ -241,8 +260,9 @@ def _load_layer(settings: Settings, source: Own) -> tuple[Layer, tuple[str, ...]
     bias = load_optional("conv-bias", source["conv_bias"])
     if weight.ndim < 1:
         raise DataError("--conv-weight holds a single number; a layer's weight has 2 axes or more")
-    groups, order = settings.request.groups, find_order(settings.request.like, transposed=source["transposed"])
-    return Layer(weight, bias, 1 if groups is None else groups, source["transposed"]), order
+    transposed = source["transposed"] is not None
+    groups, order = settings.request.groups, find_order(settings.request.like, transposed=transposed)
+    return Layer(weight, bias, 1 if groups is None else groups, transposed), order
 
 
 def _require_channels(layer: Layer, running: Running, weight: NDArray[Any], order: tuple[str, ...]) -> None:
