@@ -140,7 +140,15 @@ def merge(first: Statistics, *others: Statistics, partial: bool = False) -> Stat
 
 
 def apply(stats: Statistics, x: Any, **options: Any) -> Any:
-    """Normalize a tensor with statistics: `stats.apply(x, **options)`."""
+    """Normalize a tensor with statistics: `stats.apply(x, **options)`.
+
+    Raises
+    ------
+    UsageError
+        If `stats` is none of `Statistics`, such as a table or the path of a file.
+    """
+    if not isinstance(stats, Statistics):
+        raise UsageError("apply takes fitted statistics first, then the tensor; load(path) reads statistics")
     return stats.apply(x, **options)
 
 

@@ -86,11 +86,15 @@ def group_rows(by: Any | None, values: NDArray[Any]) -> GroupingColumns | None:
 
     Raises
     ------
+    UsageError
+        If `by` is a string.
     DataError
         If there is not one name for each row, or some rows have more names than others.
     """
     if by is None:
         return None
+    if isinstance(by, str):
+        raise UsageError(f"by is the group of each row, not a name: give the column itself, x[{by!r}]")
     names = [*getattr(by, "columns", ())]
     given = zip(*(by[name] for name in names), strict=True) if names else by
     cells = [value if isinstance(value, tuple | list | np.ndarray) else (value,) for value in given]

@@ -100,7 +100,8 @@ def invert(stats: Statistics | str, y: Any, *, of: Any = None, **options: Any) -
     Raises
     ------
     UsageError
-        If `of` is missing, the norm is not undone (windows, matrices, quantiles), or gamma is 0 somewhere.
+        If `stats` is neither, `of` is missing, the norm is not undone (windows, matrices, quantiles), or gamma
+        is 0 somewhere.
     DataError
         If `y` and `of` do not have the same groups.
 
@@ -110,6 +111,10 @@ def invert(stats: Statistics | str, y: Any, *, of: Any = None, **options: Any) -
     array([[2., 4.]])
     """
     if not isinstance(stats, str):
+        from normcli.library.statistics import Statistics  # on use: the name of a norm needs none
+
+        if not isinstance(stats, Statistics):
+            raise UsageError("invert takes fitted statistics or the name of a norm first, then the tensor")
         return stats.invert(y, **options)
     if of is None:
         raise UsageError("a norm is undone by the statistics of a tensor: give of, or fitted statistics")

@@ -213,3 +213,19 @@ def test_merge_takes_statistics_alone(others):
     first = fit(np.arange(6.0).reshape(3, 2), "zscore")
     with pytest.raises(UsageError, match=r"of a list merge\(\*list\)"):
         merge(first, *others)
+
+
+def test_the_name_of_a_column_is_no_group_of_rows():
+    with pytest.raises(UsageError, match=r"not a name: give the column itself, x\['ab'\]"):
+        fit([[1.0], [2.0]], "zscore", by="ab")  # one letter for each row
+
+
+@pytest.mark.parametrize("first", ["stats.npz", np.ones((2, 1))], ids=["a file", "exchanged"])
+def test_apply_says_that_statistics_come_first(first):
+    with pytest.raises(UsageError, match="apply takes fitted statistics first"):
+        apply(first, fit([[1.0], [2.0]]))
+
+
+def test_invert_says_that_statistics_come_first():
+    with pytest.raises(UsageError, match="invert takes fitted statistics or the name of a norm first"):
+        invert(np.ones((2, 1)), fit([[1.0], [2.0]]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -118,6 +117,9 @@ _LEAST_DISTINCT, _LEAST_COUNTED = 20, 3
 _LONG = re.compile(r"[-+]?[0-9]{4,}\D*")
 """A number of four digits or more without a separator."""
 
+_ALIKE = str.maketrans("023456789", "1" * 9)
+"""Digits, which are all alike to a notation but for a 0 at the start."""
+
 _IDENTIFYING = re.compile(r"(.*[ _-])?(id|ids|no|nr|number|key|code|zip|index|uid|uuid)|.+I[Dd]", re.IGNORECASE)
 
 
@@ -138,8 +140,8 @@ class _CellsSeen:
         Whether some number of four or more digits has no separator.
     is_padded : bool
         Whether some cell is digits with a leading 0, such as 007.
-    numbers : list of float
-        The numbers of the first rows, in the notation in use.
+    numbers : list of str
+        The cells of the first rows that are numbers in the notation in use.
     """
 
     def __init__(self, ways: Iterable[Numerals]) -> None:
@@ -148,24 +150,27 @@ class _CellsSeen:
         self.proved: set[Numerals] = set()
         self.first: tuple[str, str] | None = None
         self.is_long = self.is_padded = False
-        self.numbers: list[float] = []
+        self.numbers: list[str] = []
+        self._shapes: dict[tuple[str, bool], bool] = {}
 
     def add(self, cell: str, where: str, ways: tuple[Numerals, ...]) -> None:
         """Add a cell of the row `where` (`line 3`); the first of the notations `ways` is in use."""
-        readable, grouped, proved = _find_ways(cell, ways)
-        self.ways &= readable
-        self.grouped |= grouped
-        self.proved |= proved
-        self.is_long |= _LONG.fullmatch(cell) is not None
-        self.is_padded |= bool(list_padded([cell]))
-        number = ways[0].read(cell)
-        if number is None:
+        shape = cell.translate(_ALIKE), cell.lstrip().lstrip("+-")[:1] == "0"  # which decides all but the value
+        is_number = self._shapes.get(shape)
+        if is_number is None:
+            readable, grouped, proved = _find_ways(cell, ways)
+            self.ways &= readable
+            self.grouped |= grouped
+            self.proved |= proved
+            self.is_long |= _LONG.fullmatch(cell) is not None
+            self.is_padded |= bool(list_padded([cell]))
+            is_number = self._shapes[shape] = ways[0] in readable
+        if not is_number:
             self.first = self.first or (cell, where)
         elif len(self.numbers) < _DOUBTED_ROWS:
-            self.numbers.append(number)
+            self.numbers.append(cell)
 
 
-@lru_cache(1 << 16)
 def _find_ways(cell: str, ways: tuple[Numerals, ...]) -> tuple[frozenset[Numerals], ...]:
     """Return the notations in which a cell is a number, has separators of thousands, and proves them.
 
@@ -287,7 +292,8 @@ def _advise(rows: TextRows, columns: Mapping[int, _CellsSeen], texts: Mapping[in
     if rows.is_picked:
         return advise_columns(rows, rest)
     padded = {place for place in rest if columns[place].is_padded}
-    doubted = _find_identifiers(rows, {place: np.array(columns[place].numbers) for place in rest}, padded)
+    numbers = {place: np.array([*map(rows.numerals.read, columns[place].numbers)]) for place in rest}
+    doubted = _find_identifiers(rows, numbers, padded)
     doubted = doubted if len(doubted) < len(rest) else []
     advice = advise_columns(rows, [place for place in rest if place not in doubted])
     return f"{advice} ({_tell_identifiers(rows, doubted)})" if doubted else advice
