@@ -184,9 +184,12 @@ def list_code_rules(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[t
     """Yield (id, words, numbers) for the ways in which kernels make codes with given scales.
 
     `numbers` are the numbers that the codes stand for, in float64 and of the shape of y, the exact values.
-    `divisors` are the scale of each value, with inf in place of a scale of 0.
+    `divisors` are the scale of each value, with inf in place of a scale of 0. The first is the
+    right way: codes near it differ by a kernel's rounding of y.
     """
     short = divisors.astype(np.float32)
+    told = "codes differ at borders of rounding alone, as by a kernel's own rounding"
+    yield "codes-ulp", told, _round(y, divisors, grid)
     yield "codes-truncated", "codes are cut off toward 0, not rounded to nearest", _step(y, divisors, grid, 0.0)
     yield "codes-half-away", "codes halfway are rounded away from 0, not to even", _step(y, divisors, grid, 0.5)
     for dtype in _SHORT:

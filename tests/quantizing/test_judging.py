@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from normcli import NormError, normalize, quantize
+from normcli.identifying.quantized_norm import blame_request
 from normcli.quantizing.codes import round_quotients
 from normcli.quantizing.formats import E4M3
 from normcli.quantizing.judging import judge_quantized
@@ -66,7 +67,9 @@ def test_another_rounding_of_powers_of_two_is_named_with_its_option(rounding, x)
 def test_the_rule_of_codes_is_named(make, fault, x):
     found = quantize(x, "ln", "int8")
     y = normalize(x, "ln", dtype="float64").normalized
-    (codes,) = judge_quantized(found, make(y, found.factors).clip(-127, 127).astype(np.int8), None)
+    for right in (y, y * (1.0 + 2.0**-22)):  # exact, and as a kernel in float32 has it
+        (codes,) = judge_quantized(found, make(right, found.factors).clip(-127, 127).astype(np.int8), None)
+        assert codes.fault == fault
     assert (codes.ok, codes.fault) == (False, fault)
     assert codes.text.endswith("of 1,536 codes differ")
 
@@ -158,3 +161,35 @@ def test_the_fault_of_scales_is_named_beside_a_kernel_s_own_rounding(change, fau
     assert cause in scales.cause
     assert scales.worst.actual == theirs[scales.worst.place]
     assert (codes.different, codes.text) == (0, "all of 1,536 codes follow from the scales that are given")
+
+
+@pytest.mark.parametrize(
+    ("eps", "fault", "remedy"),
+    [(1e-5, "codes-ulp", "--max-ulp 0.5"), (1e-3, "request-eps", "--eps 0.001")],
+)
+def test_another_eps_is_named_only_with_evidence_beyond_chance(eps, fault, remedy):
+    x = (np.random.default_rng(5).normal(size=(64, 96)) * 2).astype(np.float32)
+    y = x / np.sqrt((x * x).mean(-1, keepdims=True) + np.float32(eps))  # as a kernel in float32 does
+    scales = np.abs(y).max(-1, keepdims=True) / np.float32(448)
+    made = (y / scales).astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
+    found = quantize(x, "rms", "fp8-e4m3", eps=1e-5, per="token")
+    assert quantize(x, "rms", "fp8-e4m3", eps=1e-6, per="token").codes.tolist() == made.tolist() or eps == 1e-3
+    given = (made, None if eps == 1e-5 else scales, None)
+    parts = judge_quantized(found, *given, unit=np.spacing(np.abs(y)).astype(float))
+    first, *_ = blame_request(found, given, parts)
+    assert (first.ok, first.fault, first.remedy) == (False, fault, remedy)
+
+
+@pytest.mark.parametrize(
+    ("count", "fault"), [(1, "codes-ulp"), (19, "codes-ulp"), (25, "request-eps"), (30, "request-eps")]
+)
+def test_codes_at_borders_of_rounding_count_for_an_eps_and_against_it(count, fault):
+    row = np.array([127.0, *[10.5 * (1.0 + 1e-6)] * 30, 0.0]) / 10.0
+    x = np.array([row, row / 2.0]).astype(np.float32)  # of which eps moves the second row past a border
+    own, other = (quantize(x, "rms", "int8", per="tensor", eps=eps) for eps in (1e-5, 1e-6))
+    assert np.count_nonzero(own.codes != other.codes) == 30
+    made = own.codes.copy()
+    made[1, 1 : 1 + count] = other.codes[1, 1 : 1 + count]
+    parts = judge_quantized(own, made, None)
+    (codes,) = blame_request(own, (made, None, None), parts)
+    assert (codes.fault, codes.different) == (fault, count)
