@@ -338,21 +338,15 @@ def measure_peak_of_code(lines: str, stdin=None, stdout=-1) -> int:
         pytest.param(["bn", "-o", "y.npy"], id="bn"),
         pytest.param(["in", "-o", "y.npy"], id="in"),
         pytest.param(["minmax", "--keep", "C", "-o", "y.npy"], id="minmax"),
+        pytest.param(["maxabs", "--keep", "C", "-o", "y.npy"], id="absolute values"),
         pytest.param(["bn", "--print", "var"], id="statistics alone"),
         pytest.param(["bn", "--show", "stats"], id="table of statistics"),
     ],
 )
 def test_memory_stays_far_below_the_size_of_the_file(arguments, big, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert measure_peak(*arguments, "-i", big) < 75
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
-def test_absolute_values_take_no_copy_of_the_file(big, tmp_path, monkeypatch):
     """What sorts, as robust does, is held to the same in `test_scalers.py`."""
     monkeypatch.chdir(tmp_path)
-    assert measure_peak("maxabs", "--keep", "C", "-i", big, "-o", "y.npy") < 75
+    assert measure_peak(*arguments, "-i", big) < 75
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.auditing.onnx_graph import Graph, find_norms, read_attributes
 from normcli.errors import DataError, MissingExtraError
-from normcli.running.checkpoint_fold import NormedLayer
+from normcli.running.norm_pairs import NormedLayer
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from normcli.auditing.dump_file import LayerSettings
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -97,19 +97,25 @@ class Graph:
 
 
 def find_norms(graph: Graph) -> Iterator[GraphNorm]:
-    """Yield the norms of a graph in the order of its nodes, under the names of the modules they come from.
+    """Yield the norms of a graph in the order of its nodes."""
+    for node in graph.nodes:
+        if node.op_type in _NODES:
+            yield _read_node(node)
+        elif node.op_type in _CHAINS and (chain := _CHAINS[node.op_type](graph, node)) is not None:
+            yield chain
+
+
+def name_modules(norms: Iterable[GraphNorm]) -> Iterator[GraphNorm]:
+    """Yield norms under the names of the modules of PyTorch that they come from, in place of their nodes'.
 
     A second call of a module is `NAME#2`, as in a dump of PyTorch.
     """
     calls: Counter[str] = Counter()
-    for node in graph.nodes:
-        norm = _read_node(node) if node.op_type in _NODES else None
-        norm = _CHAINS[node.op_type](graph, node) if node.op_type in _CHAINS else norm
-        if norm is not None:
-            name = _name_module(norm)
-            calls[name] += 1
-            name += f"#{calls[name]}" if calls[name] > 1 else ""
-            yield norm._replace(settings=norm.settings._replace(name=name))
+    for norm in norms:
+        name = _name_module(norm)
+        calls[name] += 1
+        name += f"#{calls[name]}" if calls[name] > 1 else ""
+        yield norm._replace(settings=norm.settings._replace(name=name))
 
 
 def _name_module(norm: GraphNorm) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.auditing.dump_file import DumpWriter
-from normcli.auditing.onnx_graph import Graph, find_norms
+from normcli.auditing.onnx_graph import Graph, find_norms, name_modules
 from normcli.errors import DataError, MissingExtraError, UsageError
 from normcli.tensors.many import load_all
 from normcli.tensors.random.recipe import check_memory
@@ -77,7 +77,7 @@ def record_onnx(path: str, dump: str, inputs: str | None = None, seed: int = 0) 
     try:
         model = onnx.load(path, load_external_data=False)  # ONNX Runtime reads it, too
         graph = Graph(model, str(Path(path).parent))
-        norms = list(find_norms(graph))
+        norms = list(name_modules(find_norms(graph)))
     except Exception as error:  # protobuf and onnx raise exceptions of many kinds
         raise DataError(f"{path} is no readable ONNX model") from error
     if not norms:

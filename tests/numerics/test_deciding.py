@@ -13,7 +13,7 @@ from normcli.numerics.pairs import Pair, quick_two_sum
 from normcli.numerics.rational import find_root, scale
 
 _ERROR = 2.0**-70
-_COUNT = 3000
+_COUNT = 1000
 
 
 def _draw(bits: int) -> tuple[Pair, np.ndarray]:

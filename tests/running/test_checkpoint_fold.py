@@ -11,8 +11,9 @@ import pytest
 from normcli.errors import DataError
 from normcli.norms.rules import EpsMode
 from normcli.numerics.statistics.solution import Given
-from normcli.running.checkpoint_fold import NormedLayer, find_pairs, fold_checkpoint
+from normcli.running.checkpoint_fold import fold_checkpoint
 from normcli.running.fold import Affine, Layer, fold
+from normcli.running.norm_pairs import NormedLayer, find_pairs
 from tests.test_peers import peer
 
 RNG = np.random.default_rng(11)
@@ -71,6 +72,71 @@ def test_where_one_norm_stands_before_its_namesake_all_of_that_name_do():
     dense |= make_norm("b.norm1", 16) | make_layer("b.conv1", 16, 16, 1, 1)
     first = make_layer("conv0", 8, 3, 7, 7) | make_norm("norm0", 8)
     assert tell(dense | first, is_ordered=False) == [("conv0", "norm0")]
+
+
+def make_blocks(widths, *, first, inner=3):
+    """Return a stem and blocks of two layers and two norms, `first` ("conv" or "bn") the first in each block."""
+    arrays, entering = make_layer("conv1", widths[0], inner, 7, 7) | make_norm("bn1", widths[0]), widths[0]
+    for number, width in enumerate(widths):
+        for place, taken in (("1", entering), ("2", width)):
+            arrays |= make_layer(f"{number}.conv{place}", width, taken, 3, 3)
+            arrays |= make_norm(f"{number}.bn{place}", width if first == "conv" else taken)
+        entering = width
+    return dict(sorted(arrays.items()))
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize("inner", [3, 1])
+def test_a_layer_that_fits_only_before_its_norm_speaks_for_modules_of_such_names(inner):
+    pairs = find_pairs(make_blocks([4, 4, 8], first="conv", inner=inner), is_ordered=False)
+    assert len(pairs) == 7
+    sure = {"2.conv1"} | ({"conv1"} if inner == 3 else set())  # 1 channel in may be 4 groups
+    assert {pair.layer for pair in pairs if not pair.is_assumed} == sure
+
+
+def test_a_norm_that_fits_only_before_its_layer_speaks_against_them():
+    assert tell(make_blocks([4, 4, 8], first="bn"), is_ordered=False) == []
+
+
+@pytest.mark.parametrize("first", ["conv", "bn"])
+def test_where_channels_fit_both_ways_the_pairs_are_asked_for(first, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("m.npz", **make_blocks([4, 4], first=first))
+    ran = normcli("fold", "--checkpoint", "m.npz", "-o", "y.npz")
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "0.bn1 may stand behind 0.conv1 or before it: the file has no order of modules" in ran.err
+    told = ran.err.split("'")[1]
+    assert told == "*conv1=*bn1,*.conv2=*.bn2"
+    ran = normcli("fold", "--checkpoint", "m.npz", "--pairs", told)
+    assert ran.code == 0
+    assert "reading" not in ran.out
+    assert "5 pairs" in ran.out
+
+
+def test_pairs_that_no_star_gives_are_asked_for_by_name():
+    arrays = make_layer("a.conv", 4, 4, 3, 3) | make_norm("a.bn", 4) | make_layer("b.conv", 4, 4, 3, 3)
+    arrays |= make_norm("b.bn", 4) | make_norm("c.bn", 4)
+    with pytest.raises(DataError, match="give --pairs 'a.conv=a.bn,b.conv=b.bn', otherwise others"):
+        find_pairs(arrays, is_ordered=False)
+
+
+def test_the_answer_says_what_was_assumed(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("m.npz", **make_blocks([4, 8], first="conv"))
+    ran = normcli("fold", "--checkpoint", "m.npz", "--full")
+    reading, assumed, proof = (
+        ran.out.index(text)
+        for text in (
+            "each layer is first and its norm second, by their names",
+            "3 pairs fit the other way round by channels, too, as 0.conv1=0.bn1",
+            "✓ each pair alone, on a random batch",
+        )
+    )
+    assert reading < assumed < proof
+    listed = normcli("fold", "--checkpoint", "m.npz", "--dry-run", "-f", "json").json["pairs"]
+    assert {pair["layer"]: pair["assumed"] for pair in listed} == {
+        "conv1": False, "0.conv1": True, "0.conv2": True, "1.conv1": False, "1.conv2": True
+    }  # fmt: skip
 
 
 def test_a_transposed_convolution_is_told_by_its_place_and_shape():
@@ -138,7 +204,7 @@ def test_the_command_lists_folds_and_says_what_it_left(normcli):
         "y.npz",
     )
     assert (ran.code, ran.err) == (0, "")
-    assert "✓ on a random batch" in ran.out
+    assert "✓ each pair alone, on a random batch" in ran.out
     assert sorted(np.load("y.npz")) == ["a.conv.bias", "a.conv.weight", "b.conv.bias", "b.conv.weight"]
 
 

@@ -37,24 +37,29 @@ if TYPE_CHECKING:
     from normcli.documents.document import Section, View
     from normcli.documents.plan_header import HeaderLine
     from normcli.norms.spec import Iteration
-    from normcli.running.checkpoint_fold import FoldedPair, NormedLayer
+    from normcli.running.checkpoint_fold import FoldedPair
     from normcli.running.fold import Affine, Layer
     from normcli.running.matrix_fold import FoldedMatrix
+    from normcli.running.norm_pairs import NormedLayer
 
 
 _OF_CHANNELS = ("channel", "mean", "var", "factor", "bias")
 
 
-def tell_proofs(folded: Sequence[Layer], proofs: Sequence[tuple[float, float]]) -> Line:
+def tell_proofs(
+    folded: Sequence[Layer], proofs: Sequence[tuple[float, float]], *, of_pairs: bool = False
+) -> Line:
     """Return a line on the largest relative difference in output between layers and folded layers.
 
     `proofs` has the largest difference and the largest output of each layer on a random batch. The mark is
-    right if all differences are rounding; there is none if values are beyond float64.
+    right if all differences are rounding; there is none if values are beyond float64. `of_pairs` says that
+    each layer was run with its norm alone, not the model.
     """
     if not all(math.isfinite(value) for proof in proofs for value in proof):
         return Line(("on a random batch values leave float64: there is nothing to compare",))
     largest, size = max(proofs, key=lambda proof: proof[0] / (proof[1] or 1.0))
     told = f"on a random batch: largest difference {largest:.2g}, where values reach {size:.3g}"
+    told = f"each pair alone, {told}" if of_pairs else told
     return Line((told,), all(map(is_rounding, folded, proofs)))
 
 
@@ -183,6 +188,8 @@ class CheckpointFolding(RecordDocument):
         The state dict after folding.
     source, eps : str
         The name of the file, and eps in words, with its source.
+    is_given : bool
+        Whether the user or the graph of a model gave the pairs; False if they follow from modules' names.
     """
 
     pairs: Sequence[NormedLayer]
@@ -192,17 +199,24 @@ class CheckpointFolding(RecordDocument):
     saved: Mapping[str, NDArray[Any]]
     source: str
     eps: str
+    is_given: bool = True
     row_names = ("layer", "norm")
 
     def sections(self, view: View) -> Iterator[Section]:
         """Yield a header, a table of (layer, norm) pairs and, if any is folded, a line on the proofs."""
-        yield Facts(
-            "fold · batch normalization into the layers before it",
-            (
-                ("formula", ("weight · factor, (bias − mean) · factor + beta", self.eps)),
-                ("file", (make_printable(self.source), format_count(len(self.pairs), "pair"))),
-            ),
-        )
+        lines: list[HeaderLine] = [
+            ("formula", ("weight · factor, (bias − mean) · factor + beta", self.eps)),
+            ("file", (make_printable(self.source), format_count(len(self.pairs), "pair"))),
+        ]
+        if not self.is_given:
+            lines.append(("reading", ("each layer is first and its norm second, by their names",)))
+        assumed = [pair for pair in self.pairs if pair.is_assumed]
+        if assumed:
+            count = format_count(len(assumed), "pair")
+            example = make_printable(f"{assumed[0].layer}={assumed[0].norm}")
+            told = f"{count} fit the other way round by channels, too, as {example}"
+            lines.append(("assumed", (told, "taken like others with such names")))
+        yield Facts("fold · batch normalization into the layers before it", tuple(lines))
 
         def make_row(number: int) -> TableRow:
             pair = self.pairs[number]
@@ -212,18 +226,25 @@ class CheckpointFolding(RecordDocument):
         table = Table(None, _OF_PAIRS, (False,) * len(_OF_PAIRS))
         yield build_excerpt(table, make_row, len(self.pairs), "pair", view)
         if self.folded:
-            yield tell_proofs([each.folded for each in self.folded], [each.proof for each in self.folded])
+            yield tell_proofs(
+                [each.folded for each in self.folded], [each.proof for each in self.folded], of_pairs=True
+            )
 
     def data(self) -> Mapping[str, Any]:
         """Return the folding of a state dict as a JSON object: `pairs`, and in `left` the norms not folded."""
         return {"schema": SCHEMA, "norm": "bn", "pairs": [*self.records()], "left": list(self.left)}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Yield a JSON object per pair: layer, norm, shape, transposed, proof (None under `--dry-run`)."""
+        """Yield a JSON object per pair, with its proof, which is None under `--dry-run`."""
         proofs = {each.pair: describe_proof(each.folded, each.proof) for each in self.folded}
         for pair in self.pairs:
             named = {"layer": pair.layer, "norm": pair.norm, "shape": list(self.shapes[pair.layer])}
-            yield {**named, "transposed": pair.transposed, "proof": proofs.get(pair)}
+            yield {
+                **named,
+                "transposed": pair.transposed,
+                "assumed": pair.is_assumed,
+                "proof": proofs.get(pair),
+            }
 
 
 _OF_WEIGHTS = ("weight", "rows", "sigma", "largest", "off")

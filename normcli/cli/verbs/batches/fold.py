@@ -78,9 +78,10 @@ def _run(settings: Settings, norm: str, **source: Any) -> None:
     and --rows is the axis of the rows of those whose shape leaves it open.
 
     Of bn, --checkpoint takes every norm of a state dict behind a layer that names tell: the module before it in
-    a Sequential, or conv1 of bn1. --dry-run lists these pairs and folds nothing; --pairs names others. Of an
-    ONNX model (the extra onnx) the graph tells pairs and eps; -o FILE.onnx is the model without these norms,
-    other files have its constants by name.
+    a Sequential, or conv1 of bn1. If the file has no order of modules, conv1 is taken to be first only where
+    channels show it, here or in other modules with such names. --dry-run lists these
+    pairs and folds nothing; --pairs names others. Of an ONNX model (the extra onnx) the graph tells pairs and
+    eps; -o FILE.onnx is the model without these norms, other files have its constants by name.
 
     \b
       normcli fold --conv-weight w.npy --running-mean m.npy --running-var v.npy -o folded.npz
@@ -152,7 +153,8 @@ def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
     """
     from normcli.answers.batches.folding import CheckpointFolding
     from normcli.auditing.onnx_fold import OpenModel
-    from normcli.running.checkpoint_fold import describe_pairs, fold_checkpoint, pair_norms
+    from normcli.running.checkpoint_fold import fold_checkpoint
+    from normcli.running.norm_pairs import describe_pairs, has_order, pair_norms
     from normcli.tensors.many import load_all
 
     path, output = str(source["checkpoint"]), settings.answer.output
@@ -166,12 +168,15 @@ def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
         model = OpenModel.read(path) if is_graph else None
         if model is None:
             arrays = load_all(path)
-            pairs, names = pair_norms(arrays, source["pairs"], is_ordered=path.endswith(".npz"))
+            pairs, names = pair_norms(
+                arrays, source["pairs"], is_ordered=path.endswith(".npz") and has_order(arrays)
+            )
         else:
             (arrays, pairs), names = model.list_layers(), model.norms
         folded, saved = ([], {}) if source["dry_run"] else fold_checkpoint(arrays, pairs, eps, eps_mode)
     left = [name for name in names if name not in {pair.norm for pair in pairs}]
-    for note in describe_pairs(pairs, left, is_given=is_graph or source["pairs"] is not None):
+    is_given = is_graph or source["pairs"] is not None
+    for note in describe_pairs(pairs, left, is_given=is_given):
         settings.run.note(path, note)
     if eps_from is None and not is_graph:
         settings.run.note(path, f"it keeps no eps: {eps:g} is taken, and --eps says another")
@@ -181,7 +186,7 @@ def _fold_norms(settings: Settings, source: Own) -> CheckpointFolding:
     if model is not None and output is not None and _is_model(output):
         with open_whole(output) as stream:
             stream.write(model.write(saved))
-    return CheckpointFolding(pairs, folded, shapes, left, saved, path, said)
+    return CheckpointFolding(pairs, folded, shapes, left, saved, path, said, is_given=is_given)
 
 
 def _fold_weight(settings: Settings, source: Own) -> MatrixFolding:
