@@ -316,8 +316,9 @@ def _judge_codes(found: Quantized, theirs: Floats, scales: Floats, names_rules: 
         least, most = (find(*(numbers for *_, numbers in others)) for find in (np.minimum, np.maximum))
         named = part._replace(fault=fault, cause=cause)
         if np.array_equal(made, theirs):
-            is_chance = nearest is not None and nearest.fault == "codes-ulp" and wrong < _FEWEST
-            return nearest if is_chance else named
+            if nearest is None or nearest.fault != "codes-ulp" or wrong >= _FEWEST:
+                return named
+            return nearest
         if nearest is None and ((least <= theirs) & (theirs <= most)).all():
             nearest = named
     return nearest or part
