@@ -171,7 +171,7 @@ def blame_request(
     parts : list of QuantizedPart
         The comparisons with `found`.
     """
-    is_named = any(part.fault not in (None, "scale-bare", "codes-ulp") for part in parts)
+    is_named = any(part.fault not in (None, "scale-bare", "codes-ulp", "codes-own-scale") for part in parts)
     if is_named or all(part.ok for part in parts) or found.codes.size > MOST_RETRIED:
         return parts
     exact = found.exact

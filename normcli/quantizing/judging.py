@@ -2,7 +2,7 @@
 
 A rule makes scales, or codes for given scales, as some kernels do. It is named if it reproduces all of them bit
 for bit; else the first rule is named that agrees up to a kernel's own rounding. Few codes that differ, and at
-borders of rounding only, show no other rule.
+borders of rounding only, show no other rule, nor do few scales within that rounding.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OWN_ROUNDING = 32 * 2.0**-23
 """The largest relative error of the scales of a right kernel in float32: 32 ulp."""
 
 _FEWEST = 20
-"""The fewest codes at borders of rounding that show another rule: each agrees by a chance of one half."""
+"""The fewest codes at borders of rounding, or scales, that show another rule; one agrees by a chance of ½."""
 
 OWN_ROUNDING_FAULTS = ("scale-ulp", "codes-ulp")
 """The ids for differences that a right kernel's own rounding makes."""
@@ -167,10 +167,14 @@ def judge_quantized(
             part, meant = _judge_scales(found, theirs, scales.size, names_rules), theirs
         if part.fault == "scale-inverse":
             meant = 1.0 / np.where(theirs == 0.0, np.inf, theirs)
+        elif part.fault == "scale-tensor-none":
+            meant = spread_scales(decode_scales(scales, row), shape)
         parts.append(part)
     if codes is not None:
         numbers = read_codes(codes, found.values.shape, found.asked.row)
-        parts.append(_judge_codes(found, numbers, meant, names_rules))
+        part = _judge_codes(found, numbers, meant, names_rules)
+        is_open = scales is None and part.different and part.cause is None  # the kernel's scales would say more
+        parts.append(part._replace(remedy="--actual-scale SCALES") if is_open else part)
 
     def count_beyond(allowed: Floats) -> dict[str, int]:
         count: dict[str, Callable[[], int]] = {
@@ -245,6 +249,8 @@ def _judge_scales(found: Quantized, theirs: Floats, count: int, names_rules: boo
         made, own = rule.scale(largest), theirs.reshape(view)
         named = part._replace(fault=rule.fault, cause=rule.cause, remedy=rule.remedy)
         if np.array_equal(np.broadcast_to(made, view), own):
+            if count < _FEWEST and _is_near(theirs, right):  # its own rounding may fall so by chance
+                break
             return named
         if nearest is None and _is_near(own, made):
             nearest = named
@@ -284,7 +290,8 @@ def _read_ratio(
     if _is_near(theirs, 1.0 / right):
         return part._replace(fault="scale-inverse", cause="scales are 1 / scale: their reciprocals are stored")
     ratio, largest = float(np.median(theirs / right)), found.asked.row.grid.largest
-    is_constant = ratio > 0.0 and _is_near(theirs, ratio * right)
+    is_other = ratio > 0.0 and abs(ratio - 1.0) > 2.0 * OWN_ROUNDING  # beyond the rounding of a kernel
+    is_constant = is_other and _is_near(theirs, ratio * right)
     if not is_constant or (nearest is not None and found.factors.size == 1):
         return part if nearest is None else nearest
     told = f"every scale is {ratio:.4g} times the right one"
@@ -301,8 +308,9 @@ def _judge_codes(found: Quantized, theirs: Floats, scales: Floats, names_rules: 
     `theirs` are the numbers that given codes stand for, `scales` the given scale of each value.
     """
     grid, y = found.asked.row.grid, found.exact.normalized
-    divisors = np.where(scales == 0.0, np.inf, scales)
-    is_exact = np.array_equal(scales, spread_scales(found.factors, y.shape))
+    factors = spread_scales(found.factors, y.shape)
+    divisors, own = (np.where(one == 0.0, np.inf, one) for one in (scales, factors))
+    is_exact = np.array_equal(scales, factors)
     right = found.numbers if is_exact else round_quotients(y, divisors, grid).values
     wrong = int(np.count_nonzero(right != theirs))
     part = QuantizedPart("codes", theirs.size, wrong, follows=not is_exact)
@@ -311,7 +319,7 @@ def _judge_codes(found: Quantized, theirs: Floats, scales: Floats, names_rules: 
     ends = (y * (1.0 - OWN_ROUNDING), y * (1.0 + OWN_ROUNDING))
     nearest = None
     for (fault, cause, made), *others in zip(
-        *(list_code_rules(one, divisors, grid) for one in (y, *ends)), strict=True
+        *(list_code_rules(one, divisors, own, grid) for one in (y, *ends)), strict=True
     ):
         least, most = (find(*(numbers for *_, numbers in others)) for find in (np.minimum, np.maximum))
         named = part._replace(fault=fault, cause=cause)
