@@ -6,11 +6,15 @@ import contextlib
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from normcli.errors import DataError, NormError
 from normcli.identifying.default_norm_faults import list_subjects
 from normcli.identifying.models.divisor_fit import list_usual_eps
+from normcli.identifying.models.weight import CERTAIN
 from normcli.numerics.elements.activation import Activation
-from normcli.quantizing.judging import judge_quantized
+from normcli.quantizing.codes import find_units
+from normcli.quantizing.judging import OWN_ROUNDING, OWN_ROUNDING_FAULTS, judge_quantized
 from normcli.quantizing.quantize import quantize_problem
 from normcli.results.arguments import Problem
 from normcli.tensors.tensor import Tensor
@@ -155,8 +159,8 @@ def blame_request(
     """Return comparisons whose first one names another request, if that made the given codes and scales.
 
     The requests that are tried have no gate or no bounds, another activation, or another usual eps. `parts` are
-    returned as they are if none of these made the codes, if they agree or name a fault already, and for more
-    than 2²⁰ values.
+    returned as they are if none of these made the codes, if codes and scales do not tell it from the request
+    with `CERTAIN` bits, if they agree or name a fault already, and for more than 2²⁰ values.
 
     Parameters
     ----------
@@ -167,7 +171,7 @@ def blame_request(
     parts : list of QuantizedPart
         The comparisons with `found`.
     """
-    is_named = any(part.fault not in (None, "scale-bare") for part in parts)
+    is_named = any(part.fault not in (None, "scale-bare", "codes-ulp", "codes-own-scale") for part in parts)
     if is_named or all(part.ok for part in parts) or found.codes.size > MOST_RETRIED:
         return parts
     exact = found.exact
@@ -177,11 +181,30 @@ def blame_request(
             problem = Problem(plan, Tensor(exact.input, "x"), inputs, exact.effort)
             other = quantize_problem(problem, found.asked)
             again = judge_quantized(other, *given)
-            if all(part.ok or part.fault == "scale-ulp" for part in again):
+            is_made = all(part.ok or part.fault in OWN_ROUNDING_FAULTS for part in again)
+            if is_made and _weigh(found, other, again) >= CERTAIN:
                 first, *rest = parts
                 remedy = f"--eps {eps:g}" if fault == "request-eps" else None
                 return [first._replace(fault=fault, cause=cause, remedy=remedy), *rest]
     return parts
+
+
+def _weigh(found: Quantized, other: Quantized, parts: list[QuantizedPart]) -> float:
+    """Return at least the bits of evidence by which given codes and scales are of `other`, not of `found`.
+
+    A code that differs by k steps is log2(1 + k) bits: one at a border of rounding. A scale is log2(k - 1) bits
+    if the two requests' differ k times as much as by a kernel's own rounding. `parts` compare the given codes
+    and scales with `other`: each code that differs from that is a bit against it, and one less for it.
+    """
+    own, theirs = found.numbers, other.numbers
+    units = find_units(np.minimum(np.abs(own), np.abs(theirs)), found.asked.row.grid)
+    allowed = np.maximum(OWN_ROUNDING * found.factors, np.finfo(float).tiny)
+    bits = {
+        "codes": np.log2(1.0 + np.abs(theirs - own) / units),
+        "scales": np.log2(np.maximum(np.abs(other.factors - found.factors) / allowed - 1.0, 1.0)),
+    }
+    against = sum(part.different for part in parts if part.name == "codes")
+    return float(sum(bits[part.name].sum() for part in parts)) - 2.0 * against
 
 
 def _list_requests(exact: Result) -> Iterator[tuple[str, str, float | None, Inputs]]:

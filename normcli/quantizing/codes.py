@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.errors import DataError
 from normcli.numerics.workspace import Workspace
 from normcli.tuples import NamedTuple
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
-    from normcli.quantizing.formats import NumberGrid
+    from normcli.quantizing.formats import NumberGrid, QuantizedFormat
 
 
 class GridNumbers(NamedTuple):
@@ -146,3 +147,48 @@ def decode(codes: NDArray[Any], grid: NumberGrid) -> Floats:
     numbers[numbers > grid.largest] = np.nan
     found: Floats = np.concatenate([numbers, -numbers])[codes.astype(np.intp) & (2 * size - 1)]
     return found
+
+
+def read_codes(codes: NDArray[Any], shape: tuple[int, ...], row: QuantizedFormat) -> Floats:
+    """Return the numbers that codes in a format `row` stand for, in float64 and of the tensor's shape.
+
+    Raises
+    ------
+    DataError
+        If they have another shape than the tensor, or are numbers that the format does not have.
+    """
+    grid = row.grid
+    if codes.dtype == np.uint8 and not grid.is_integer:
+        if grid.sign_place < 4 and shape and codes.shape == (*shape[:-1], shape[-1] // 2):
+            codes = np.stack([codes & 15, codes >> 4], axis=-1).reshape(shape)
+        numbers = decode(codes, grid)
+    else:
+        numbers = codes.astype(np.float64)
+    if numbers.shape != shape:
+        raise DataError(f"codes have the shape {codes.shape}, not {shape}")
+    if codes.dtype != np.uint8 or grid.is_integer:
+        _require_codes(numbers, codes.dtype, row)
+    return numbers
+
+
+def _require_codes(numbers: Floats, dtype: np.dtype[Any], row: QuantizedFormat) -> None:
+    """Raise `DataError` unless the format has a code for each number; `dtype` is theirs, for the message.
+
+    −128 of int8, and NaN and infinities of 8-bit floats, are accepted, though exact codes never are these.
+    """
+    grid, is_finite = row.grid, np.isfinite(numbers)
+    right = round_quotients(np.where(is_finite, numbers, 0.0), 1.0, grid).values == numbers
+    if grid.is_integer:
+        right |= numbers == -grid.largest - 1.0
+    elif grid.sign_place == _SIGN_OF_EIGHT_BITS:
+        right |= ~is_finite
+    if not right.all():
+        wrong = numbers[~right].reshape(-1)[0]
+        raise DataError(
+            f"--actual holds {dtype} numbers that are no {row.name} codes, such as {wrong:g}"
+            + ("" if dtype.kind in "biu" else "; is it the result before quantizing?")
+        )
+
+
+_SIGN_OF_EIGHT_BITS = 7
+"""The number of the sign's bit in a code of 8 bits, from 0."""

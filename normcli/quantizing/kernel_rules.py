@@ -109,6 +109,16 @@ def list_scale_rules(found: Quantized) -> Iterator[ScaleRule]:
     def shift(largest: Floats, step: int) -> Floats:
         return np.roll(make(largest), step, axis=2)
 
+    def leave_out(largest: Floats, by: float) -> Floats:
+        return find_scales(largest, row, asked.rounding).values * by
+
+    whole = float(found.tensor_scale)
+    for by in dict.fromkeys((whole, 1.0)):  # as the kernel's tensor scale is not given, or given as 1
+        told = "every scale is 1"
+        yield ScaleRule("scale-one", told, per, y, functools.partial(np.full_like, fill_value=by))
+        if row.has_tensor_scale:
+            told = "scales are made without the tensor scale"
+            yield ScaleRule("scale-tensor-none", told, per, y, functools.partial(leave_out, by=by))
     for dtype in _SHORT[1:]:
         told = f"scales are rounded to {dtype}"
         yield ScaleRule("scale-rounded", told, per, y, functools.partial(shorten, dtype=dtype))
@@ -180,15 +190,31 @@ def _round_to_float32(values: NDArray[Any]) -> Floats:
     return values.astype(np.float32).astype(np.float64)
 
 
-def list_code_rules(y: Floats, divisors: Floats, grid: NumberGrid) -> Iterator[tuple[str, str, Floats]]:
+def list_code_rules(
+    y: Floats, divisors: Floats, own: Floats, grid: NumberGrid
+) -> Iterator[tuple[str, str, Floats]]:
     """Yield (id, words, numbers) for the ways in which kernels make codes with given scales.
 
     `numbers` are the numbers that the codes stand for, in float64 and of the shape of y, the exact values.
-    `divisors` are the scale of each value, with inf in place of a scale of 0.
+    `divisors` are the given scale of each value, `own` the exact one, with inf in place of a scale of 0. The
+    first is the right way: codes near it differ by a kernel's rounding of y.
     """
     short = divisors.astype(np.float32)
-    yield "codes-truncated", "codes are cut off toward 0, not rounded to nearest", _step(y, divisors, grid, 0.0)
-    yield "codes-half-away", "codes halfway are rounded away from 0, not to even", _step(y, divisors, grid, 0.5)
+    told = "codes differ at borders of rounding alone, as by a kernel's own rounding"
+    yield "codes-ulp", told, _round(y, divisors, grid)
+    yield "codes-own-scale", "codes are of the right scales, not of the given ones", _round(y, own, grid)
+    quotients = y / divisors
+    for fault, cause, share, kept in (
+        ("codes-truncated", "codes are cut off toward 0, not rounded to nearest", 0.0, np.abs(quotients)),
+        ("codes-half-away", "codes halfway are rounded away from 0, not to even", 0.5, np.abs(quotients)),
+        ("codes-floored", "codes are rounded down, not to nearest", 0.0, quotients),
+    ):
+        made = _step(kept, grid, share)
+        yield fault, cause, made if kept is quotients else np.copysign(made, y)
+    if grid.sign_place < 4 and y.shape[-1:] > (1,) and not y.shape[-1] % 2:
+        pairs = _round(y, divisors, grid).reshape(*y.shape[:-1], -1, 2)
+        told = "each two neighbouring codes are exchanged, as in a byte whose first code is in its upper half"
+        yield "codes-swapped", told, pairs[..., ::-1].reshape(y.shape)
     for dtype in _SHORT:
         rounded = round_to_short(y, dtype)
         values, of = rounded.astype(np.float32), f"of y rounded to {dtype}"
@@ -207,13 +233,12 @@ def _round(values: NDArray[Any], divisors: Any, grid: NumberGrid) -> Floats:
     return round_quotients(values.astype(np.float64), divisors, grid).values
 
 
-def _step(y: Floats, divisors: Floats, grid: NumberGrid, share: float) -> Floats:
-    """Return y / divisors rounded to numbers of a grid, by cutting off after adding a share of a step.
+def _step(quotients: Floats, grid: NumberGrid, share: float) -> Floats:
+    """Return quotients rounded down to numbers of a grid, after adding a share of a step to each.
 
-    A quotient q with |q| = k · step becomes ⌊k + share⌋ · step, with its sign; `share` 0.0 truncates, 0.5
-    rounds to nearest, halves away from 0. The result is at most the largest number of the grid.
+    A quotient k · step becomes ⌊k + share⌋ · step; `share` 0.5 rounds to nearest, halves up. The result is at
+    most the largest number of the grid; at least its opposite, for integers one less.
     """
-    quotients = np.abs(y) / divisors
-    units = find_units(quotients, grid)
-    sizes: Floats = np.minimum(np.floor(quotients / units + share) * units, grid.largest)
-    return np.copysign(sizes, y)
+    units = find_units(np.abs(quotients), grid)
+    stepped = np.floor(quotients / units + share) * units
+    return np.clip(stepped, -grid.largest - grid.is_integer, grid.largest)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from normcli import NormError, normalize, quantize
+from normcli.identifying.quantized_norm import blame_request
 from normcli.quantizing.codes import round_quotients
 from normcli.quantizing.formats import E4M3
 from normcli.quantizing.judging import judge_quantized
@@ -59,6 +60,7 @@ def test_another_rounding_of_powers_of_two_is_named_with_its_option(rounding, x)
     ("make", "fault"),
     [
         (lambda y, scale: np.trunc(y / scale), "codes-truncated"),
+        (lambda y, scale: np.floor(y / scale), "codes-floored"),
         (lambda y, scale: np.rint(y.astype(ml_dtypes.bfloat16).astype("f8") / scale), "codes-rounded-y"),
         (lambda y, scale: np.rint(y) * 0 + 5, None),
     ],
@@ -66,7 +68,10 @@ def test_another_rounding_of_powers_of_two_is_named_with_its_option(rounding, x)
 def test_the_rule_of_codes_is_named(make, fault, x):
     found = quantize(x, "ln", "int8")
     y = normalize(x, "ln", dtype="float64").normalized
-    (codes,) = judge_quantized(found, make(y, found.factors).clip(-127, 127).astype(np.int8), None)
+    for right in (y, y * (1.0 + 2.0**-22)):  # exact, and as a kernel in float32 has it
+        (codes,) = judge_quantized(found, make(right, found.factors).clip(-127, 127).astype(np.int8), None)
+        assert codes.fault == fault
+        assert codes.remedy == (None if fault else "--actual-scale SCALES")
     assert (codes.ok, codes.fault) == (False, fault)
     assert codes.text.endswith("of 1,536 codes differ")
 
@@ -158,3 +163,82 @@ def test_the_fault_of_scales_is_named_beside_a_kernel_s_own_rounding(change, fau
     assert cause in scales.cause
     assert scales.worst.actual == theirs[scales.worst.place]
     assert (codes.different, codes.text) == (0, "all of 1,536 codes follow from the scales that are given")
+
+
+@pytest.mark.parametrize(
+    ("eps", "fault", "remedy"),
+    [(1e-5, "codes-ulp", "--max-ulp 0.5"), (1e-3, "request-eps", "--eps 0.001")],
+)
+def test_another_eps_is_named_only_with_evidence_beyond_chance(eps, fault, remedy):
+    x = (np.random.default_rng(5).normal(size=(64, 96)) * 2).astype(np.float32)
+    y = x / np.sqrt((x * x).mean(-1, keepdims=True) + np.float32(eps))  # as a kernel in float32 does
+    scales = np.abs(y).max(-1, keepdims=True) / np.float32(448)
+    made = (y / scales).astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
+    found = quantize(x, "rms", "fp8-e4m3", eps=1e-5, per="token")
+    assert quantize(x, "rms", "fp8-e4m3", eps=1e-6, per="token").codes.tolist() == made.tolist() or eps == 1e-3
+    given = (made, None if eps == 1e-5 else scales, None)
+    parts = judge_quantized(found, *given, unit=np.spacing(np.abs(y)).astype(float))
+    first, *_ = blame_request(found, given, parts)
+    assert (first.ok, first.fault, first.remedy) == (False, fault, remedy)
+
+
+@pytest.mark.parametrize(
+    ("count", "fault"), [(1, "codes-ulp"), (19, "codes-ulp"), (25, "request-eps"), (30, "request-eps")]
+)
+def test_codes_at_borders_of_rounding_count_for_an_eps_and_against_it(count, fault):
+    row = np.array([127.0, *[10.5 * (1.0 + 1e-6)] * 30, 0.0]) / 10.0
+    x = np.array([row, row / 2.0]).astype(np.float32)  # of which eps moves the second row past a border
+    own, other = (quantize(x, "rms", "int8", per="tensor", eps=eps) for eps in (1e-5, 1e-6))
+    assert np.count_nonzero(own.codes != other.codes) == 30
+    made = own.codes.copy()
+    made[1, 1 : 1 + count] = other.codes[1, 1 : 1 + count]
+    parts = judge_quantized(own, made, None)
+    (codes,) = blame_request(own, (made, None, None), parts)
+    assert (codes.fault, codes.different) == (fault, count)
+
+
+@pytest.mark.parametrize("name", ["mxfp4", "nvfp4"])
+def test_codes_exchanged_in_their_bytes_are_named(name, x):
+    found = quantize(x, "ln", name)
+    packed = found.codes[:, ::2] << 4 | found.codes[:, 1::2]
+    for given in (found.scales, None):
+        codes = judge_quantized(found, packed, given)[-1]
+        assert (codes.ok, codes.fault) == (False, "codes-swapped")
+
+
+@pytest.mark.parametrize("name", ["int8", "mxfp4", "nvfp4"])
+def test_scales_of_one_are_named_and_codes_of_the_right_scales(name, x):
+    found = quantize(x * 3, "l2", name)
+    for whole in (None, np.ones(1, np.float32)):
+        scales, codes = judge_quantized(found, found.codes, np.ones(found.scales.shape, np.float32), whole)
+        assert (scales.ok, scales.fault) == (False, "scale-one")
+        assert (codes.ok, codes.fault) == (False, "codes-own-scale")
+
+
+@pytest.mark.parametrize("whole", [None, np.ones(1, np.float32)])
+def test_scales_without_the_tensor_scale_are_named(whole, x):
+    found = quantize(x, "ln", "nvfp4")
+    y = found.exact.normalized
+    stored = (np.abs(y).reshape(12, 8, 16).max(-1) / 6.0).astype(ml_dtypes.float8_e4m3fn)
+    numbers = round_quotients(y, np.repeat(stored.astype(float), 16, 1), found.asked.row.grid).values
+    scales, codes = judge_quantized(found, numbers, stored.view(np.uint8), whole)
+    assert (scales.ok, scales.fault, codes.ok) == (False, "scale-tensor-none", True)
+
+
+@pytest.mark.parametrize(("rows", "fault"), [(1, "scale-ulp"), (12, "scale-ulp"), (64, "scale-reciprocal")])
+def test_a_rule_of_scales_within_a_kernel_s_rounding_is_named_of_many_scales(rows, fault):
+    x = np.random.default_rng(3).standard_normal((rows, 128)).astype(np.float32)
+    found = quantize(x, "l2", "int8", per="token")
+    made = np.abs(found.exact.normalized).max(-1, keepdims=True).astype(np.float32) * np.float32(1 / 127)
+    made[0] = np.nextafter(found.scales[0], np.float32(np.inf)) if rows == 1 else made[0]
+    (scales,) = judge_quantized(found, None, made)
+    assert (scales.ok, scales.fault) == (False, fault)
+
+
+@pytest.mark.parametrize(("ulps", "fault"), [(-41, None), (-1000, "scale-ratio")])
+def test_scales_beside_the_right_ones_are_no_multiples_of_them(ulps, fault, x):
+    found = quantize(x, "ln", "int8", per="token")
+    made = found.scales * np.float32(1.0 + (-20 if fault is None else ulps) * 2.0**-23)
+    made[0] = found.scales[0] * np.float32(1.0 + ulps * 2.0**-23)
+    (scales,) = judge_quantized(found, None, made)
+    assert scales.fault == fault
