@@ -93,7 +93,9 @@ def test_many_records(is_lines):
         pytest.param('[{"x": 1} {"x": 2}]', "not valid JSON behind record 1", id="no comma"),
         pytest.param('[{"x": 1}, {"x": 2}', "not valid JSON", id="cut short"),
         pytest.param('[{"x": 1}] 5', "not valid JSON", id="more behind"),
-        pytest.param('[{"x": [1]}]', r"record 1, column x: '\[1\]' is not a number; --exclude x", id="a list"),
+        pytest.param(
+            '[{"x": [1]}]', r"record 1, column x: '\[1\]' is not a number; no chosen column holds", id="a list"
+        ),
         pytest.param('[{"x": 1}, {"x": "ann"}]', "record 2, column x: 'ann' is not a number", id="text"),
         pytest.param('[{"x": ' + "[" * 100000, "nested too deeply", id="too deep"),
         pytest.param('[{"x": ' + "1" * 5000 + "}]", "too many digits", id="too many digits"),
