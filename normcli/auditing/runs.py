@@ -14,10 +14,11 @@ from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype, choose_tolerance
 from normcli.dtypes import get_eps
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.errors import DataError
+from normcli.errors import DataError, NormError
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.reproduction import reproduce
 from normcli.identifying.search.affine_step import enumerate_affine_steps
+from normcli.norms.plan import make_plan
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _STATE = ("running_mean", "running_var", "running_mean_after", "running_var_after")
 
+_IMPLIED = ("like", "zero_rule", "flat_rule", "omits_nan", "rounds_before_gamma")
+"""The numeric fields of a plan that no option sets, only a framework's name; where they count, y differs."""
 
 _AS_NEAR = 2.0
 """Two runs are equally near the exact norm if the larger distance is at most this times the smaller."""
@@ -140,7 +143,8 @@ def compare_runs(
 ) -> RunComparison:
     """Compare two runs layer by layer, and each with the exact norms.
 
-    Layers are paired by name; if the runs have no name in common, in their order.
+    Layers are paired by name; if the runs have no name in common, in their order. A layer without settings has
+    those of the other run.
 
     Of all pairs, only the first whose outputs differ though the inputs agree has `algorithms`, and verdicts
     with a `detail` (the arrays of the layer).
@@ -159,8 +163,8 @@ def compare_runs(
     by_order = not common
     if by_order:
         for both in zip_longest(first, second):
-            norms = {None if layer is None else layer.settings.norm for layer in both}
-            if len(norms) > 1 or None in norms:
+            norms = {layer.settings.norm for layer in both if layer is not None}
+            if None in both or len(norms - {None}) > 1:
                 place = " and ".join(
                     "nothing" if layer is None else f"{layer.name} ({layer.settings.norm})" for layer in both
                 )
@@ -169,6 +173,7 @@ def compare_runs(
                     "leave out what one of them lacks, by --only and --skip"
                 )
         common, alone = list(zip(first, second, strict=True)), dict.fromkeys(alone, ())
+    common = [(_complete(one, other), _complete(other, one)) for one, other in common]
     known = KnownNorms()
 
     def judge(number: int, own: Effort) -> LayerPair:
@@ -185,6 +190,14 @@ def compare_runs(
             one, other = map(_name_algorithm, common[number], (whole.first, whole.second))
             pairs.append(whole._replace(algorithms=(one, other)))
     return RunComparison(tuple(pairs), alone, by_order)
+
+
+def _complete(layer: RecordedLayer, other: RecordedLayer) -> RecordedLayer:
+    """Return a layer with the settings of another run's layer if it has no norm and no problem of its own."""
+    own = layer.settings
+    if own.norm or own.problem:
+        return layer
+    return layer._replace(settings=other.settings._replace(name=own.name, kind=own.kind))
 
 
 def _drop_details(pair: LayerPair) -> LayerPair:
@@ -252,18 +265,19 @@ def _list_differences(
         loaded = [tensor.values.shape for tensor in (one.load(role), other.load(role)) if tensor is not None]
         if len({*loaded}) > 1:
             yield f"its {role} is {loaded[1]}, not {loaded[0]}"
-    mine, theirs = ({"norm": layer.settings.norm, **layer.settings.options} for layer in (one, other))
-    shared = dict.fromkeys((*mine, *theirs))
+    mine, theirs = _resolve(one), _resolve(other)
+    shared = [name for name in mine if name in theirs]
     is_exported = len({layer.settings.kind in KINDS for layer in (one, other)}) > 1
     if is_exported:  # a graph names fewer options, and gamma even where it is 1
-        shared = dict.fromkeys((mine.keys() & theirs.keys()) - {"like"})
+        named = one.settings.options.keys() & other.settings.options.keys()
+        shared = [name for name in shared if name == "norm" or name in named]
     for name in shared:
-        if mine.get(name) != theirs.get(name):
-            yield f"{name} is {theirs.get(name)}, not {mine.get(name)}"
+        if mine[name] != theirs[name]:
+            yield f"{name} is {theirs[name]}, not {mine[name]}"
     if one.settings.evaluation != other.settings.evaluation:
         how = "running statistics" if other.settings.evaluation else "the batch's statistics"
         yield f"it normalizes with {how}"
-    elif one.settings.momentum != other.settings.momentum:
+    elif None not in (momenta := [layer.settings.momentum for layer in (one, other)]) and len({*momenta}) > 1:
         yield f"momentum is {other.settings.momentum}, not {one.settings.momentum}"
     for role in ("weight", "bias", *_STATE):
         mine_of, theirs_of = one.load(role), other.load(role)
@@ -276,6 +290,33 @@ def _list_differences(
         elif not found.ok:
             owner = _find_owner(role, theirs_of.values, run)
             yield f"{role} is that of {owner}" if owner is not None else f"{role} is another"
+
+
+def _resolve(layer: RecordedLayer) -> dict[str, Any]:
+    """Return a layer's settings by name as they are resolved for its input; empty without a norm or an input.
+
+    Axes are numbers from 0, options that are not set have their defaults, and `feature_axes` are left out if
+    the layer has neither weight nor bias. If the settings do not fit the input, `norm` says why.
+    """
+    settings, tensor = layer.settings, layer.load(INPUT)
+    given = {name: layer.load(role) for name, role in (("gamma", "weight"), ("beta", "bias"))}
+    arrays = {name: one.values for name, one in given.items() if one is not None}
+    try:
+        request = settings.read_request()
+        if request is None or tensor is None:
+            return {}
+        plan = make_plan(request, tensor.values.shape, np.dtype(np.float32)).adopt_parameters(arrays)
+    except NormError as error:
+        return {"norm": f"{settings.norm} ({error})"}
+    grid = plan.grid
+    spec = {name: value for name, value in plan.spec._asdict().items() if name not in _IMPLIED}
+    found = {
+        "norm": plan.norm.name,
+        "axes": [*grid.axes],
+        "groups": grid.groups,
+        "group_order": grid.group_order,
+    }
+    return {**found, **({"feature_axes": [*plan.parameters.axes]} if arrays else {}), **spec}
 
 
 def _find_owner(role: str, values: NDArray[Any], run: Sequence[RecordedLayer]) -> str | None:

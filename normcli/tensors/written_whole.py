@@ -30,9 +30,9 @@ _NEW_FILE = 0o666
 
 
 def require_writable(path: str, option: str) -> None:
-    """Raise `UsageError` unless a file can be written at `path`: a quick check before any work.
+    """Raise `UsageError` or, without permission, `DataError` unless a file can be written at `path`.
 
-    The message begins with `option`, by which the path was given.
+    It is a quick check before any work. The message begins with `option`, by which the path was given.
     """
     folder = os.path.dirname(path) or os.curdir  # noqa: PTH120  # pathlib's checks raise where a folder is closed
     if os.path.isdir(path) or path.endswith(os.sep):  # noqa: PTH112
@@ -42,7 +42,7 @@ def require_writable(path: str, option: str) -> None:
     if not os.path.isdir(folder):  # noqa: PTH112
         raise UsageError(f"{option} {path}: there is no folder {folder}; make it first")
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):  # noqa: PTH110
-        raise UsageError(f"{option} {path}: no permission to write there")
+        raise DataError(f"{option} {path}: no permission to write there")
 
 
 class Draft(NamedTuple):
@@ -217,21 +217,21 @@ def _open_nameless(folder: Path) -> BinaryIO | None:
 
 
 def require_new_folder(path: str, option: str, *, replaces: bool = False) -> None:
-    """Raise `UsageError` unless a folder can be written at `path`: a quick check before any work.
+    """Raise `UsageError` or, without permission, `DataError` unless a folder can be written at `path`.
 
-    The path must be free or an empty folder; with `replaces`, it may be any folder. The message begins with
-    `option`, by which the path was given.
+    It is a quick check before any work. The path must be free or an empty folder; with `replaces`, it may be
+    any folder. The message begins with `option`, by which the path was given.
     """
     target = Path(path)
     parent = Path(os.path.realpath(path)).parent
-    if os.path.lexists(path) and not target.is_dir():
+    if os.path.lexists(target) and not target.is_dir():  # `path` may end with a slash
         raise UsageError(f"{option} {path}: this is no folder")
     if target.is_dir() and any(target.iterdir()) and not replaces:
         raise UsageError(f"{option} {path}: this folder is not empty; give a new one, or remove it first")
     if not parent.is_dir():
         raise UsageError(f"{option} {path}: there is no folder {parent}; make it first")
     if not os.access(parent, os.W_OK):
-        raise UsageError(f"{option} {path}: no permission to write there")
+        raise DataError(f"{option} {path}: no permission to write there")
 
 
 @contextlib.contextmanager

@@ -396,6 +396,43 @@ def test_runs_without_a_name_in_common_are_paired_in_their_order(tmp_path, normc
         )
 
 
+FULL = {
+    "norm": "ln",
+    "options": {"axes": [-1], "eps": 1e-5, "like": "torch", "layout": "NLC"},
+    "kind": "LayerNorm",
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "differs"),
+    [
+        pytest.param(None, [], id="unset"),
+        pytest.param({"norm": "ln", "options": {}}, [], id="implied"),
+        pytest.param({"norm": "layernorm", "options": {"axes": 2, "eps": "1e-5", "ddof": 0}}, [], id="spelled"),
+        pytest.param({"norm": "ln", "options": {"eps": 1e-6}}, ["eps"], id="eps"),
+        pytest.param({"norm": "ln", "options": {"axes": [1, 2]}}, ["axes"], id="axes"),
+        pytest.param({"norm": "rms", "options": {"eps": 1e-5}}, ["norm"], id="norm"),
+        pytest.param({"norm": "ln", "options": {"axes": 7}}, ["norm"], id="no such axis"),
+    ],
+)
+def test_settings_of_two_runs_are_compared_as_they_are_resolved(tmp_path, settings, differs):
+    full = write(tmp_path / "full", {"a": make_layer()}, {"a": FULL})
+    other = write(tmp_path / "other", {"a": make_layer()}, settings and {"a": settings})
+    if settings is None:
+        (tmp_path / "other" / "dump.json").unlink()
+    for runs in ((full, other), (other, full)):
+        told = audit(runs[0], against=runs[1])
+        assert [words.split()[0] for words in told.data()["layers"][0]["differences"]][:1] == differs
+        assert told.ok is (not differs)
+
+
+def test_a_run_without_settings_is_paired_by_order_too(tmp_path):
+    full = write(tmp_path / "full", {"a": make_layer()}, {"a": FULL})
+    other = write(tmp_path / "other", {"b": make_layer()})
+    (tmp_path / "other" / "dump.json").unlink()
+    assert audit(full, against=other).ok
+
+
 def test_layers_that_differ_in_shape_are_told(tmp_path):
     wide = make_layer(np.concatenate([X, X]))
     told = audit(write(tmp_path / "one", {"a": make_layer()}), against=write(tmp_path / "two", {"a": wide}))

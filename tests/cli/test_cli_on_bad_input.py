@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -192,6 +194,32 @@ def test_bad_input(line, code, message, normcli, folder):
     assert ran.err.startswith("normcli: ")
     assert message in ran.err
     assert {name: (folder / name).read_bytes() for name in os.listdir(folder) if name != "folder"} == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "bn -i x.npy -o folder/y.npy",
+        "bn -i x.npy --state folder/s.npz",
+        "golden bn -o folder/g",
+        "apply s.npz x.npy -o folder/new/",
+        "merge s.npz t.npz -o folder/m.npz",
+    ],
+)
+def test_a_place_that_may_not_be_written_to_is_exit_code_3(line, normcli, folder, monkeypatch):
+    for name in ("s", "t"):
+        assert normcli(*f"fit minmax x.npy -o {name}.npz".split()).code == 0
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)  # root may write anywhere
+    ran = normcli(*line.split())
+    assert (ran.code, ran.out, ran.err.count("\n")) == (DATA, "", 1)
+    assert "no permission to write there" in ran.err
+
+
+def test_a_folder_that_cannot_be_made_is_exit_code_3(normcli, folder, monkeypatch):
+    assert normcli("fit", "minmax", "x.npy", "-o", "s.npz").code == 0
+    monkeypatch.setattr("pathlib.Path.mkdir", mock.Mock(side_effect=OSError(errno.EROFS, "Read-only")))
+    ran = normcli("apply", "s.npz", "x.npy", "-o", "new/")
+    assert (ran.code, ran.err) == (DATA, "normcli: --output new/: the folder cannot be made: Read-only\n")
 
 
 def test_a_failed_write_leaves_the_old_output(normcli, folder, monkeypatch):

@@ -93,6 +93,11 @@ def test_columns_without_numbers_are_named(path):
         load(path)
 
 
+def test_of_named_columns_those_with_numbers_are_advised(path):
+    with pytest.raises(DataError, match=r"name \(string\); --columns x takes the others"):
+        load(path, TableOptions(columns="x,name"))
+
+
 def test_rows_across_batches_and_groups_are_read_in_order(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_ROWS", 7)
     given = np.arange(100.0).reshape(50, 2)

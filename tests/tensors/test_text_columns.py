@@ -70,10 +70,7 @@ def test_separators_of_thousands(text, options, expected, said):
             id="other groups",
         ),
         pytest.param(
-            'a\n"1,234"\n"x"\n',
-            {"columns": "a"},
-            "line 2, column a: '1,234' .* no chosen column holds numbers$",
-            id="a word",
+            'a\n"1,234"\n"x"\n', {"columns": "a"}, "line 2, column a: '1,234' .* no chosen column", id="a word"
         ),
     ],
 )
@@ -87,6 +84,14 @@ def test_text_in_later_rows_is_said_of_all_columns_at_once():
         DataError, match=r"line 3, column b: 'x' is not a number; --exclude b,c leaves them out$"
     ):
         read("a,b,c\n1,2,3.5\n5,x,6\n2,1,2\n4,2,y\n")
+
+
+def test_of_columns_that_statistics_name_others_are_taken_and_none_left_out():
+    found, _ = read_delimited(
+        io.BytesIO(b"g,x,y\na,foo,1\n"), "x.csv", TableOptions(wanted=("x", "y"), takes_wanted=True), ","
+    )
+    with pytest.raises(DataError, match="'foo' is not a number; --columns y takes the others$"):
+        found.read()
 
 
 def test_identifiers_are_left_out_of_what_is_advised():

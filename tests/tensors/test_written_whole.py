@@ -167,6 +167,7 @@ def test_what_no_new_folder_may_be(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     for path, told in (
         ("file", "this is no folder"),
+        ("file/", "this is no folder"),
         (".", "not empty"),
         ("no/more", f"no folder {tmp_path}/no"),
     ):
@@ -174,9 +175,9 @@ def test_what_no_new_folder_may_be(tmp_path, monkeypatch):
             require_new_folder(f"{tmp_path}/{path}", "-o")
     require_new_folder(str(tmp_path), "-o", replaces=True)
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    with pytest.raises(UsageError, match="-o .*/new: no permission to write there"):
+    with pytest.raises(DataError, match="-o .*/new: no permission to write there"):
         require_new_folder(f"{tmp_path}/new", "-o")
-    with pytest.raises(UsageError, match="-o .*/new.npy: no permission to write there"):
+    with pytest.raises(DataError, match="-o .*/new.npy: no permission to write there"):
         require_writable(f"{tmp_path}/new.npy", "-o")
 
 

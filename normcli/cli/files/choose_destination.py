@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, cast
 
 from normcli.cli.files.destination import STORE, Destination, refuse_bytes
-from normcli.errors import UsageError
+from normcli.errors import DataError, UsageError
 from normcli.printable import agree
 from normcli.tensors.tensor import STANDARD_STREAM, STREAMED, find_place
 from normcli.writers import PAINTED, SUFFIXES, has_letters
@@ -149,7 +149,9 @@ def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destin
     Raises
     ------
     UsageError
-        If several results would go to one file, or a file or the folder cannot be written.
+        If several results would go to one file, or there is no folder for a file or for the folder.
+    DataError
+        If a file or the folder may not be written.
     """
     from pathlib import Path
 
@@ -160,10 +162,14 @@ def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destin
         for path, next_path in itertools.pairwise(sorted(paths)):
             if path == next_path:
                 raise UsageError(f"two of the files would both be written to {path}")
+        if not os.path.isdir(output):  # noqa: PTH112
+            from normcli.tensors.written_whole import require_new_folder
+
+            require_new_folder(output, "--output")
         try:
             Path(output).mkdir(exist_ok=True)
         except OSError as error:
-            raise UsageError(f"--output {output}: the folder cannot be made: {error.strerror}") from error
+            raise DataError(f"--output {output}: the folder cannot be made: {error.strerror}") from error
     elif len(names) > 1:
         folder = "FOLDER" if output == STANDARD_STREAM else output
         raise UsageError(f"--output {output}: {len(names)} results need a folder: -o {folder}{os.sep}")
@@ -188,7 +194,9 @@ def require_file(
     Raises
     ------
     UsageError
-        If the file cannot be written, or its suffix is not in `suffixes`.
+        If there is no folder for the file, or its suffix is not in `suffixes`.
+    DataError
+        If there is no permission to write the file.
     """
     from normcli.tensors.written_whole import require_writable
 

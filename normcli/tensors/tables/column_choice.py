@@ -32,7 +32,7 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
     """Return the indices of the columns that make up the tensor, and a note, or None.
 
     The note says that columns are wanted by name (`options.wanted`) and the table has no names, or that rows
-    are grouped by one of the columns. `rows.is_picked`, whether the caller named the columns, is set in place.
+    are grouped by one of the columns. `rows.is_picked` is set in place.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
         raise UsageError("--columns and --exclude each say which columns are worked on; give one of them")
     by = () if options.by is None else find_grouping(rows, options.by)
     chosen = tuple(place for place in range(rows.width) if place not in by)
-    rows.is_picked = options.columns is not None
+    rows.is_picked = options.columns is not None or bool(options.takes_wanted and options.wanted)
     if options.takes_wanted and {options.columns, options.exclude} == {None}:
         names, wanted = list(rows.names or ()), options.wanted or ()
         if all(names.count(name) == 1 for name in wanted):
@@ -195,6 +195,19 @@ def split_names(text: str, option: str) -> list[str]:
 def name_column(rows: Rows, place: int) -> str:
     """Return a column's name, shortened for messages; its index, from 0, in a table without names."""
     return str(place) if rows.names is None else shorten(rows.names[place])
+
+
+def advise_columns(rows: Rows, rest: Sequence[int]) -> str:
+    """Return advice for a message: the option by which only the columns with the indices `rest` are chosen."""
+    if not rest:
+        return "no chosen column holds numbers"
+    import shlex  # on use: a small calculation imports this file
+
+    places = rest if rows.is_picked else [place for place in range(rows.width) if place not in rest]
+    names = shlex.quote(join_names([name_column(rows, place) for place in places]))
+    if rows.is_picked:
+        return f"--columns {names} takes the others"
+    return f"--exclude {names} leaves {'it' if len(places) == 1 else 'them'} out"
 
 
 def join_names(columns: Sequence[str]) -> str:

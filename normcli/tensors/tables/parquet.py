@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
@@ -13,7 +12,13 @@ from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, MissingExtraError, NormError
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables.arrow import find_missing, find_numbers
-from normcli.tensors.tables.column_choice import choose_columns, join_names, list_names, name_column
+from normcli.tensors.tables.column_choice import (
+    advise_columns,
+    choose_columns,
+    join_names,
+    list_names,
+    name_column,
+)
 from normcli.tensors.tables.line_records import quote
 from normcli.tensors.tables.numerals import name_value
 from normcli.tensors.tables.tables import Block, FileTable, NotWholeError
@@ -120,10 +125,7 @@ class Batches:
             return
         kinds = [f"{name_column(self, place)} ({self.schema.field(place).type})" for place in others[:_LISTED]]
         more = f" and {len(others) - _LISTED} more" if len(others) > _LISTED else ""
-        remedy = "no chosen column holds numbers"
-        if len(others) < len(chosen):
-            names = join_names([self._names[place] for place in others])
-            remedy = f"--exclude {shlex.quote(names)} leaves {'it' if len(others) == 1 else 'them'} out"
+        remedy = advise_columns(self, [place for place in chosen if place not in others])
         raise DataError(f"{self.name} has columns without numbers: {', '.join(kinds)}{more}; {remedy}")
 
     def list_dtypes(self, chosen: Sequence[int]) -> Sequence[type[np.generic]]:

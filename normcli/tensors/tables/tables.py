@@ -131,7 +131,7 @@ class Rows(Protocol):
     first : str
         The first row, for messages: `line 1`.
     is_picked : bool
-        Whether the caller named the columns to calculate with (`--columns`).
+        Whether the columns to calculate with were named, by the caller (`--columns`) or by fitted statistics.
     padded : frozenset of int
         The indices of columns in which one of the first rows has digits with a leading 0, such as 007.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -13,7 +12,7 @@ import numpy as np
 from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError
 from normcli.printable import agree, shorten
-from normcli.tensors.tables.column_choice import join_names, name_column
+from normcli.tensors.tables.column_choice import advise_columns, name_column
 from normcli.tensors.tables.numerals import MISSING, SEPARATORS, Numerals, list_padded
 from normcli.tensors.tables.tables import Block, NotWholeError, TextError
 
@@ -285,28 +284,18 @@ def _advise(rows: TextRows, columns: Mapping[int, _CellsSeen], texts: Mapping[in
     `columns` are all chosen columns by index, `texts` those that are text.
     """
     rest = [place for place in columns if place not in texts]
-    if not rest:
-        return "no chosen column holds numbers"
     if rows.is_picked:
-        names = shlex.quote(join_names([name_column(rows, place) for place in rest]))
-        return f"--columns {names} takes the others"
+        return advise_columns(rows, rest)
     padded = {place for place in rest if columns[place].is_padded}
     doubted = _find_identifiers(rows, {place: np.array(columns[place].numbers) for place in rest}, padded)
     doubted = doubted if len(doubted) < len(rest) else []
-    advice = _advise_exclude(rows, [place for place in rest if place not in doubted])
+    advice = advise_columns(rows, [place for place in rest if place not in doubted])
     return f"{advice} ({_tell_identifiers(rows, doubted)})" if doubted else advice
 
 
 def _tell_identifiers(rows: Rows, places: Sequence[int]) -> str:
     names = ", ".join(name_column(rows, place) for place in places)
     return f"{names} {agree(len(places), 'looks like an identifier', 'look like identifiers')}"
-
-
-def _advise_exclude(rows: Rows, rest: Sequence[int]) -> str:
-    """Return the advice to leave out all columns but those with the indices `rest`."""
-    places = [place for place in range(rows.width) if place not in rest]
-    names = shlex.quote(join_names([name_column(rows, place) for place in places]))
-    return f"--exclude {names} leaves {'it' if len(places) == 1 else 'them'} out"
 
 
 def doubt_identifiers(rows: Rows, chosen: Sequence[int], values: NDArray[Any]) -> str | None:
@@ -324,7 +313,7 @@ def doubt_identifiers(rows: Rows, chosen: Sequence[int], values: NDArray[Any]) -
     found = _find_identifiers(rows, columns, rows.padded)
     if not found or len(found) == len(chosen):
         return None
-    advice = _advise_exclude(rows, [place for place in chosen if place not in found])
+    advice = advise_columns(rows, [place for place in chosen if place not in found])
     return f"{_tell_identifiers(rows, found)}: a mean of them says nothing; {advice}"
 
 
