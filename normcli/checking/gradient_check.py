@@ -260,7 +260,7 @@ def _tell_rounding(
             clauses = f"|mean| is up to {scales.skew:.3g} divisors: x̂ may be off by {scales.lost:.2g}", *clauses
         return GradientFinding(name, fault, (), clauses, is_rounding=True)
     far = int(scales.exceeds(error, -1, CLEARLY).sum())
-    if wrong <= max(1.0, _FEW_WRONG * error.size) and 2 * far >= wrong:
+    if wrong <= max(1.0, _FEW_WRONG * error.size) and 2 * far >= wrong < error.size / 2:
         fault = _say(name, VALUES, [(format_count(wrong, "value"),)])
         return GradientFinding(name, fault, (), ("rounding explains every other value",))
     clauses = *clauses, f"rounding comes to {scales.measure(largest) / size:.2g} at most"

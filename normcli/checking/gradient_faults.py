@@ -244,9 +244,11 @@ FACTOR = Fault("factor", "every value is {0} times what it should be", "leave th
 def list_factors(actual: Floats, right: Floats, scales: GradientScales) -> Iterator[Wrong]:
     """Yield at most one fault: the given gradient is the exact one times a factor (that of least squares).
 
-    Nothing is yielded if the factor, rounded to 3 digits, is 1 or −1 (a turned sign), or if in any value more
-    than a rounding error remains.
+    Nothing is yielded if the factor, rounded to 3 digits, is 1 or −1 (a turned sign), if in any value more than
+    a rounding error remains, or if all values but zeros have one size, which some factor always fits.
     """
+    if np.unique(np.abs(right[right != 0.0])).size == 1:
+        return
     usable = np.isfinite(actual) & np.isfinite(right)
     known, wide = (np.where(usable, values * scales.weight, 0.0) for values in (right, actual))
     factor = float(np.vdot(wide, known) / np.vdot(known, known))

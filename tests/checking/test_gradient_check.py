@@ -316,3 +316,11 @@ def test_a_dx_of_zeros_may_be_rounding_where_the_exact_one_is_nearly_0():
     found = check_gradients(pose(right.plan, x, right.inputs, dy), {"dx": np.zeros_like(x)})
     assert not found.ok
     assert found.causes["dx"].is_rounding
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.01])
+def test_one_value_shows_neither_a_factor_nor_that_others_are_right(factor):
+    x, dy = X[:, :1], DY[:, :1]
+    right = backward(x, dy, "bn", gamma=np.ones(1))
+    found = check_gradients(pose(right.plan, x, right.inputs, dy), {"dgamma": factor * right.dgamma})
+    assert found.causes["dgamma"].fault.words == "nothing known explains it"
