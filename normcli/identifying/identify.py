@@ -1,7 +1,6 @@
 """The search for the norm (with its axes and eps), norm with faults, or map y = a · x + b that made y of x.
 
-Hypotheses combine a grouping, a centre and an affine step; the divisor, with ddof and eps, is solved for (see
-`models/divisor_fit`). They are tried on few groups first, since most fail at once.
+Hypotheses combine a grouping, a centre and an affine step; `models/divisor_fit` solves for eps and ddof.
 """
 
 from __future__ import annotations
@@ -81,8 +80,7 @@ def identify(question: Question, norm: str | None = None) -> Identification:
     Raises
     ------
     DataError
-        If y has the shape of x in no order of axes, if no axes have the shape of gamma or beta, or if the file
-        of x or y changed while it was read.
+        If y has the shape of x in no order of axes, no axes have that of gamma or beta, or a file changed.
     """
     saved = find_saved_dtype(question.y)
     with np.errstate(all="ignore"):  # hypotheses that do not fit overflow, and are left out for it
