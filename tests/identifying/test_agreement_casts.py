@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import normcli
 from normcli.dtypes import find_type
 from normcli.engine.inputs import Inputs, Selection
 from normcli.identifying.words.agreement import diagnose_casts
@@ -80,6 +81,21 @@ def test_neither_order_is_named_of_a_rougher_kernel():
     y = run_kernel(FIRST, x, gamma, beta)
     rough = np.nextafter(y, np.where(RNG.random(y.shape) < 0.4, np.inf, y).astype("f2"))
     assert diagnose_casts(make_plan(Request("ln"), x.shape, x.dtype), x, rough, Inputs(gamma, beta)) is None
+
+
+@pytest.mark.parametrize("names", [(), ("gamma", "beta")])
+def test_bits_that_are_cut_off_in_place_of_rounded_are_told(names):
+    x, gamma, beta = (cut(values.astype("f4")) for values in (X, GAMMA, BETA))
+    given = {"gamma": gamma, "beta": beta} if names else {}
+    y = normcli.normalize(x, "ln", **given, dtype="float64").normalized.astype("f4")
+    told = normcli.check(cut(y), x, "ln", **given, max_ulp=0.5).diagnosis
+    assert told.cause == "ln agrees but for its bits: the result is cut off toward 0, not rounded"
+    assert told.evidence[1] == "100 % of the values have the bits of that order in bfloat16"
+
+
+def cut(values):
+    """Return float32 without the bits that bfloat16 does not have."""
+    return (values.view("u4") & np.uint32(0xFFFF0000)).view("f4")
 
 
 def test_gemma_adds_1_before_gamma_multiplies():

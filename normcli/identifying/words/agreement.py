@@ -1,7 +1,7 @@
 """Findings on a tensor that agrees with the norm: where its kernel rounds, and whether another eps is nearer.
 
-`diagnose_casts`: a kernel of half precision rounds once, before gamma, or after each step; only its bits show
-which. `diagnose_closer_convention`: with another eps or ddof, far more values are exact.
+`diagnose_casts`: a kernel of half precision rounds once, before gamma, or after each step, or cuts bits off:
+its bits show which. `diagnose_closer_convention`: with another eps or ddof, far more values are exact.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.check import calculate_rows
+from normcli.checking.ulp import measure_unit
 from normcli.dtypes import is_float, is_half
 from normcli.engine.inputs import NO_INPUTS
 from normcli.identifying.models.divisor_fit import Model
@@ -27,13 +28,16 @@ from normcli.identifying.search.match_names import agrees
 from normcli.identifying.search.samples import MOST_VALUES, Samples
 from normcli.identifying.words.match_words import format_share, round_down
 from normcli.norms.conventions import find_convention, list_frameworks
+from normcli.norms.divisors import Measurement
 from normcli.norms.rules import EpsMode, EpsRule
+from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.engine.inputs import Inputs
     from normcli.identifying.search.groups import Sample
     from normcli.identifying.search.match import Match
@@ -52,8 +56,8 @@ _DEVIATIONS = 4.0
 def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given: Inputs) -> Diagnosis | None:
     """Return the diagnosis of an order of roundings that makes clearly more values exact than the plan's does.
 
-    None without such an order, for longer dtypes than half precision, without gamma and beta, and with a mask,
-    running statistics or a gate behind the norm.
+    None without such an order, for longer dtypes than half precision, with a mask, running statistics or a gate
+    behind the norm, and without gamma and beta for norms that do not divide by a variance or mean square.
 
     Parameters
     ----------
@@ -64,7 +68,8 @@ def diagnose_casts(plan: Plan, values: NDArray[Any], actual: NDArray[Any], given
         Gamma and beta, and perhaps a gate before the norm.
     """
     grid, dtype = plan.grid, plan.choose_output_dtype(actual.dtype)
-    if not is_half(dtype) or not given.scales or not _has_parameters_alone(given):
+    is_of_moments = plan.norm.divisor.measurement is Measurement.MOMENTS and not plan.groups_overlap
+    if not is_half(dtype) or not (given.scales or is_of_moments) or not _has_parameters_alone(given):
         return None
     if not 0 < grid.group_size <= _MOST_ROUNDED or not grid.group_count:
         return None
@@ -103,16 +108,29 @@ def _has_parameters_alone(given: Inputs) -> bool:
     return given._replace(gamma=None, beta=None, gated_input=None) == NO_INPUTS
 
 
-def _list_orders(step: AffineStep, dtype: np.dtype[Any]) -> Iterator[tuple[str, tuple[AffineStep, ...]]]:
-    """Yield the orders in which a kernel may round: words, and affine steps to apply one after the other.
+class _Cut(NamedTuple):
+    """The step that cuts values off to a dtype, toward 0."""
 
-    The orders are: only the result is rounded; x̂ too; with gamma and beta, also the product of x̂ and gamma.
+    dtype: np.dtype[Any]
+
+    def apply(self, values: Floats) -> Floats:
+        unit = measure_unit(values, self.dtype)
+        with np.errstate(invalid="ignore"):  # of infinities
+            return np.asarray(np.trunc(values / unit) * unit)
+
+
+def _list_orders(step: AffineStep, dtype: np.dtype[Any]) -> Iterator[tuple[str, tuple[AffineStep | _Cut, ...]]]:
+    """Yield the orders in which a kernel may round: words, and steps to apply one after the other.
+
+    The orders are: only the result is rounded; x̂ too; with gamma and beta, also the product of x̂ and gamma; and
+    the result is cut off, not rounded.
     """
     yield "the result alone is rounded", (step,)
     yield "x̂ is rounded first", (step._replace(rounds_to=dtype),)
     if step.scale is not None and step.shift is not None:
         alone = step._replace(rounds_to=dtype, shift=None), step._replace(rounds_to=dtype, scale=None)
         yield "x̂, its product and the sum are rounded one by one", alone
+    yield "the result is cut off toward 0, not rounded", (step, _Cut(dtype))
 
 
 def _make_step(plan: Plan, given: Inputs) -> AffineStep:
