@@ -75,6 +75,7 @@ def test_a_count_far_off_centre_is_said_by_identify_too():
     assert told.cause == "y is ln, but the sum of the squares is divided by 510, not 512"
 
 
+@pytest.mark.slow
 def test_statistics_that_leave_out_a_value_are_no_norm_of_other_axes():
     x = draw((6, 64), 10000, "f8")
     z = x[:, 1:]
@@ -130,6 +131,7 @@ def test_values_that_float32_does_not_hold_show_no_arithmetic_in_float32():
     assert {level.precision for level in list_levels(x.dtype, shorter=False)} == {"float64"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_count_is_likelier_than_a_large_eps_that_changes_divisors_of_about_one_size_as_much(seed):
     """Of seed 0 the search for faults has to choose, of seed 1 also the search for norms."""

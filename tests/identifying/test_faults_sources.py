@@ -201,6 +201,7 @@ def test_exact_means_or_exact_groups_show_that_sums_are_not_in_half_precision(wh
     assert tell(x, standardize(wide, mean=mean, square=square)).cause == f"ln differs: {cause}"
 
 
+@pytest.mark.slow
 def test_exact_sums_that_are_rounded_to_half_precision_are_not_sums_in_it():
     """ONNX's reference evaluator averages in float32, rounds to float16, and calculates the rest in it."""
     rng, f2 = np.random.default_rng(1), np.float16

@@ -257,6 +257,7 @@ def test_a_group_of_one_row_is_not_judged_where_ddof_is_1(lone, normcli, tmp_pat
     ]
 
 
+@pytest.mark.slow
 def test_values_of_groups_that_are_not_judged_are_not_compared(normcli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.csv").write_text("prompt,reward,y\nb,0.7,9\na,1,1\na,0,-1\nc,2,9\n")

@@ -156,6 +156,7 @@ def test_a_norm_with_small_errors_all_over_is_nearly_that_norm(axes, noise, caus
         assert told.evidence[0] == "values are off by 0.0029 on average, which is 0.29 % of the spread of y"
 
 
+@pytest.mark.slow
 def test_noise_in_one_sample_is_told_by_its_place():
     rng = np.random.default_rng(8)
     x = rng.standard_normal((4, 8, 64)).astype("f4")
@@ -165,6 +166,7 @@ def test_noise_in_one_sample_is_told_by_its_place():
     assert diagnose(identify(Question(x, y.astype("f4")))).cause == "y is ln, except for n=1"
 
 
+@pytest.mark.slow
 def test_groups_of_equal_values_are_no_evidence_of_a_norm():
     rng = np.random.default_rng(0)
     x = (rng.random((32, 8)) < 0.5).astype(float)
@@ -184,6 +186,7 @@ def test_steps_of_a_power_of_two_are_no_half_precision():
     assert found.cause == "y is ln, but y is rounded to steps of 0.0312"
 
 
+@pytest.mark.slow
 def test_a_line_with_noise_is_nearly_no_norm():
     rng = np.random.default_rng(5)
     x = rng.normal(size=(3, 2048))  # of such rows ln is a line, but for 2 %

@@ -154,6 +154,7 @@ def test_check_says_nothing_where_all_is_well():
     assert check(normalize(X, "ln").normalized, X, "ln").diagnosis is None
 
 
+@pytest.mark.slow
 def test_what_was_asked_of_gamma_is_no_evidence_of_rounding():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     rng = np.random.default_rng(0)
@@ -202,6 +203,7 @@ def test_an_eps_outside_the_root_that_alone_gives_every_bit_is_the_cause():
     )
 
 
+@pytest.mark.slow
 def test_a_map_of_each_channel_is_no_cause_where_y_is_within_few_ulp():
     x = (np.random.default_rng(7).standard_normal((2, 4, 4, 16)) + 100).astype("f2")
     wide = x.astype("f4").reshape(2, 16, 4, 4)
