@@ -131,8 +131,7 @@ def test_values_that_float32_does_not_hold_show_no_arithmetic_in_float32():
     assert {level.precision for level in list_levels(x.dtype, shorter=False)} == {"float64"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [pytest.param(0, id="0"), pytest.param(1, id="1", marks=pytest.mark.slow)])
 def test_a_count_is_likelier_than_a_large_eps_that_changes_divisors_of_about_one_size_as_much(seed):
     """Of seed 0 the search for faults has to choose, of seed 1 also the search for norms."""
     rng, half = np.random.default_rng(seed), find_type("bfloat16")
