@@ -190,7 +190,7 @@ def blame_request(
 
 
 def _weigh(found: Quantized, other: Quantized, parts: list[QuantizedPart]) -> float:
-    """Return at least the bits of evidence by which given codes and scales are of `other`, not of `found`.
+    """Return a lower bound, in bits, of the evidence that given codes and scales are of `other`, not `found`.
 
     A code that differs by k steps is log2(1 + k) bits: one at a border of rounding. A scale is log2(k - 1) bits
     if the two requests' differ k times as much as by a kernel's own rounding. `parts` compare the given codes

@@ -268,7 +268,7 @@ def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
 
 
 def _spread(count: int, most: int) -> NDArray[np.intp]:
-    """Return at most so many indices below a count, evenly spread from the first to the last."""
+    """Return `most` indices, evenly spread from 0 to count − 1; all of them if they are no more."""
     return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.intp)
 
 
