@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ def test_a_large_channel_does_not_cancel_the_others(size):
     y = normalize(x, "lrn", size=size, alpha=1e-2, k=2.0).normalized
     match = identify(Question(x, y), "lrn").matches[0]
     assert (match.window.size, match.window.k, match.equal) == (size, 2.0, 1.0)
+    assert 20.0 < match.bits < math.inf
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
