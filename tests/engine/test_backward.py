@@ -14,6 +14,7 @@ from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from tests.conftest import plan_request
+from tests.marks import sampled
 
 REQUESTS = [
     Request("bn"),
@@ -57,6 +58,7 @@ def require_no_change(plan, x, dy, inputs, *efforts):
     return expected
 
 
+@sampled
 @pytest.mark.parametrize("effort", EFFORTS)
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: f"{r.norm} {r.axes} {r.p}")
 def test_no_bit_depends_on_tiles_threads_and_how_many_groups_are_in_a_band(request_, effort, monkeypatch):

@@ -145,6 +145,7 @@ def test_the_same_bits_for_any_memory(norm, shape, axes, tmp_path):
         assert equal(run(plan, other), plain)
 
 
+@sampled
 @pytest.mark.parametrize(
     ("request_", "shape"),
     [

@@ -112,6 +112,7 @@ TRIPLES = [
 ]
 
 
+@pytest.mark.all_tried
 @pytest.mark.parametrize(
     ("x", "options"),
     [

@@ -17,6 +17,7 @@ from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.statistics.solution import Given
+from tests.marks import sampled
 
 pytestmark = pytest.mark.skipif(
     find_kernel() is None, reason="the compiled kernel is not there, or not to be used"
@@ -45,6 +46,7 @@ def require_same(found, wanted):
         assert (found[1][name].shape, found[1][name].tobytes()) == (array.shape, array.tobytes())
 
 
+@sampled
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("given", [(), ("gamma",), ("beta",), ("gamma", "beta")], ids="-".join)
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: request.norm)

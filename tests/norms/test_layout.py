@@ -29,6 +29,7 @@ def test_layout(text, ndim, letters, batch, channel):
 WORDS = "time,channel,lon"
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("layout", "spec", "axes"),
     [
@@ -52,6 +53,7 @@ def test_resolve(layout, spec, axes):
     assert make_layout(layout, {"NCHW": 4, WORDS: 3}[layout]).resolve(spec, "axes") == axes
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("layout", "spec", "message"),
     [

@@ -62,6 +62,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
         find_norm("foo")
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("name", "mode", "formula"),
     [

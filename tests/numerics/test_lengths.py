@@ -175,6 +175,7 @@ def test_values_that_do_not_count_have_no_part_in_a_length(p):
     assert result.norm[2] == 0.0
 
 
+@sampled
 @pytest.mark.parametrize("p", [3.0, -1.3, 0.4, INF, -INF, 0.0])
 @pytest.mark.parametrize("far", [8, 300])
 def test_leaves_of_any_cut_have_the_same_length(p, far):
