@@ -57,13 +57,6 @@ def test_identify_names_the_norm(x):
     assert not identify(normalize(x, "ln").normalized, x, norm="rms")
 
 
-@pytest.mark.slow
-def test_identify_takes_gamma_and_beta(x):
-    gamma, beta = np.arange(1.0, 6.0), np.arange(5.0)
-    y = normalize(x, "ln", gamma=gamma, beta=beta).normalized
-    assert identify(y, x, gamma=gamma, beta=beta).found.matches[0].norm == "ln"
-
-
 @costly
 @pytest.mark.parametrize(
     ("shape", "features", "lengths"),
