@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import backward
+from normcli.checking.fault import find_fault
 from normcli.checking.gradient_bounds import GradientScales, Rounding
 from normcli.checking.gradient_check import _choose, check_gradients, find_cause
 from normcli.checking.gradient_faults import FACTOR, ZERO
@@ -15,9 +16,9 @@ from tests.marks import choose_some
 
 RIGHT, OFF = np.array([1.0, 0.0, 0.0]), np.array([0.0, 5.0, 0.0])
 NEAR, FAR = np.array([0.0, 5.0, 0.005]), np.array([0.0, 5.0, 0.01])
-ONE = ZERO._replace(id="one", words="one is {0}"), ("a",), OFF
-SAME = ZERO._replace(id="same", words="the same"), (), OFF
-OTHER = ZERO._replace(id="other", words="other"), (), FAR
+ONE = find_fault(ZERO)._replace(id="one", words="one is {0}"), ("a",), OFF
+SAME = find_fault(ZERO)._replace(id="same", words="the same"), (), OFF
+OTHER = find_fault(ZERO)._replace(id="other", words="other"), (), FAR
 
 
 def choose(actual, *candidates, noise=0.003, clearly=8.0):
@@ -39,7 +40,7 @@ def test_the_nearest_is_said_and_those_that_are_as_near():
 
 
 def test_what_rounding_explains_has_no_fault():
-    assert choose(RIGHT + 0.001, OTHER, (FACTOR, ("1.001",), RIGHT + 0.001), noise=0.01) is None
+    assert choose(RIGHT + 0.001, OTHER, (find_fault(FACTOR), ("1.001",), RIGHT + 0.001), noise=0.01) is None
     assert choose(RIGHT + 0.001, OTHER) is None
 
 

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from normcli.identifying.models.error_bounds import (
-    LARGEST_RSTD,
-    MOST,
     Level,
     Noise,
     bound_factors,
@@ -24,36 +22,6 @@ ROWS = np.array([[1.0, 3.0], [-6.0, -2.0], [7.0, 7.0]])
 def make(divisor=DEVIATION, roundings=4.0, rows=ROWS):
     standard = standardize(rows, divisor)
     return standard, measure_noise(standard, Level("float32", 1.0, roundings))
-
-
-def test_noise_is_of_each_value_and_of_the_mean():
-    """Two values lose no more than two places of their mean."""
-    _, noise = make()
-    np.testing.assert_array_equal(noise.own[:2], (4.0 * 2.0 + 1.0 * (2.0 + 1.0)) * EPS)
-    np.testing.assert_array_equal(noise.whole[:2], (4.0 * 2.0 + 2.0 * 2.0 * 2.0) * EPS)
-    np.testing.assert_array_equal(noise.of_factor.ravel(), np.array([2.0 * 2.0, 2.0 * 2.0, 0.0]) * EPS)
-    np.testing.assert_array_equal(noise.whole[2], 2.0 * 7.0 * EPS)
-    np.testing.assert_array_equal(noise.own[2], 7.0 * EPS)
-    assert noise.most.ravel().tolist() == [np.finfo("f8").max] * 2 + [LARGEST_RSTD]
-    _, fine = make(roundings=0.5)
-    np.testing.assert_array_equal(fine.own[:2], (0.5 * 2.0 + 0.5 * 3.0) * EPS)
-
-
-def test_what_is_not_centred_has_no_noise_of_a_mean():
-    standard, noise = make(ROOT_MEAN_SQUARE)
-    size = np.abs(standard.values)
-    np.testing.assert_allclose(noise.whole, 4.0 * EPS * size)
-    np.testing.assert_allclose(noise.own, 5.0 * EPS * size)
-    assert not noise.of_factor.any()
-
-
-def test_noise_is_limited_by_the_factor_and_by_what_explains_anything():
-    noise = Noise(np.full((1, 2), 0.01), np.zeros((1, 2)), np.zeros((1, 1)), np.full((1, 1), 3.0))
-    values = np.array([[0.0, 1.0]])
-    np.testing.assert_allclose(noise.limit(np.array([[2.0]]), values), 0.02)
-    np.testing.assert_allclose(noise.limit(np.array([[9.0]]), values), 0.03)
-    large = noise._replace(whole=np.full((1, 2), 1.0))
-    np.testing.assert_array_equal(large.limit(np.array([[2.0]]), values), [[MOST, 2.0 * MOST]])
 
 
 WIDE = np.random.default_rng(0).normal(0.7, 2.0, (5, 9))

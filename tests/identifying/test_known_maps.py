@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.models.known_maps import CONSTANTS, SCALERS, SPECTRAL, WEIGHT, name_map
+from normcli.identifying.models.known_maps import CONSTANTS, SCALERS, SPECTRAL, name_map
 from normcli.identifying.models.line_fit import PlainMap
 
 X = np.random.default_rng(0).uniform(0.0, 255.0, (4, 3, 5))
@@ -79,14 +79,6 @@ def test_scalers_are_named_of_all_values(words):
     assert not name(y * 1.0001, (1,))
     assert not name(y, (2,))
     assert name(MADE[words](X.reshape(1, -1)).reshape(X.shape), ()) == [found]
-
-
-def test_a_factor_of_each_output_may_be_weight_normalization():
-    assert name(X * 2.0, (1,), shift=0.0) == [WEIGHT]
-    assert not name(X * 2.0, (1,))
-    assert not name(X * 2.0, (0, 1), shift=0.0)
-    with np.errstate(all="ignore"):
-        assert not name(X[0, 0] * 2.0, (0,), X[0, 0], shift=0.0)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

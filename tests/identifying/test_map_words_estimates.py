@@ -7,8 +7,6 @@ import pytest
 
 from normcli import check, identify, normalize
 from normcli.errors import UsageError
-from normcli.identifying.models.matrix_model import Start
-from normcli.identifying.models.matrix_model import iterate as _iterate
 from normcli.identifying.words.map_words import compare_sigma
 from tests.marks import costly, slowly
 
@@ -142,19 +140,3 @@ def test_how_sigma_lies_beside_the_largest_value(sigma, told):
 def test_check_tells_nothing_of_a_factor_that_no_sigma_has(factor, w):
     assert "σ is" not in str(check(w * np.float32(factor), w, "sn"))
     assert "σ is" not in str(check(w * 0 + 1, w * 0, "sn"))
-
-
-@pytest.mark.parametrize("name", ["u", "v"])
-def test_iterations_are_tried_until_sigma_stays_or_there_are_many(name, rng):
-    """Each is a product with Wᵀ and one with W, of a vector of length 1."""
-    matrix = np.array([[3.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    start = (3.0, 4.0) if name == "u" else (3.0, 4.0, 0.0)
-    made = list(_iterate(matrix, Start(name, start)))
-    assert [steps for steps, _ in made] == list(range(1, len(made) + 1))
-    sigmas = [(9.0**2 + 16.0 / 9.0 * 1.0) ** 0.5 / (9.0 + 16.0 / 9.0) ** 0.5, 3.0]
-    assert made[0][1] == pytest.approx(sigmas[0])
-    assert made[-1][1] == pytest.approx(sigmas[1])
-    assert 5 < len(made) < 30
-    slow = list(_iterate(np.diag([1.0, 0.999]), Start(name, (1.0, 1.0))))
-    assert [steps for steps, _ in slow] == list(range(1, 101))
-    assert not list(_iterate(matrix, Start(name, (1.0,))))
