@@ -68,6 +68,14 @@ class TestFittedByName:
         ran = normcli("fit", "zscore", "bare.csv", "q.csv", "--print", "mean")
         assert "q.csv: the first file names no columns: those of this one are taken in its order" in ran.err
 
+    def test_merging_what_has_no_names_is_told_of(self, normcli):
+        normcli("fit", "zscore", "p.csv", "-o", "p.npz")
+        normcli("fit", "zscore", "bare.csv", "-o", "bare.npz")
+        for order in (("p.npz", "bare.npz"), ("bare.npz", "p.npz")):
+            ran = normcli("merge", *order, "-f", "json")
+            assert "one of them has no names" in ran.err
+            assert ran.json["columns"] == ["x", "y"]
+
     def test_a_file_that_is_given_twice_is_told_of(self, normcli):
         ran = normcli("fit", "zscore", "p.csv", "p.csv", "--print", "count")
         assert ran.err == "normcli: p.csv: it is given 2 times, and counts as often\n"
@@ -216,6 +224,13 @@ class TestFilters:
             "people.csv: npy holds numbers alone, without the columns name, height, note" in normcli(*asked).err
         )
         assert np.load("y.npy").shape == (3, 1)
+
+    def test_columns_without_names_are_numbered_in_json(self, normcli):
+        Path("d.csv").write_text("ann,1\nbob,3\n")
+        ran = normcli("zscore", "-i", "d.csv", "--exclude", "0", "-o", "-", "-f", "json")
+        assert ran.json == [{"0": "ann", "1": -1.0}, {"0": "bob", "1": 1.0}]
+        again = normcli("zscore", "-i", "-", "--exclude", "0", "--print", "mean", stdin=ran.raw)
+        assert again.lines == ["0.0"]
 
     def test_nothing_that_no_terminal_shows_goes_to_one(self, normcli, monkeypatch):
         monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)

@@ -210,6 +210,15 @@ def test_codes_of_nothing_known_are_no_norm_s(x, normcli):
     assert ran.lines[-1].startswith("✗ nothing known explains these codes")
 
 
+def test_codes_of_a_single_value_are_of_no_norm(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.float32(2.0))
+    np.savez("q.npz", codes=np.int8(1), scales=np.float32(1.0))
+    ran = normcli("identify", "-i", "x.npy", "--quantize", "int8", *CODES)
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "no norm is there to try" in ran.err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

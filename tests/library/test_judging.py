@@ -107,3 +107,4 @@ def test_bits_of_other_roundings_are_remarked_on_where_all_is_well():
     judged = check(actual, x, "rms", gamma=gamma, eps=1e-6)
     assert judged.ok
     assert "rms agrees but for its bits: x̂ is rounded first (as mlx)." in str(judged)
+    assert "bits" not in str(check(actual, x, "rms", gamma=gamma, like="llama"))
