@@ -215,7 +215,7 @@ def judge_rows(table: GroupedTable, request: Request, plan: Plan) -> Judgement[C
         If the request makes no statistics of the table, or no group can be judged.
     """
     found = table.compare(request)
-    told = None if found.checked.ok else diagnose_groups(table, request, found)
+    told = None if found.checked.ok else diagnose_groups(found)
     sources, checked = {NORMALIZED: table.actual.source}, found.checked
     answer = GroupedVerdict(
         plan, table.tensor, table.affine, sources, checked, found.warnings, diagnosis=told, found=found
