@@ -77,13 +77,15 @@ class WrongGradient(NamedTuple):
     @property
     def parts(self) -> frozenset[str]:
         """The names, such as "mean" and "gate", of the parts of gradient and norm that faults may need."""
-        inputs = self.exact.inputs
-        has = (
-            self.t.centres, inputs.gamma is not None, self.gate is not None, inputs.gate is not None,
-            inputs.gated_input is not None,
-        )  # fmt: skip
-        names = "mean", "gamma", "gate", "behind", "before"
-        return GRADIENTS[self.name] | {name for name, part in zip(names, has, strict=True) if part}
+        gamma, behind, before = (getattr(self.exact.inputs, name) for name in ("gamma", "gate", "gated_input"))
+        has = {
+            "mean": self.t.centres or None,
+            "gamma": gamma,
+            "gate": self.gate,
+            "behind": behind,
+            "before": before,
+        }
+        return GRADIENTS[self.name] | {name for name, part in has.items() if part is not None}
 
     @property
     def plan(self) -> Plan:

@@ -127,18 +127,12 @@ def diagnose_groups(found: GroupedCheck) -> Diagnosis | None:
     tally = found.checked.comparisons[NORMALIZED].groups
     assert tally is not None
     differing, others = tally.find_worst(tally.count()), _list_other_requests(found.plan, found.request)
-    return (
-        find_labelled_order(found)
-        or find_order(found)
-        or _find_few_wrong(found, differing)
-        or _find_other_request(found, differing, others)
-        or find_common_divisor(found)
-        or find_mean_of_others(found)
-        or _find_small_errors(found, len(differing))
-        or _find_errors_beside_ddof(found, len(differing))
-        or find_other_columns(found, others)
-        or _examine_group(found, [each.group for each in differing])
-    )
+    told = find_labelled_order(found) or find_order(found) or _find_few_wrong(found, differing)
+    told = told or _find_other_request(found, differing, others)
+    told = told or find_common_divisor(found) or find_mean_of_others(found)
+    told = told or _find_small_errors(found, len(differing)) or _find_errors_beside_ddof(found, len(differing))
+    told = told or find_other_columns(found, others)
+    return told or _examine_group(found, [each.group for each in differing])
 
 
 def _diagnose_half(asked: GroupedCheck, half: np.dtype[Any]) -> Diagnosis | None:

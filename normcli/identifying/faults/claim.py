@@ -206,14 +206,9 @@ def make_claim(case: Case, found: Found) -> Claim:
     error = np.abs(case.y - found.prediction.values)
     counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask
     off = np.where(counted, error / found.prediction.unit, 0.0)
-    causes = tuple(
-        fault.words.format(**variant.values)
-        for fault, variant in zip(found.faults, found.variants, strict=True)
-    )
-    faults = tuple(
-        fault._replace(remedy=fault.remedy.format(**variant.values))
-        for fault, variant in zip(found.faults, found.variants, strict=True)
-    )
+    pairs = [*zip(found.faults, found.variants, strict=True)]
+    causes = tuple(fault.words.format(**variant.values) for fault, variant in pairs)
+    faults = tuple(fault._replace(remedy=fault.remedy.format(**variant.values)) for fault, variant in pairs)
     shown = show_used(case, found) if found.is_fitted else ()
     if found.region is not None and len(faults) == 1 and faults[0].id.startswith("where-"):
         source = find_source(case, found.region.mask)
