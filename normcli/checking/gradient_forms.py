@@ -77,15 +77,9 @@ class WrongGradient(NamedTuple):
     @property
     def parts(self) -> frozenset[str]:
         """The names, such as "mean" and "gate", of the parts of gradient and norm that faults may need."""
-        gamma, behind, before = (getattr(self.exact.inputs, name) for name in ("gamma", "gate", "gated_input"))
-        has = {
-            "mean": self.t.centres or None,
-            "gamma": gamma,
-            "gate": self.gate,
-            "behind": behind,
-            "before": before,
-        }
-        return GRADIENTS[self.name] | {name for name, part in has.items() if part is not None}
+        inputs, mean = self.exact.inputs, {"mean"} if self.t.centres else set()
+        parts = {"gamma": inputs.gamma, "gate": self.gate, "behind": inputs.gate, "before": inputs.gated_input}
+        return GRADIENTS[self.name] | mean | {name for name, part in parts.items() if part is not None}
 
     @property
     def plan(self) -> Plan:

@@ -127,9 +127,7 @@ def judge(
     """
     arrays = {name: one.values for name, one in actual.items()}
     found = check(problem, arrays, tolerate, allowed)
-    told = None
-    if NORMALIZED in arrays:
-        told = diagnose_actual(problem, arrays[NORMALIZED], found)
+    told = diagnose_actual(problem, arrays[NORMALIZED], found) if NORMALIZED in arrays else None
     return _report(problem, found, _name_sources(actual), told)
 
 

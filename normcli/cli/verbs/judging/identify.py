@@ -61,11 +61,8 @@ def _run(
     is_quantized = any(settings.quantizing) or any(scales.values())
     gate, z = settings.around.gate, None
     if suggests and (is_quantized or gate is not None):
-        raise UsageError(
-            "--suggest is of a result that is not quantized"
-            if is_quantized
-            else "--suggest is of a result without a gate"
-        )
+        what = "that is not quantized" if is_quantized else "without a gate"
+        raise UsageError(f"--suggest is of a result {what}")
     if is_quantized:
         print_verdict(_identify_codes(settings, question, tensors, wanted, **scales), settings.answer)
         return
@@ -118,9 +115,8 @@ def _print_suggestion(settings: Settings, found: Found) -> None:
 
     suggestion = suggest(found)
     if suggestion is None:
-        why = (
-            "nothing fits" if not found.matches and not found.doubtful else "one answer fits, or all are alike"
-        )
+        is_found = found.matches or found.doubtful
+        why = "one answer fits, or all are alike" if is_found else "nothing fits"
         settings.run.warn("identify", f"there is nothing to tell apart: {why}")
         leave_with_verdict(ok=False)
         return
