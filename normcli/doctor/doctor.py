@@ -58,13 +58,15 @@ def require_summed_statistics(plan: Plan) -> None:
         raise UsageError(f"{norm.name} adds nothing: its statistics are single values, exact in any precision")
     if norm.is_partial:
         raise UsageError(f"doctor examines whole norms; leave out no_mean and no_scale of {norm.name}")
-    other = None if norm.rows is None else f"takes a {norm.divisor.size}"
-    if norm.divisor.measurement is Measurement.WINDOW:
-        other = "takes those of windows"
-    elif spec.p not in (None, 2.0):
-        other = f"with p {spec.p:g} has others"
-    if other is not None:
-        raise UsageError(f"doctor examines means and sums of squares of groups; {norm.name} {other}")
+    if norm.rows is not None:
+        raise UsageError(
+            f"doctor examines means and sums of squares of groups; {norm.name} takes a {norm.divisor.size}"
+        )
+    if norm.divisor.measurement is Measurement.WINDOW or spec.p not in (None, 2.0):
+        raise UsageError(
+            f"doctor examines means and sums of squares of groups; {norm.name} "
+            + ("takes those of windows" if spec.window is not None else f"with p {spec.p:g} has others")
+        )
 
 
 def examine(problem: Problem, max_ulp: float | None = None) -> Examination:

@@ -61,8 +61,9 @@ def _run(
     is_quantized = any(settings.quantizing) or any(scales.values())
     gate, z = settings.around.gate, None
     if suggests and (is_quantized or gate is not None):
-        what = "that is not quantized" if is_quantized else "without a gate"
-        raise UsageError(f"--suggest is of a result {what}")
+        raise UsageError(
+            f"--suggest is of a result {'that is not quantized' if is_quantized else 'without a gate'}"
+        )
     if is_quantized:
         print_verdict(_identify_codes(settings, question, tensors, wanted, **scales), settings.answer)
         return
