@@ -260,6 +260,18 @@ def test_the_page_of_a_backward_pass_has_its_steps_and_what_dy_reaches(dy, normc
     assert b'data-part="reached"' in base64.b64decode(picture[0])
 
 
+@pytest.mark.parametrize("at", [[], ["--at", "1,3,2"]], ids=["group", "value"])
+@pytest.mark.parametrize("name", [name for name, norm in NORMS.items() if norm.gradient_names])
+def test_every_line_of_a_backward_pass_is_true(name, at, normcli):
+    drawn = ["--affine-seed", "1"] if NORMS[name].parameter_names else []
+    ran = normcli("explain", name, *GROUPS[name], "--shape", "2,4,3", *drawn, "--backward", *at)
+    assert (ran.code, ran.err) == (0, "")
+    lines = list_equations(ran.out)
+    assert any(line.startswith("dx") for line in lines)
+    least = 5 if NORMS[name].rows is None else 2  # no arithmetic leads to u, v and σ
+    assert sum(check_true(line, 8) for line in lines) >= least
+
+
 def test_the_code_of_long_sums_goes_over_the_values_and_dy(normcli):
     drawn = ("--shape", "1,1500", "--dist", "normal", "--affine-seed", "1")
     told = normcli("explain", "ln", *drawn, "--backward", "--at", "0,3", "-f", "json").json

@@ -62,6 +62,12 @@ def test_numbers(line, lines, normcli):
     assert (ran.code, ran.lines) == (0, lines)
 
 
+def test_an_archive_on_standard_input(normcli):
+    stream = io.BytesIO()
+    np.savez(stream, x=np.array([[1.0, 2.0], [3.0, 5.0]]))
+    assert normcli("bn", "-i", "-", "--print", "mean", stdin=stream.getvalue()).lines == ["2.0", "3.5"]
+
+
 def test_output_of_one_run_is_input_of_the_next(normcli):
     first = normcli("bn", "--shape", "4,3", "-f", "json", "--dtype", "float32")
     second = normcli("ln", "-i", "-", "-f", "json", stdin=first.raw)
