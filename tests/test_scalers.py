@@ -74,14 +74,6 @@ def test_nan_is_left_out_where_it_is_asked_for(norm, dtype, rng):
     assert np.isnan(spread.normalized[:, spoilt]).all()
 
 
-@pytest.mark.parametrize("norm", ["minmax", "robust"])
-def test_a_group_of_which_nothing_counts_has_no_statistics(norm):
-    result = normalize([[1.0, 2.0], [3.0, 4.0]], norm, mask=[[True, False], [True, False]])
-    assert all(np.isnan(array[1]) for array in result.statistics.values())
-    assert [found.kind for found in result.degeneracies] == ["masked"]
-    np.testing.assert_array_equal(result.normalized[:, 1], [2.0, 4.0])
-
-
 def test_the_named_statistics():
     x = np.array([1.0, 2.0, 4.0, 9.0])
     result = normalize(x, "minmax")
@@ -223,14 +215,3 @@ def test_code_to_paste_has_both_steps(normcli, tmp_path):
 def test_options_that_make_no_sense(norm, options, message):
     with pytest.raises(UsageError, match=message):
         normalize(np.ones((3, 2)), norm, **options)
-
-
-@pytest.mark.slow
-def test_a_pipeline_calls_it_scaler():
-    pytest.importorskip("sklearn")
-    from sklearn.pipeline import make_pipeline
-
-    from normcli.sklearn import Scaler
-
-    pipeline = make_pipeline(Scaler()).set_params(scaler__norm="minmax")
-    assert repr(pipeline["scaler"]) == "Scaler(norm='minmax')"

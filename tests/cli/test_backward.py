@@ -96,19 +96,6 @@ def test_formats(normcli, files):
     np.testing.assert_array_equal(stream, backward(*map(np.load, (files["x"], files["dy"])), "ln").dx)
 
 
-def test_evaluation_and_masks(normcli, files):
-    running = ("--eval", "--running-mean", "0", "--running-var", "[1,2,3,4,5,6]", "--eps", "0")
-    ran = normcli("backward", "bn", "-i", files["x"], "--dy", files["dy"], *running, "-f", "json")
-    dy = np.load(files["dy"])
-    root = np.sqrt(np.arange(1.0, 7.0))[:, None]
-    np.testing.assert_allclose(np.array(ran.json["dx"]), dy / root, rtol=1e-6)
-    assert ran.json["evaluation"] is True
-    given = ("-i", files["x"], "--dy", files["dy"], "--mask", "[1,1,0,1,1]")
-    masked = normcli("backward", "ln", *given, "-f", "json")
-    np.testing.assert_array_equal(np.array(masked.json["dx"], np.float32)[..., 2], dy[..., 2])
-    assert masked.json["counting"]["mask"] is True
-
-
 def test_groups_without_a_derivative_are_told(normcli):
     ran = normcli("backward", "ln", "--data", "[[1,1],[1,2]]", "--eps", "0", "--print", "dx")
     assert ran.lines[:2] == ["nan", "nan"]
@@ -134,13 +121,6 @@ def test_bad_options_are_one_line(options, code, told, files, normcli):
     ran = normcli("backward", "bn", "-i", files["x"], *(str(o).format(**files) for o in options))
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
     assert told in ran.err
-
-
-def test_standard_input_holds_one_tensor(normcli):
-    ran = normcli("backward", "bn", "-i", "-", "--dy", "-")
-    assert (ran.code, ran.out) == (2, "")
-    assert "standard input holds one of the tensors" in ran.err
-    assert "lp has no gamma" in normcli("backward", "lp", "--shape", "2,3", "--print", "dgamma").err
 
 
 def test_a_gate_has_a_gradient_too(normcli, tmp_path):

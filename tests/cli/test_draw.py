@@ -137,13 +137,6 @@ def test_bad_input_is_told_in_one_line(line, code, told, normcli, folder):
     assert os.listdir() == []
 
 
-def test_what_there_is_to_warn_of_is_said_beside_the_picture(normcli, folder):
-    ran = normcli("draw", "bn", "--data", "[[1,2]]", "-o", "x.svg")
-    assert (ran.code, ran.out) == (0, "")
-    assert "single value" in ran.err
-    assert normcli("draw", "bn", "--data", "[[1,2]]", "-o", "x.svg", "-q").err == ""
-
-
 MASKED = ["--data", "[[1,2,3],[4,5,6],[7,8,100]]", "--mask", "[[1,1,1],[1,1,1],[1,1,0]]"]
 
 
@@ -179,12 +172,6 @@ def test_histograms_in_the_terminal_have_a_scale_each_where_they_are_far_apart(n
     )
     assert ["400" in line and "0.5" not in line for line in ran.lines].count(True) == 1
     assert "logarithms of 1 + their counts" in ran.out
-
-
-def test_running_statistics_are_those_of_the_legend(normcli):
-    ran = normcli("draw", "bn", *MASKED[:2], "--eval", "--running-mean", "[1,2,3]", "--running-var", "4")
-    assert ran.code == 0
-    assert "2: c=2      3     4" in ran.out
 
 
 REACH = ("draw", "ln", "--data", "[[1,2,3,6],[2,0,1,1]]", "--backward")

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from tests.conftest import pose
 from tests.marks import sampled, slowly
 from tests.teach.printed import check_true
 
@@ -66,16 +65,6 @@ def test_a_long_group_is_abbreviated_and_its_count_told(normcli):
     assert "25 of 32 values hidden; --full shows all" in ran.lines
     assert "   Σx = 1 + 7 + 5 + … + 8 = 160" in ran.lines
     assert sum(line.startswith("…") for line in ran.lines) == 2
-
-
-def test_full_leaves_nothing_out(normcli):
-    ran = normcli("explain", "bn", "--shape", "2,3,4,4", "--full")
-    assert "…" not in ran.out
-    assert "hidden" not in ran.out
-    assert sum("x̂[" in line for line in ran.lines) == 32
-    values = re.search(r"Σx = (.*) = 149", ran.out)
-    assert values
-    assert len(values[1].split(" + ")) == 32
 
 
 def test_json_lines_and_csv_have_a_step_each(normcli):
@@ -167,19 +156,6 @@ def test_a_file_larger_than_memory_is_explained(normcli, tmp_path):
     row[:4] = 1, 2, 3, 4
     assert ran.json["steps"][-1]["value"] == normalize(row, "ln").normalized[1]
     assert ran.json["group"]["values"] == row.tolist()
-
-
-def test_page_is_of_the_whole_result_and_opens_at_the_value():
-    from normcli.answers.teaching.explanation import Explanation
-    from normcli.norms.plan import make_plan
-    from normcli.norms.request import Request
-    from normcli.teach.explain.explain import explain
-
-    x = np.arange(6.0).reshape(2, 3)
-    problem = pose(make_plan(Request("ln"), x.shape, x.dtype), x)
-    page = Explanation(explain(problem, at=(1, 2)), problem).page()
-    np.testing.assert_array_equal(page.results[0].normalized, normalize(x, "ln").normalized)
-    assert (page.at, page.tensor.source) == ((1, 2), "x")
 
 
 @pytest.mark.parametrize(

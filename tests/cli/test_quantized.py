@@ -152,17 +152,6 @@ def test_the_groups_of_scales_are_read_from_their_shape(per, count, x, normcli):
     assert ran.json["checked"][0]["total"] == count
 
 
-@pytest.mark.slow
-def test_a_gamma_that_is_given_belongs_to_the_norm(x, normcli):
-    np.save("g.npy", np.linspace(0.5, 2.0, 64, dtype=np.float32))
-    assert normcli("rms", "-i", "x.npy", "--gamma", "g.npy", "--quantize", "int8", "-o", "q.npz").code == 0
-    arguments = ("identify", "-i", "x.npy", "--quantize", "int8", *CODES)
-    ran = normcli(*arguments, "--gamma", "g.npy")
-    assert ran.code == 0
-    assert ran.lines[0] == "identify rms · int8"
-    assert normcli(*arguments).code == 1
-
-
 def test_a_rule_of_scales_is_named_beside_the_norm(x, normcli):
     y = normalize(x, "ln", dtype="float64").normalized
     scales = (np.abs(y).max(-1, keepdims=True) / 240.0).astype(np.float32)

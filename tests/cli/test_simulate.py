@@ -55,26 +55,13 @@ def test_the_page_has_the_simulation_below_a_batch(normcli, tmp_path):
 
 
 def test_training_is_held_against_evaluation(normcli):
-    asked = [
-        "simulate",
-        "training",
-        "--shape",
-        "16,4,2,2",
-        "--steps",
-        "3",
-        "--runs",
-        "2",
-        "--momentum",
-        "none",
-        "-f",
-    ]
-    found = normcli(*asked, "json").json
-    assert [step["step"] for step in found["steps"]] == [1, 2, 3]
-    assert found["rule"]["momentum"] is None
-    table = normcli(*asked, "table")
+    line = "simulate training --shape 16,4,2,2 --steps 3 --runs 2 --momentum none -f {}"
+    found, table, rows = (normcli(*line.format(name).split()) for name in ("json", "table", "csv"))
+    assert [step["step"] for step in found.json["steps"]] == [1, 2, 3]
+    assert found.json["rule"]["momentum"] is None
     assert "momentum none, the cumulative average" in table.out
     assert table.lines[-1].startswith("At step 3, y of the sample is off by")
-    assert len(normcli(*asked, "csv").lines) == 4
+    assert len(rows.lines) == 4
 
 
 @pytest.mark.all_quick
