@@ -374,7 +374,7 @@ def test_long_numbers_fit_their_cells():
     ("values", "options", "held", "written"),
     [
         ([[np.nan, np.inf, -np.inf]], {}, ["nan", "inf", "-inf"], ["nan", "inf", "-inf"]),
-        ([[1.23456, 2.0]], {"digits": 2}, ["1.23456", "2.0"], ["1.2", "2"]),
+        ([[1.23456, 2.0]], {"digits": 2}, ["1.23456", "2.0"], ["1.2", "2.0"]),
         (np.array([[0, 1]], "u1"), {}, ["0", "1"], ["0", "1"]),
         (np.array([[0, 1]], "bool"), {}, ["0", "1"], ["0", "1"]),
         (np.array([[0, 1]], ml_dtypes.bfloat16), {}, ["0.0", "1.0"], ["0", "1"]),
