@@ -150,13 +150,6 @@ def test_an_outlier_beyond_the_quartiles_range_keeps_its_value():
     assert worst <= ELEMENT
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("scale", [1.0, 1e-3])
-def test_a_feature_range(dtype, scale):
-    x = (make("mean 1e3", 4, 30) * scale).astype(dtype)
-    check(normalize(x, "minmax", gamma=np.full(30, 2.0), beta=np.full(30, -1.0)))
-
-
 BEYOND_FLOAT16 = ("all but one", "mixed", "cancelling", "outlier", "mean 1e6")
 
 
@@ -219,15 +212,6 @@ def test_gamma_and_beta(norm, dtype, n):
     check(normalize(x, norm, **parameters))
 
 
-@costly
-@pytest.mark.slow
-@pytest.mark.parametrize("threshold", [1e-4, 1.0])
-def test_a_long_group_of_many_leaves(threshold):
-    x = make("mean 1e3", 1, 9001) * threshold
-    check(normalize(x, "ln"))
-    check(normalize(x.astype("float32"), "ln"))
-
-
 @pytest.mark.slow
 @costly
 @pytest.mark.usefixtures("few_records")
@@ -281,36 +265,6 @@ def test_a_nearly_constant_group_is_not_taken_for_a_constant():
     x = np.full((1, 10), 0.1)
     x[0, 3] = np.nextafter(0.1, 1.0)
     check(normalize(x, "ln", eps=0.0))
-
-
-WINDOWS = {
-    "normal": make("normal", 2, 12),
-    "tiny": make("normal", 2, 12) * 1e-170,
-    "large": make("normal", 2, 12) * 1e200,
-    "largest": make("normal", 2, 12) * 4e307,
-    "mixed": make("normal", 2, 12) * 10.0 ** np.linspace(-250, 250, 24).reshape(2, 12)[:, ::-1],
-    "zeros": np.where(np.arange(24).reshape(2, 12) % 5, 0.0, 1e-300),
-}
-
-
-@pytest.mark.slow
-@sampled
-@pytest.mark.parametrize("size", [1, 2, 5])
-@pytest.mark.parametrize("alpha", [1.0, *slowly([1e-4, 1e4])])
-@pytest.mark.parametrize("exponent", [0.75, *slowly([0.5, 1.0])])
-@pytest.mark.parametrize("k", [1.0, *slowly([0.0, 1e-300])])
-def test_local_response(size, alpha, exponent, k):
-    for kind, values in WINDOWS.items():
-        x = values.reshape(2, 12, 1)
-        check(normalize(x, "lrn", size=size, alpha=alpha, exponent=exponent, k=k), kind)
-
-
-def test_local_response_beside_infinities_and_large_values():
-    y = normalize([[np.inf, 1.0, 2.0, 3.0, 4.0]], "lrn", size=3).normalized
-    np.testing.assert_array_equal(y[0, :2], [np.nan, 0.0])
-    assert np.isfinite(y[0, 2:]).all()
-    y = normalize([[1e151, 1.0, 2.0]], "lrn", size=5).normalized
-    np.testing.assert_allclose(y[0, 0], 1e151 / (1e-4 / 5 * 1e302) ** 0.75, rtol=1e-15)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, ml_dtypes.bfloat16])

@@ -172,14 +172,6 @@ def _learn(normcli, line, target):
 
 
 @costly
-@pytest.mark.usefixtures("mapped")
-@pytest.mark.parametrize(("line", "name"), [case for case in COMMANDS if not case.marks])
-@pytest.mark.slow
-def test_one_call_that_fails(line, name, folder, normcli):
-    try_faults(normcli, line, folder / name, in_every_way=0)
-
-
-@costly
 @pytest.mark.slow
 @pytest.mark.usefixtures("mapped")
 @pytest.mark.parametrize(("line", "name"), STORES)

@@ -104,21 +104,6 @@ def test_the_check_of_a_pull_request_ends_with_its_verdict(kernel, served):
     assert ("✗ normalized" in ran.stdout) == is_wrong
 
 
-@pytest.mark.parametrize(
-    ("name", "shape", "dtype"),
-    [("photo.npy", (1, 96, 96, 3), "uint8"), ("digits.npy", (64, 1, 8, 8), "uint8")],
-)
-def test_arrays(name, shape, dtype):
-    array = np.load(SAMPLES / name)
-    assert (array.shape, array.dtype) == (shape, dtype)
-
-
-def test_iris(normcli):
-    ran = normcli("zscore", "-i", SAMPLES / "iris.csv", "-f", "json").json
-    assert ran["input"]["shape"] == [150, 4]
-    np.testing.assert_allclose(ran["stats"]["mean"], [5.843333, 3.057333, 3.758, 1.199333], atol=1e-6)
-
-
 MEASURED = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]
 
 

@@ -135,28 +135,6 @@ def peer(name):
     return pytest.importorskip(name)
 
 
-CLASSES = {"minmax": "MinMaxScaler", "maxabs": "MaxAbsScaler", "robust": "RobustScaler"}
-
-
-@pytest.mark.peers
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("norm", CLASSES)
-@pytest.mark.parametrize("rows", [1, 2, 5, 64, 1001])
-def test_scalers_are_those_of_scikit_learn(norm, rows, rng):
-    scaler = getattr(peer("sklearn.preprocessing"), CLASSES[norm])()
-    x = rng.normal(5.0, 30.0, (rows, 4))
-    x[:, 3] = 7.0 if norm != "maxabs" else 0.0
-    theirs = scaler.fit_transform(x)
-    result = normalize(x, norm, like="sklearn")
-    np.testing.assert_allclose(result.normalized, theirs, rtol=1e-12, atol=1e-13)
-    if rows > 4:
-        holes = np.where(rng.random(x.shape) < 0.2, np.nan, x)
-        theirs = scaler.fit_transform(holes)
-        np.testing.assert_allclose(
-            normalize(holes, norm, nan="omit").normalized, theirs, rtol=1e-12, atol=1e-13
-        )
-
-
 OPTIONS = [
     pytest.param("minmax", {"range": (-1, 3)}, "MinMaxScaler", {"feature_range": (-1, 3)}, id="range"),
     pytest.param("robust", {"quantiles": (10, 90)}, "RobustScaler", {"quantile_range": (10, 90)}, id="quantiles"),
@@ -238,19 +216,6 @@ def test_code_to_paste_has_both_steps(normcli, tmp_path):
         assert f"--emit {framework} has both steps; these statistics were fitted for one" in refused.err
 
 
-@pytest.mark.peers
-@pytest.mark.parametrize("left_out", [["--no-mean"], ["--no-scale"], ["--no-mean", "--no-scale"]])
-def test_code_to_paste_leaves_out_steps_as_sklearn_does(left_out, normcli, tmp_path):
-    peer("sklearn")
-    x = np.arange(6.0).reshape(3, 2) ** 2
-    np.save(tmp_path / "x.npy", x)
-    pasted = {}
-    exec(normcli("fit", "zscore", tmp_path / "x.npy", *left_out, "--emit", "sklearn").out, pasted)
-    options = {option[2:].replace("-", "_"): True for option in left_out}
-    expected = normalize(x, "zscore", **options).normalized
-    np.testing.assert_allclose(pasted["scaler"].transform(x), expected, rtol=1e-15, atol=1e-15)
-
-
 @pytest.mark.parametrize(
     ("norm", "options", "message"),
     [
@@ -270,27 +235,6 @@ def test_code_to_paste_leaves_out_steps_as_sklearn_does(left_out, normcli, tmp_p
 def test_options_that_make_no_sense(norm, options, message):
     with pytest.raises(UsageError, match=message):
         normalize(np.ones((3, 2)), norm, **options)
-
-
-@pytest.mark.peers
-@pytest.mark.parametrize("norm", CLASSES)
-def test_scikit_learn_takes_a_tiny_scale_for_none(norm):
-    x = np.array([[0.0], [1e-16], [3e-16], [5e-16]])
-    theirs = getattr(peer("sklearn.preprocessing"), CLASSES[norm])().fit_transform(x)
-    assert np.abs(theirs).max() < 1e-15
-    np.testing.assert_array_equal(normalize(x, norm, like="sklearn").normalized, theirs)
-    assert np.abs(normalize(x, norm).normalized).max() >= 1.0
-
-
-@pytest.mark.peers
-def test_scikit_learn_loses_digits_far_from_zero():
-    x = 1e6 + np.random.default_rng(1).random((100, 20)) / 3
-    theirs = peer("sklearn.preprocessing").MinMaxScaler().fit_transform(x)
-    ours = normalize(x, "minmax").normalized
-    exact = (x - x.min(0)) / np.ptp(x, axis=0)  # whose differences are exact here
-    assert np.abs(theirs - exact).max() > 1e-10
-    np.testing.assert_array_max_ulp(ours, exact, maxulp=3)
-    np.testing.assert_array_equal([ours.min(axis=0), ours.max(axis=0)], [[0.0] * 20, [1.0] * 20])
 
 
 @pytest.mark.slow

@@ -176,9 +176,8 @@ def _find_few_wrong(
     row, place = divmod(worst.place, width)
     column = str(place) if table.tensor.columns is None else table.tensor.columns[place]
     where = f"row {row + 1}, column {column}: {worst.actual:.6g}, where {worst.expected:.6g} is right"
-    norm, fault = found.stats.subject.request.norm, OF_REGIONS["values"].fault
-    cause = f"{norm} differs: y is right, except for {format_count(wrong, 'value')}"
-    return Diagnosis(Kind.FAULT, cause, (where,), fault=fault.id)
+    cause = f"{found.stats.subject.request.norm} differs: y is right, except for {format_count(wrong, 'value')}"
+    return Diagnosis(Kind.FAULT, cause, (where,), fault=OF_REGIONS["values"].id)
 
 
 def _find_other_request(

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.check import NORMALIZED
+from normcli.checking.fault import find_fault
 from normcli.checking.tally import Comparison
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import NormError
 from normcli.fitting.by_column import find_groups
-from normcli.identifying.faults.tables.places import ORDER, name_order
+from normcli.identifying.faults.tables.places import name_order
 from normcli.identifying.question import Diagnosis, Kind
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 _MOST_ROWS, _MOST_COLUMNS = 1 << 20, 16
 """The most rows of a table for which other orders and groups are looked for, and the most columns of it."""
 
-_FAULTS = {row.fault.id: row.fault for row in ORDER}
 _BACK = "put the rows into the order of the input"
 
 
@@ -102,7 +102,8 @@ def _name_order(order: NDArray[np.intp], found: GroupedCheck) -> tuple[str, str]
     if any(np.array_equal(order, np.argsort(one, kind="stable")) for one in (places, met)):
         return f"rows are sorted by {by}", "order-permuted"
     kind, _, values = next(name_order("n", order))
-    return _FAULTS[f"order-{kind}"].words.format(**values), f"order-{kind}"
+    fault = find_fault(f"order-{kind}")
+    return fault.words.format(**values), fault.id
 
 
 def find_other_columns(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from normcli import NORMS, backward
+from normcli import backward
 
 SHAPE = ("--shape", "2,3,4", "--dist", "normal", "--dtype", "float32")
 
@@ -122,13 +122,6 @@ def test_groups_without_a_derivative_are_told(normcli):
     assert normcli("backward", "ln", "--data", "[[1,1]]", "--strict").code == 4
 
 
-@pytest.mark.parametrize("norm", [name for name, norm in NORMS.items() if norm.is_by_order])
-def test_norms_by_order_are_refused(norm, normcli):
-    ran = normcli("backward", norm, "--shape", "3,4")
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-    assert "has no backward pass" in ran.err
-
-
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("options", "code", "told"),
@@ -154,12 +147,6 @@ def test_standard_input_holds_one_tensor(normcli):
     assert (ran.code, ran.out) == (2, "")
     assert "standard input holds one of the tensors" in ran.err
     assert "lp has no gamma" in normcli("backward", "lp", "--shape", "2,3", "--print", "dgamma").err
-
-
-def test_chinese_counts_all_values_of_which_some_have_no_derivative(normcli):
-    data = "[[[1,0],[0,1]],[[1,2],[3,4]]]"
-    ran = normcli("--lang", "zh", "backward", "sn", "--axes", "1,2", "--rows", "1", "--data", data)
-    assert "8 个值中有 4 个的 dx 为 NaN" in ran.err
 
 
 def test_a_gate_has_a_gradient_too(normcli, tmp_path):

@@ -222,21 +222,6 @@ def test_a_folder_that_cannot_be_made_is_exit_code_3(normcli, folder, monkeypatc
     assert (ran.code, ran.err) == (DATA, "normcli: --output new/: the folder cannot be made: Read-only\n")
 
 
-def test_a_failed_write_leaves_the_old_output(normcli, folder, monkeypatch):
-    (folder / "y.npy").write_bytes(b"old")
-
-    def fail(stream, saved):
-        stream.write(b"half")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("normcli.tensors.formats.npy.write_npy", lambda stream, values: fail(stream, values))
-    ran = normcli("bn", "-i", "x.npy", "-o", "y.npy")
-    assert (ran.code, ran.raw) == (DATA, b"")
-    assert "y.npy cannot be written: No space left on device" in ran.err
-    assert (folder / "y.npy").read_bytes() == b"old"
-    assert not [name for name in os.listdir(folder) if name.endswith(".part")]
-
-
 @pytest.mark.parametrize("verb", ["zscore", "fit zscore", "ln", "explain bn", "identify --actual x.npy"])
 @pytest.mark.parametrize("suffix", [".npy", ".json", ".jsonl", ".npz"])
 def test_a_tensor_has_32_axes_at_most(verb, suffix, tmp_path, normcli, monkeypatch):

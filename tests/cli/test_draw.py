@@ -6,10 +6,8 @@ import io
 import os
 import re
 import struct
-import subprocess
 import sys
 import xml.etree.ElementTree as ET
-import zlib
 
 import numpy as np
 import pytest
@@ -24,34 +22,6 @@ from tests.marks import costly
 from tests.strategies import options_for
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def decode(png: bytes) -> np.ndarray:
-    """Return the pixels of a PNG of eight-bit RGBA, shape (height, width, 4)."""
-    assert png.startswith(b"\x89PNG\r\n\x1a\n")
-    place, packed, header = 8, b"", b""
-    while place < len(png):
-        length, kind = struct.unpack(">I4s", png[place : place + 8])
-        content = png[place + 8 : place + 8 + length]
-        packed, header = packed + content * (kind == b"IDAT"), content if kind == b"IHDR" else header
-        place += length + 12
-    width, height, depth, colours = struct.unpack(">IIBB", header[:10])
-    assert (depth, colours) == (8, 6)
-    rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, 1 + 4 * width)
-    pixels, above = [], bytearray(4 + 4 * width)
-    for kind, *values in rows.tolist():
-        row = bytearray(4)  # to the left of the first pixel
-        for x, value in enumerate(values):
-            a, b, c = row[x], above[x + 4], above[x]
-            if kind < 4:
-                guess = (0, a, b, (a + b) // 2)[kind]
-            else:
-                far_a, far_b, far_c = abs(b - c), abs(a - c), abs(a + b - 2 * c)
-                guess = a if far_a <= min(far_b, far_c) else b if far_b <= far_c else c
-            row.append((value + guess) % 256)
-        pixels.append(row[4:])
-        above = row
-    return np.frombuffer(b"".join(pixels), np.uint8).reshape(height, width, 4)
 
 
 @pytest.fixture
@@ -103,17 +73,6 @@ def test_png_has_the_size_of_the_svg_times_the_scale(scale, normcli, folder):
     size = [float(root.get(name)) * (scale or 2) for name in ("height", "width")]
     width, height = struct.unpack(">II", (folder / "x.png").read_bytes()[16:24])
     assert (height, width) == pytest.approx(size, abs=1)
-
-
-@pytest.mark.slow
-def test_png_has_the_groups_colours_and_text_where_no_font_is_installed(normcli, folder, monkeypatch):
-    monkeypatch.setenv("FONTCONFIG_FILE", "/dev/null")
-    assert normcli("draw", "bn", "--shape", "2,3", "--scale", 1, "-o", "x.png").code == 0
-    pixels = decode((folder / "x.png").read_bytes())
-    colours = {tuple(colour) for colour in pixels.reshape(-1, 4)[:, :3]}
-    assert {(0x56, 0xB4, 0xE9), (0xE6, 0x9F, 0), (0, 0x9E, 0x73), (255, 255, 255)} <= colours
-    title = pixels[22:44, 22:250, :3]
-    assert 0.05 < (title < 100).all(axis=-1).mean() < 0.5
 
 
 @pytest.mark.slow
@@ -182,26 +141,6 @@ def test_what_there_is_to_warn_of_is_said_beside_the_picture(normcli, folder):
     assert (ran.code, ran.out) == (0, "")
     assert "single value" in ran.err
     assert normcli("draw", "bn", "--data", "[[1,2]]", "-o", "x.svg", "-q").err == ""
-
-
-@pytest.mark.slow
-def test_a_picture_of_a_script_imports_no_rich(folder):
-    code = (
-        "import sys\nfrom normcli.cli.run import run\n"
-        "assert run(['draw', 'bn', '--shape', '2,3', '-o', 'x.svg']) == 0\nassert 'rich' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@costly
-@pytest.mark.parametrize("hash_seed", ["1", "2"])
-@pytest.mark.slow
-def test_the_bytes_do_not_depend_on_the_run(hash_seed, normcli, folder):
-    assert normcli("draw", "in", "--shape", "2,6,4,4", "-o", "here.svg").code == 0
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    command = [sys.executable, "-m", "normcli", "draw", "in", "--shape", "2,6,4,4", "-o", "there.svg"]
-    subprocess.run(command, check=True, env=environment)
-    assert (folder / "here.svg").read_bytes() == (folder / "there.svg").read_bytes()
 
 
 MASKED = ["--data", "[[1,2,3],[4,5,6],[7,8,100]]", "--mask", "[[1,1,1],[1,1,1],[1,1,0]]"]
@@ -279,20 +218,6 @@ def test_the_picture_of_it_has_a_colour_for_the_value_and_for_what_it_reaches(no
     dx = backward([[1.0, 2, 3, 6]], [[1.0, 0, 0, 0]], "ln").dx[0]
     assert {float(value) for index, _, value in parts if index.startswith("0")} == set(dx.tolist())
     assert "Coloured are the values whose dx a dy at n=0 c=0 changes." in text
-
-
-def test_evaluation_reaches_the_value_alone(normcli):
-    running = ("--eval", "--running-mean", "0", "--running-var", "1")
-    ran = normcli("draw", "bn", "--shape", "2,2", "--backward", "--at", "1,1", *running, "--values", "none")
-    place = ran.lines.index("reach  rows n, columns c")
-    assert [line.split() for line in ran.lines[place + 1 : place + 3]] == [list("22"), list("20")]
-
-
-def test_a_value_that_does_not_count_is_not_reached(normcli):
-    ran = normcli("draw", "ln", "--shape", "2,3", "--backward", "--mask", "[true,true,false]")
-    place = ran.lines.index("reach  rows n, columns c")
-    assert [line.split() for line in ran.lines[place + 1 : place + 3]] == [list("012"), list("222")]
-    assert "do not count" not in ran.out
 
 
 @pytest.mark.all_quick

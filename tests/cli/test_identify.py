@@ -59,14 +59,6 @@ def test_every_format_names_it(format_, normcli):
 
 
 @pytest.mark.slow
-def test_gamma_and_beta_are_taken(normcli):
-    gamma, beta = np.arange(1.0, 51.0) / 10, np.arange(50.0)
-    save(y=normalize(X, "ln", gamma=gamma, beta=beta).normalized, g=gamma, b=beta)
-    data = normcli(*ASKED, "--gamma", "g.npy", "--beta", "b.npy", "-f", "json").json
-    assert data["matches"][0]["affine"] == "gamma, beta"
-
-
-@pytest.mark.slow
 def test_nothing_that_fits_is_exit_1(normcli):
     save(y=X[::-1])
     ran = normcli(*ASKED, "-f", "json")
@@ -152,19 +144,3 @@ def test_a_flat_gamma_of_all_heads_is_found(normcli, rng):
     ran = normcli(*ASKED, "--gamma", "gamma.npy")
     assert (ran.code, "then gamma" in ran.out) == (0, True)
     assert "--feature-axes" not in ran.out
-
-
-@pytest.mark.slow
-def test_one_plus_gamma_of_each_sample_is_found_with_its_option(normcli, rng):
-    x, gamma = rng.normal(size=(2, 5, 8)).astype("f4"), rng.normal(size=(2, 1, 8)).astype("f4")
-    save(x=x, gamma=gamma, y=normalize(x, "ln", gamma=gamma, gamma_offset=1).normalized)
-    ran = normcli(*ASKED, "--gamma", "gamma.npy")
-    assert "normcli ln … --gamma-offset 1" in ran.out
-
-
-@pytest.mark.slow
-def test_groups_of_a_root_mean_square_are_found_with_their_option(normcli, rng):
-    x = rng.normal(size=(2, 5, 16)).astype("f4")
-    save(x=x, y=normalize(x, "rms", groups=4).normalized)
-    ran = normcli(*ASKED, "--layout", "btd")
-    assert "normcli rms … --groups 4" in ran.out

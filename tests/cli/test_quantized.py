@@ -156,12 +156,6 @@ def test_codes_behind_a_gate_and_bounds_are_checked_with_them(around, x, normcli
     assert not all(part.ok for part in bare)
 
 
-def test_windows_are_refused_in_one_line(normcli):
-    ran = normcli("lrn", "--data", "[[[[1,2]],[[3,4]]]]", "--quantize", "int8", "--size", "3")
-    assert (ran.code, ran.raw, ran.err.count("\n")) == (2, b"", 1)
-    assert "quantize takes no windows: lrn is of windows" in ran.err
-
-
 CODES = ("--actual", "q.npz:codes", "--actual-scale", "q.npz:scales")
 
 
@@ -216,6 +210,15 @@ def test_codes_of_nothing_known_are_no_norm_s(x, normcli):
     assert ran.lines[-1].startswith("✗ nothing known explains these codes")
 
 
+def test_codes_of_a_single_value_are_of_no_norm(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.float32(2.0))
+    np.savez("q.npz", codes=np.int8(1), scales=np.float32(1.0))
+    ran = normcli("identify", "-i", "x.npy", "--quantize", "int8", *CODES)
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "no norm is there to try" in ran.err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -251,23 +254,6 @@ def test_a_kernel_of_float32_passes_within_its_ulps_and_no_other(x, normcli):
     np.savez("q.npz", codes=codes, scales=scales)
     ran = normcli(*arguments, "--max-ulp", "0.5", "-f", "json")
     assert (ran.code, ran.json["checked"][1]["beyond"]) == (1, 1)
-
-
-def test_bounds_of_values_do_not_let_a_scale_of_another_group_pass(x, normcli):
-    found = quantize(x, "ln", "int8", per="tensor")
-    np.savez("q.npz", codes=found.codes, scales=np.full((4, 1), found.scales.item()))
-    arguments = ("check", "ln", "-i", "x.npy", "--quantize", "int8", *CODES, "--max-ulp", "4")
-    assert normcli(*arguments).code == 1
-    assert normcli(*arguments, "--per", "tensor").code == 0
-
-
-def test_codes_of_a_single_value_are_of_no_norm(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("x.npy", np.float32(2.0))
-    np.savez("q.npz", codes=np.int8(1), scales=np.float32(1.0))
-    ran = normcli("identify", "-i", "x.npy", "--quantize", "int8", *CODES)
-    assert (ran.code, ran.raw) == (3, b"")
-    assert "no norm is there to try" in ran.err
 
 
 def test_wrong_codes_are_judged_without_the_library_of_bfloat16(x, normcli, monkeypatch):

@@ -39,13 +39,6 @@ def test_every_format_has_every_norm_and_size(normcli):
     assert float(rows[1][rows[0].index("output_median")]) == found["norms"][0]["batches"][0]["output"]["median"]
 
 
-def test_the_same_seed_draws_the_same_batches(normcli):
-    first, again, other = (
-        normcli("simulate", *SMALL, "--batch-seed", seed, "-f", "csv").out for seed in ("1", "1", "2")
-    )
-    assert first == again != other
-
-
 @pytest.mark.parametrize(
     "what", [SMALL, ("training", "--shape", "16,4,2,2", "--steps", "4", "--runs", "2", "--shift", "1")]
 )
@@ -79,24 +72,6 @@ def test_training_is_held_against_evaluation(normcli):
         )
         == 4
     )
-
-
-def test_a_file_is_a_population(normcli, tmp_path):
-    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(8, 3, 2)))
-    ran = normcli(
-        "simulate",
-        "batch-size",
-        "-i",
-        tmp_path / "x.npy",
-        "--batches",
-        "2,8",
-        "--draws",
-        "2",
-        "--norms",
-        "bn,gn:groups=3",
-    )
-    assert ran.code == 0
-    assert "8 along N" in ran.out
 
 
 @pytest.mark.all_quick
@@ -133,23 +108,6 @@ def test_batches_go_up_to_the_whole_population_where_it_is_smaller(normcli):
 
 
 _SHORT = ("training", "--shape", "16,4,2,2", "--steps", "3", "--runs", "1")
-
-
-@pytest.mark.slow
-def test_momentum_is_that_of_the_running_statistics(normcli):
-    offs = {}
-    for momentum in ("0.1", "0.5", "none"):
-        found = normcli("simulate", *_SHORT, "--momentum", momentum, "-f", "json").json
-        assert found["rule"]["momentum"] == (None if momentum == "none" else float(momentum))
-        offs[momentum] = found["steps"][-1]["mean"]["median"]
-    assert normcli("simulate", *_SHORT).out == normcli("simulate", *_SHORT, "--momentum", "0.1").out
-    assert offs["none"] < offs["0.5"] < offs["0.1"]  # the more of each batch, the sooner they leave 0
-    assert "momentum none, the cumulative average" in normcli("simulate", *_SHORT, "--momentum", "none").out
-
-
-def test_a_size_that_is_repeated_is_drawn_once(normcli):
-    found = normcli("simulate", *SMALL[:3], "--batches", "2,2,4", "--draws", "2", "-f", "json").json
-    assert [one["size"] for one in found["norms"][0]["batches"]] == [2, 4]
 
 
 def test_values_that_are_nan_are_told_in_a_line(normcli, tmp_path):

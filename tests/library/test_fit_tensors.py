@@ -138,12 +138,3 @@ def test_what_is_normalized_and_what_is_fitted_and_applied_is_one(norm, normcli)
     assert normcli("fit", norm, "s.csv", "--by", "shop", "-o", "st.npz", "-q").code == 0
     assert normcli("apply", "st.npz", "s.csv", "-o", "-").out == direct
     assert normcli(norm, "s.csv", "--by", "shop", "--strict").code == 4
-
-
-@pytest.mark.parametrize("norm", ["minmax"])
-def test_gamma_is_that_of_columns(norm, tmp_path, normcli):
-    (tmp_path / "s.csv").write_text("shop,price\nA,1\nA,3\n")
-    ran = normcli(
-        norm, tmp_path / "s.csv", "--by", "shop", "--gamma", "5", "--dtype", "float32", "-o", "-", "-q"
-    )
-    assert ran.lines == ["shop,price", "A,0.0", "A,5.0"]

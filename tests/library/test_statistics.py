@@ -126,15 +126,6 @@ def test_other_tensors_are_refused():
         stats.apply(np.ones((3, 5)))
 
 
-@pytest.mark.parametrize(("shape", "axes"), [((4, 0), None), ((2, 3, 0, 4), 0)])
-def test_no_groups_have_no_statistics(shape, axes):
-    assert fit(np.empty(shape), "zscore", axes=axes).mean.size == 0
-
-
-def test_degenerate_groups_are_named():
-    assert fit([[1.0, 2.0], [1.0, 3.0]], "zscore").warnings == ("c=0: constant",)
-
-
 # -- what goes in comes out
 
 

@@ -35,23 +35,20 @@ STATISTICS: Sequence[Row] = tuple(
 )
 """The rows of faults in the statistics of norms that mean and variance, or the mean square, determine."""
 
-WITHIN_GROUPS = tuple(row for row in STATISTICS if row.fault.id in ("stats-shard", "stats-other-axes"))
+WITHIN_GROUPS = tuple(row for row in STATISTICS if row.id in ("stats-shard", "stats-other-axes"))
 """The rows whose statistics may differ within a group: with others, y is a line of x in each group."""
 
-GATE_ORDERS = tuple(row for row in AROUND if row.fault.id in ("before-gate", "after-gate"))
+GATE_ORDERS = tuple(row for row in AROUND if row.id in ("before-gate", "after-gate"))
 """The rows of a gate on the wrong side of the norm."""
 
 OVERFLOWS, DDOFS = (
-    tuple(row for row in STATISTICS if row.fault.id == name) for name in ("stats-overflow", "stats-ddof")
+    tuple(row for row in STATISTICS if row.id == name) for name in ("stats-overflow", "stats-ddof")
 )
 """The rows of overflow, which may make all of y one number, and of ddof, which may make groups of one NaN."""
 
 REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *ORDER)
 FAULTS: Sequence[Row] = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
 """Every row: what `normcli help faults` lists."""
-
-EPS_TWICE = next(row.fault for row in STATISTICS if row.fault.id == "stats-eps-twice")
-"""The fault that is the same as a request with twice the eps."""
 
 GAMMAS = frozenset(("affine-constant", "affine-offset"))
 """The faults that are the same as a gamma and a beta of one number each."""
@@ -260,7 +257,7 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     of equal rank are in the order of `FAULTS`, those of a large eps that was fitted to y last.
     """
     every = [*claims]
-    seen = [row.fault.id for row in NOT_FINITE if is_asked]
+    seen = [row.id for row in NOT_FINITE if is_asked]
     certain = [claim for claim in every if claim.bits >= CERTAIN or claim.fault.id in seen]
     if not certain:
         return ()
@@ -284,7 +281,7 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
         )
         for claim in certain
     ]
-    order = {row.fault.id: number for number, row in enumerate(FAULTS)}
+    order = {row.id: number for number, row in enumerate(FAULTS)}
     ranked.sort(key=lambda claim: (claim.rank, claim.is_of_large_eps, order[claim.fault.id]))
     return keep_first([claim for claim in ranked if not claim.is_of_any_errors])
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.results.arguments import Problem
 
-BOTH = UNKNOWN["both"].fault.id
+BOTH = UNKNOWN["both"].id
 """The id of the fault with another mean and another divisor: any line y = a · x + b in each group has it."""
 
 

@@ -55,8 +55,6 @@ _LEAST_VALUES = 3
 _FITTED = 3
 """The count of a window's fitted numbers: a, k and the exponent."""
 
-_LEAST_WIDTH = 2.0**-1000
-
 
 class FittedWindow(NamedTuple):
     """A window of local response normalization whose result is y within rounding.
@@ -271,7 +269,7 @@ def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, fl
     lowest, highest = ((low - doubt - each) / size).max(1), ((high + doubt - each) / size).min(1)
     for k, least, largest in zip(tried, lowest.tolist(), highest.tolist(), strict=True):
         if 0.0 < least <= largest and math.isfinite(largest):
-            yield k, least, largest, _count_bits(size, np.maximum(high - low, _LEAST_WIDTH) / largest)
+            yield k, least, largest, _count_bits(size, np.maximum(high - low, doubt) / largest)
 
 
 def _count_bits(size: Floats, width: Floats) -> float:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.checking.check import NORMALIZED, check
+from normcli.checking.fault import find_fault
 from normcli.checking.half_precision import find_saved_dtype
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import get_eps, is_half
 from normcli.identifying.faults.case_sampling import takes_slice
-from normcli.identifying.faults.claim import EPS_TWICE
 from normcli.identifying.faults.fault_search import counts_masked, is_off_by_rounding
 from normcli.identifying.gated_norm import find_exact_eps
 from normcli.identifying.identify import identify
@@ -214,7 +214,7 @@ def diagnose_request(
         others = choose_others(match, [one for one, _ in requests])
         told_so = "; ".join(one.words for one in differences)
         words = ["; ".join(one.words for one in some) for other, some in requests if other in others]
-        twice = [EPS_TWICE.words] if is_twice(plan, match) else []
+        twice = [find_fault("stats-eps-twice").words] if is_twice(plan, match) else []
         also = tuple(dict.fromkeys(each for each in (*twice, *words) if each not in ("", told_so)))
         cause, evidence, remedy = _contrast(plan, found, match, differences, given, option)
         options = [word for one in differences for word in (one.option or "").split(" ")]

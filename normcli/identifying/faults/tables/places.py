@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.fault import Fault, Row
+from normcli.checking.fault import Row
 from normcli.identifying.faults.variant import Variant
 
 if TYPE_CHECKING:
@@ -199,19 +199,12 @@ def _normalize(case: Case, values: Floats) -> Floats:
 
 
 ORDER: Sequence[Row] = (
-    Row(Fault("order-exchanged", "{which} are exchanged", "write each row where it was read",
-              "y[[0, 1, 4, 3, 2]]", ("two rows",)), _find("exchanged")),
-    Row(Fault("order-rolled", "rows along {name} are rolled by {by}", "write each row where it was read",
-              "np.roll(y, 1, axis=0)", ("AXIS", "N")), _find("rolled")),
-    Row(Fault("order-reversed", "rows along {name} are reversed", "write each row where it was read",
-              "y[::-1]", ("AXIS",)), _find("reversed")),
-    Row(Fault("order-transposed", "{names} are transposed", "write y with the axes of x", "y.swapaxes(1, 2)",
-              ("two axes",)), _transpose),
-    Row(Fault("order-memory", "memory with {words}", "transpose before the norm",
-              "norm(x.reshape(n, h, w, c)).reshape(n, c, h, w)", ("channels first is read as channels last",)),
-        _read_memory, "moments"),
-    Row(Fault("order-permuted", "{moved} of {count} rows along {name} stand elsewhere",
-              "write each row where it was read", "y[permutation]", ("K", "N", "AXIS")), _find("permuted")),
+    Row("order-exchanged", _find("exchanged")),
+    Row("order-rolled", _find("rolled")),
+    Row("order-reversed", _find("reversed")),
+    Row("order-transposed", _transpose),
+    Row("order-memory", _read_memory, "moments"),
+    Row("order-permuted", _find("permuted")),
 )  # fmt: skip
 """The faults of slices of y in another order, the likeliest first."""
 
@@ -231,43 +224,23 @@ def _take_infinite(case: Case) -> Variant | None:
 
 
 OF_COPIES = (
-    Row(Fault("where-input", "y is x", "write the result there", "y[n] = x[n]", ("for a part of the values",)),
-        lambda c: Variant(result=c.x)),
-    Row(Fault("where-zeros", "y is {what}", "write the result there", "y[n] = 0",
-              ("0", "for a part of the values")), _take_zeros),
-    Row(Fault("where-nan", "y is NaN", "find what makes NaN there", "y[n] = np.nan",
-              ("for a part of the values",)), lambda c: Variant(result=np.full_like(c.x, np.nan))),
-    Row(Fault("where-infinite", "y is {what}", "find what makes ∞ there", "y[n] = np.inf",
-              ("infinite", "for a part of the values")), _take_infinite),
+    Row("where-input", lambda c: Variant(result=c.x)),
+    Row("where-zeros", _take_zeros),
+    Row("where-nan", lambda c: Variant(result=np.full_like(c.x, np.nan))),
+    Row("where-infinite", _take_infinite),
 )  # fmt: skip
 """The faults of x, 0, NaN or infinity in a part of y, in place of the result."""
 
 NOT_FINITE = OF_COPIES[2:]
 
-OF_REGIONS = {
-    name: Row(Fault(f"where-{name}", "y is right, except", "finish or mask that part", example, (place,)))
-    for name, example, place in (
-        ("index", "y[3] = 1.0", "for one index of an axis"),
-        ("region", "y[:, 10:] = 1.0", "for some indices of axes"),
-        ("values", "y[3, 5] = np.nan", "for values here and there"),
-    )
-}
+OF_REGIONS = {name: Row(f"where-{name}") for name in ("index", "region", "values")}
 """The faults of a wrong part of y whose content no other fault names, by the part's kind."""
 
-_COMPARE = "compare it with the right one"
-
 UNKNOWN = {
-    name: Row(Fault(f"{joint}-unknown-{name}", words, _COMPARE, example, shown))
-    for joint, name, words, example, shown in (
-        ("affine", "gamma", "another {what} used at {where}", "other_gamma * xhat + other_beta",
-         ("gamma is", "N of M indices")),
-        ("stats", "divisor", "the mean is right, the divisor is another", "(x - x.mean(-1)) / d", ()),
-        ("stats", "mean", "the divisor is right, the mean is another", "(x - m) / x.std(-1)", ()),
-        ("stats", "both", "mean and divisor are others", "(x - m) / d", ()),
-    )
-}  # fmt: skip
+    "gamma": Row("affine-unknown-gamma"),
+    **{name: Row(f"stats-unknown-{name}") for name in ("divisor", "mean", "both")},
+}
 """The faults of wrong statistics or parameters that no other fault explains, by the wrong number."""
 
-CAST = Row(Fault("after-cast", "y is rounded to {dtype}", "keep y in the dtype of x", "y.astype(np.float16)",
-                 ("float16",)))  # fmt: skip
+CAST = Row("after-cast")
 """The fault of a right result in half precision that was saved in another dtype."""
