@@ -74,14 +74,6 @@ def test_a_newcomer_is_told_what_is_wrong(line, code, word, normcli, tmp_path, m
     assert len(ran.err.splitlines()) <= 1
 
 
-def test_a_file_that_is_written_is_one_line(normcli, tmp_path):
-    np.save(tmp_path / "x.npy", np.arange(4000.0).reshape(1000, 4))
-    ran = normcli("ln", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (0, "", 1)
-    assert "y.npy" in ran.err
-    assert "--show" in ran.err
-
-
 def list_commands():
     """Return every call of the program that README has, without what follows in a pipe or goes to a file."""
     fences = re.findall(r"```(?:sh|console)\n(.*?)\n```", README, flags=re.S)

@@ -69,15 +69,6 @@ def test_each_norm_has_the_numeric_options_of_its_row_and_no_others(name):
     assert have & {"gamma", "beta"} == set(NORMS[name].parameter_names)
 
 
-def test_rows_of_matrices_say_their_default_once(normcli):
-    said = " ".join(normcli("sn", "--help").out.split())
-    assert "its columns. [default: the first] --" in said
-
-
-def test_a_preset_does_not_offer_what_it_fixes():
-    assert "p" not in {parameter.name for parameter in build("l1").params}
-
-
 RULES = set(
     re.findall(r'"((?:scale|codes)-[a-z-]+)"', inspect.getsource(judging) + inspect.getsource(kernel_rules))
 )
@@ -216,7 +207,3 @@ def test_fit_and_the_norms_say_of_each_other_what_each_is_for(norm, normcli):
     assert "normcli fit keeps those of one or many files, and normcli apply normalizes others with them" in told
     told = " ".join(normcli("fit", norm, "--help").out.split())
     assert "normcli NORM normalizes one tensor with its own, and keeps none" in told
-
-
-def test_norms_whose_samples_share_nothing_do_not_speak_of_fit(normcli):
-    assert "normcli fit" not in normcli("ln", "--help").out

@@ -87,12 +87,6 @@ def test_tiny_values_are_not_near_to_zeros(normcli):
     assert "which the tolerances allow because they are wide beside that distance" in ran.out
 
 
-def test_min_max_scaling_comes_back_by_its_range_and_minimum(normcli):
-    ran = normcli("restore", "minmax", "--shape", "5,3")
-    assert "with     gamma = range   beta = min   each over n" in ran.out
-    assert "✓ recovered: all 15 values" in ran.out
-
-
 @pytest.mark.parametrize(
     ("values", "told"),
     [
@@ -105,34 +99,12 @@ def test_one_value_is_no_plural(values, told, normcli):
     assert told in normcli("restore", "bn", "--data", values.replace("nan", '"nan"'), "-q").out
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [("rms", "gamma = rms,"), ("wn", "gamma = norm,"), ("minmax", "gamma = range and beta = min,")],
-)
-def test_help_names_what_gamma_and_beta_are(name, told, normcli):
-    assert told in " ".join(normcli("restore", name, "--help").out.split())
-
-
-def test_a_file_gets_what_its_name_says(normcli, tmp_path):
-    path = tmp_path / "r.json"
-    ran = normcli("restore", "bn", *TORCH, "-o", path)
-    assert (ran.code, ran.out) == (0, "")
-    assert json.loads(path.read_text())["recovered"] is True
-
-
 def test_warnings_and_strict(normcli):
     ran = normcli("restore", "bn", "--data", "[[1,2],[1,3]]")
     assert "✓ recovered" in ran.out
     assert ran.err == "normcli: bn: group c=0 is constant: its variance is 0 and its normalized values 0\n"
     ran = normcli("restore", "bn", "--data", "[[1,2],[1,3]]", "--strict")
     assert (ran.code, ran.out) == (4, "")
-
-
-@pytest.mark.slow
-def test_a_full_view_shows_each_tensor_whole(normcli):
-    ran = normcli("restore", "bn", "--shape", "3,400", "--full")
-    assert "…" not in ran.out.replace("… 392 more", "")
-    assert "hidden" not in ran.out
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,6 @@ def test_a_file_is_named_alone_or_behind_i(line, here, normcli):
     assert alone.raw == behind.raw != b""
 
 
-def test_a_dash_alone_is_standard_input(here, normcli):
-    assert normcli("ln", "-", "--print", "mean", stdin=b"[[1,2,6]]").out == "3.0\n"
-
-
 @pytest.mark.slow
 def test_stats_files_are_named_either_way(here, normcli):
     normcli("fit", "zscore", "x.npy", "-o", "s.npz")
@@ -59,12 +55,6 @@ def test_stats_and_file_exchanged_are_told_so(verb, here, normcli):
     ran = normcli(verb, "x.npy", "s.npz", "-o", "a.npy")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == "normcli: x.npy is no stats file, and s.npz is one: it comes first\n"
-
-
-def test_two_files_are_one_too_many(here, normcli):
-    ran = normcli("ln", "x.npy", "-i", "y.npy")
-    assert (ran.code, ran.out) == (2, "")
-    assert "2 files are given (x.npy, y.npy); one tensor is taken" in ran.err
 
 
 @pytest.mark.parametrize("text", ["1,2,6", "[1,2,6]", " 1, 2, 6 "])

@@ -116,15 +116,6 @@ def test_what_is_added_to_all_values_changes_squares_unless_they_are_about_the_m
     assert bool((one == other).all()) == divisor.about_mean
 
 
-def test_how_much_lies_below_each_statistic_of_order():
-    percents = {name: row.percent for name, row in ORDER_STATISTICS.items() if row.percent is not None}
-    assert percents == {"min": 0, "max": 100, "median": 50, "q1": 25, "q3": 75}
-    assert {name: row.chosen for name, row in ORDER_STATISTICS.items() if row.chosen is not None} == {
-        "q_low": 0,
-        "q_high": 1,
-    }
-
-
 def test_sizes_are_the_statistics_that_neither_squares_nor_sums_are():
     sizes = {norm: row.divisor.sizes for norm, row in NORMS.items()}
     assert sizes["bn"] == ("mean", "std")

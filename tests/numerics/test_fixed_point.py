@@ -94,13 +94,6 @@ def test_numbers_with_digits_beyond_are_named():
     assert found.terms[0][1] == -2.5
 
 
-def test_places_that_no_group_needs_are_left_out():
-    settled = Fixed(np.array([[0, 0], [0, 7], [5, 0], [0, 0]]), low=-3).settle()
-    assert settled.low == -2
-    assert settled.digits.tolist() == [[0, 7], [5, 0]]
-    assert Fixed(np.zeros((3, 2), dtype=np.int64), low=-3).settle().digits.tolist() == [[0, 0]]
-
-
 @pytest.mark.parametrize("number", [2**31 + 5, 2**31, -(2**31), -(2**31) - 5, 2**32 - 1, -(2**32)])
 def test_equal_numbers_have_equal_digits_however_they_came_about(number):
     one, other = Fixed(np.array([[number]])), Fixed(np.array([[number % 2**32], [number >> 32]]))

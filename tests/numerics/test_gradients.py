@@ -24,6 +24,7 @@ from normcli.numerics.gradients.rows import GradientRows, find_deviations
 from normcli.numerics.gradients.sums import GradientSums, needs_decimals
 from normcli.numerics.gradients.values import differentiate, find_shares, round_known
 from normcli.numerics.pairs import Pair, invert_pair
+from tests.numerics.exact_parts import add_up
 from tests.results.test_backward import require_exact
 
 RNG = np.random.default_rng(29)
@@ -126,11 +127,11 @@ def test_pairs_decide_ordinary_values_within_their_bounds(norm, options):
     found = [
         (
             differentiate(rows, wide, None, find_p(plan)),
-            lambda coefficients, row: coefficients.differentiate(row, Fraction(1)),
+            lambda exact, row: exact.differentiate(row, Fraction(1)),
         )
     ]
     if find_p(plan) == 2.0:
-        found.append((find_shares(rows, wide), lambda coefficients, row: coefficients.find_shares(row)))
+        found.append((find_shares(rows, wide), lambda exact, row: exact.find_shares(row)))
     for derivatives, calculate in found:
         _, undecided = round_known(derivatives, X.dtype)
         assert not undecided.any()
@@ -138,8 +139,10 @@ def test_pairs_decide_ordinary_values_within_their_bounds(norm, options):
             expected = calculate(coefficients, rows.map(lambda a, i=i: np.broadcast_to(a, X.shape)[i : i + 1]))
             for j, (value, unknown) in enumerate(expected):
                 assert unknown <= Fraction(1, 2**250)
-                pair = sum(Fraction(part[i, j]) for part in derivatives.value)
-                assert abs(pair - value) <= Fraction(derivatives.error[i, j]) + abs(value) / 2**95
+                assert (
+                    abs(add_up(derivatives.value, (i, j)) - value)
+                    <= Fraction(derivatives.error[i, j]) + abs(value) / 2**95
+                )
                 assert derivatives.error[i, j] <= 2.0**-70
 
 
@@ -152,17 +155,8 @@ def test_the_inverse_of_0_and_of_infinity_has_no_low_part():
 def lay_slopes(steepness, inverse=1.0):
     zero = np.zeros((1, 1))
     nothing = Pair(zero, zero)
-    return Coefficients(
-        nothing,
-        zero,
-        nothing,
-        zero,
-        Pair(zero + steepness, zero),
-        Pair(zero + inverse, zero),
-        nothing,
-        None,
-        zero != 0.0,
-    )
+    slope, by = Pair(zero + steepness, zero), Pair(zero + inverse, zero)
+    return Coefficients(nothing, zero, nothing, zero, slope, by, nothing, None, zero != 0.0)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -202,28 +196,9 @@ def test_shares_that_are_lost_are_not_decided(sign):
         (0.0, sign, 1.0, False),
         (1.0, 0.0, 1.0, False),
     ):
-        found = find_shares(
-            GradientRows(Pair(d * one, 0.0 * one), sign * dy * one, None, None), lay_slopes(1.0, inverse)
-        )
+        rows = GradientRows(Pair(d * one, 0.0 * one), sign * dy * one, None, None)
+        found = find_shares(rows, lay_slopes(1.0, inverse))
         assert found.unclear.tolist() == [[unclear]]
-
-
-@pytest.mark.parametrize("p", [2.0, 1.0, 0.0, np.inf, -np.inf, 3.0])
-def test_sums_of_parts_are_merged_exactly(p):
-    x, dy = np.rint(X), np.where(X > 1.0, DY, 1e300)
-    dy[3, 5], x[2, 1], x[1, 4] = np.inf, 2.0**-600, 0.0
-    whole, first, second = (GradientSums(4, p) for _ in range(3))
-    for sums, part in ((whole, slice(None)), (first, slice(2)), (second, slice(2, None))):
-        sums.add(np.arange(4), GradientRows(find_deviations(x[:, part], None, None), dy[:, part], None, None))
-    first.merge(second)
-    for name in ("totals", "powers", "gradients", "products"):
-        mine, other = (getattr(sums, name).take(np.arange(3)).settle() for sums in (first, whole))
-        assert (mine.low, mine.digits.tolist()) == (other.low, other.digits.tolist())
-    for name in ("count", "ties", "peak", "rough", "unknown", "endless"):
-        mine, other = (np.array(getattr(sums, name))[..., :3] for sums in (first, whole))
-        np.testing.assert_array_equal(mine, other)
-    assert (first.unknown[3], first.endless[3]) == (False, True)
-    np.testing.assert_allclose(np.add(*first.lengths), np.add(*whole.lengths), rtol=2.0**-52)
 
 
 @pytest.mark.parametrize(("like", "inverse"), [("sklearn", 1.0), ("scipy", np.nan)])
@@ -232,11 +207,10 @@ def test_flat_groups_are_divided_by_what_replaces_0(like, inverse):
     _, _, coefficients, _ = solve_groups("ln", {})
     flat = np.array([True, False, True, False])
     found = flatten(plan, coefficients, flat)
-    for part in (found.steepness.hi, found.steepness.lo, found.inverse.lo):
-        np.testing.assert_array_equal(part[flat], [0.0, 0.0])
-    np.testing.assert_array_equal(found.inverse.hi[flat], [inverse, inverse])
-    for before, after in ((coefficients.steepness, found.steepness), (coefficients.inverse, found.inverse)):
-        for part, left in zip(before, after, strict=True):
+    for part, expected in zip((*found.steepness, *found.inverse), (0.0, 0.0, inverse, 0.0), strict=True):
+        np.testing.assert_array_equal(part[flat], [expected] * 2)
+    for name in ("steepness", "inverse"):
+        for part, left in zip(getattr(coefficients, name), getattr(found, name), strict=True):
             np.testing.assert_array_equal(left[~flat], part[~flat])
     np.testing.assert_array_equal(found.mean, coefficients.mean)
 
@@ -262,17 +236,13 @@ def test_gradients_in_doubles_are_within_their_bounds(norm, n, offset, gradient_
         ]
         inverse, part = groups.inverse[row, 0], groups.inverse_error[row, 0]
         known.append((inverse, part * inverse, exact.inverse))
-        for column, value in enumerate(x[row].tolist()):
-            known.append((groups.w[row, column], groups.w_error[row, 0], exact.weigh(Fraction(value))))
-            gradient = Fraction(float(dy[row, column]))
-            known.append(
-                (
-                    groups.g[row, column],
-                    groups.g_error[row, 0] + U * groups.g_size[row, 0],
-                    gradient - exact.mean,
-                )
-            )
-            share = exact.inverse * exact.weigh(Fraction(value)) * gradient
+        g_error = groups.g_error[row, 0] + U * groups.g_size[row, 0]
+        for column, (value, gradient) in enumerate(
+            zip(map(Fraction, x[row]), map(Fraction, dy[row]), strict=True)
+        ):
+            known.append((groups.w[row, column], groups.w_error[row, 0], exact.weigh(value)))
+            known.append((groups.g[row, column], g_error, gradient - exact.mean))
+            share = exact.inverse * exact.weigh(value) * gradient
             known.append((shares.value[row, column], shares.error[row, column], share))
         for value, error, true in known:
             assert abs(Fraction(float(value)) - true) <= Fraction(float(SECOND_ORDER * error))
