@@ -7,7 +7,6 @@ import pytest
 
 from normcli.identifying.models.error_bounds import (
     Level,
-    Noise,
     bound_factors,
     measure_noise,
 )
@@ -36,19 +35,6 @@ def test_the_bounds_hold_the_factor_and_no_more_than_the_slack(factor, divisor):
     least, largest = bound_factors(standard, factor * standard.values + off, slack, noise)
     assert np.all((least <= factor) & (factor <= largest))
     assert np.all(largest - least < 4e-6 + 4e-6 * factor)
-
-
-def test_the_bounds_are_those_of_the_value_that_says_most():
-    standard = standardize(np.array([[0.0, 1.0, 5.0]]), ROOT_MEAN_SQUARE)
-    none = Noise(*(np.zeros((1, 3)),) * 2, np.zeros((1, 1)), np.full((1, 1), np.inf))
-    least, largest = bound_factors(standard, 2.0 * standard.values, np.array([[9.0, 0.25, 0.5]]), none)
-    a, b = standard.values[0, 1:]
-    assert least[0] == pytest.approx(max(2.0 - 0.25 / a, 2.0 - 0.5 / b))
-    assert largest[0] == pytest.approx(min(2.0 + 0.25 / a, 2.0 + 0.5 / b))
-    noisy = none._replace(whole=np.array([[0.0, 0.0, 0.01]]))
-    least, largest = bound_factors(standard, 2.0 * standard.values, np.array([[9.0, 9.0, 0.5]]), noisy)
-    assert least[0] == pytest.approx((2.0 * b - 0.5) / (b + 0.01))
-    assert largest[0] == pytest.approx((2.0 * b + 0.5) / (b - 0.01))
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,6 @@ from tests.identifying.faulty import ask, draw, draw_affine, name, plan, standar
 X = draw((6, 5, 8))
 
 
-def test_each_norm_of_moments_is_listed_once_for_the_same_groups():
-    subjects = list(list_subjects(X, None, None, None, None))
-    keys = [(one.plan.grid.canonical, one.plan.norm.centre, one.plan.norm.divisor) for one in subjects]
-    assert len(set(keys)) == len(keys)
-    assert {"ln", "bn"} <= {one.plan.norm.name for one in subjects}
-
-
 def test_a_gamma_that_does_not_fit_leaves_a_norm_out():
     gamma = np.ones(8, "f4")
     fitting = list(list_subjects(X, gamma, None, "NLC", None))

@@ -135,16 +135,8 @@ MEAN, STD = (np.array(z, "f4")[:, None, None] for z in ((0.485, 0.456, 0.406), (
     ("x", "y", "words"),
     [
         pytest.param(IMAGES, IMAGES / np.float32(255), "x / 255", id="bytes"),
-        pytest.param(IMAGES, IMAGES / np.float32(127.5) - 1, "x / 127.5 − 1", id="from -1 to 1"),
         pytest.param(IMAGES, (IMAGES / np.float32(255) - MEAN) / STD, "ImageNet's mean and std of 0 to 255", id="imagenet"),
-        *slowly(
-            [
-                pytest.param(IMAGES / 255, (IMAGES / 255 - MEAN) / STD, "ImageNet's mean and std of 0 to 1", id="0 to 1"),
-                pytest.param(IMAGES[:, :1] / 255, (IMAGES[:, :1] / 255 - 0.1307) / 0.3081, "MNIST", id="mnist"),
-                pytest.param(make((4, 9)), make((4, 9)) / 1.00001**0.5, "mean 0", id="torch, untrained"),
-                pytest.param(make((4, 9)), make((4, 9)) / 1.001**0.5, "mean 0", id="keras, untrained"),
-            ]
-        ),
+        *slowly([pytest.param(make((4, 9)), make((4, 9)) / 1.00001**0.5, "mean 0", id="torch, untrained")]),
     ],
 )  # fmt: skip
 @pytest.mark.slow
@@ -165,21 +157,11 @@ def test_bytes_that_reach_255_may_have_been_divided_by_it_or_by_the_largest():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("scale", "words"),
-    [
-        pytest.param(lambda x: x / x.std(0), "with_mean=False", id="no mean"),
-        pytest.param(
-            lambda x: (x - np.median(x, 0)) / np.subtract(*np.percentile(x, (90, 10), axis=0)),
-            "quantile_range=(10, 90)", id="quantiles",
-        ),
-    ],
-)  # fmt: skip
-def test_scalers_that_are_no_norm_are_named_as_possibilities(scale, words):
+def test_scalers_that_are_no_norm_are_named_as_possibilities():
     x = make((50, 5), dtype="float64")
-    found = identify(Question(x, scale(x)))
+    found = identify(Question(x, (x - np.median(x, 0)) / np.subtract(*np.percentile(x, (90, 10), axis=0))))
     assert found.kind is Kind.AFFINE
-    assert any(words in name for name in found.known), found.known
+    assert any("quantile_range=(10, 90)" in name for name in found.known), found.known
     assert "a scaler fitted elsewhere" in diagnose(found).alternatives
 
 

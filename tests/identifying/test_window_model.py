@@ -83,22 +83,6 @@ def test_the_constants_of_a_window_are_found(options, expected):
     np.testing.assert_array_equal(best.result, normalize(LRN, "lrn", **options).normalized)
 
 
-def test_a_window_along_the_last_axis_is_found():
-    y = normalize(LRN, "lrn", size=3, alpha=0.5, axes=2).normalized
-    assert {one.axis for one in find(y)} == {2}
-
-
-@pytest.mark.parametrize("axis", [1, 2])
-def test_few_lines_leave_the_window_that_made_them_and_refute_others(axis):
-    x = np.random.default_rng(1).normal(0.3, 1.7, (40, 9, 41))
-    y = normalize(x, "lrn", size=4, alpha=0.5, axes=axis).normalized
-    sides = find_sides(x, y, 2.0**-40 * np.abs(y))
-    assert (axis, 1, 2) in sides
-    assert len(sides) < 4
-    assert not find_sides(x, -y, 2.0**-40 * np.abs(y))
-    assert len(find_sides(x, x, 2.0 * np.abs(x))) > 4  # where nothing shows, all are left
-
-
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     "change",
