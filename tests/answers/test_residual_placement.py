@@ -45,12 +45,6 @@ def test_a_picture_and_a_page_have_both(normcli, tmp_path, name):
     assert "pre-norm: r" in written
 
 
-def test_a_line_of_csv_for_each(normcli):
-    first, *lines = normcli(*ASKED, "-f", "csv").lines
-    assert first.startswith("name,stands,works_on")
-    assert [line.partition(",")[0] for line in lines] == ["post-norm", "pre-norm"]
-
-
 @pytest.mark.parametrize(
     ("more", "code", "message"),
     [
