@@ -306,8 +306,9 @@ def _tell_algorithm(found: Identification, list_cases: Callable[[], Sequence[Cas
     if told and told[0].is_certain:
         alike = {(one.match.norm, one.match.axes, one.match.eps_mode): one.match for one in reversed(told)}
         computed = {id(match) for match in found.matches if any(one.is_of(match) for one in told)}
+        is_first = any(told[0].is_of(match) for match in found.matches)
         matches = tuple(sorted(found.matches, key=lambda match: id(match) not in computed))
-        matches = matches if computed else (*reversed(alike.values()), *matches)
+        matches = matches if is_first else (*reversed(alike.values()), *matches)
         found = found._replace(matches=matches, doubtful=(), plain=None, unchanged=None)
     return found._replace(reproductions=told)
 
