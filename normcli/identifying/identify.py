@@ -245,7 +245,17 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
         known = add_claims(blank, list_cases, in_parts=False)
         if known.claims and known.claims[0].fault.id not in SCALERS:
             return known
-    return _find_others(blank, samples, search)
+    found = _find_others(blank, samples, search)
+    if any(map(_leaves_out, found.matches)):
+        known = add_claims(blank, list_cases)
+        return known if known.claims else found
+    return found
+
+
+def _leaves_out(match: Match) -> bool:
+    """Whether a fitted gamma of a match is 0 at some indices, where y shows nothing of x."""
+    scale = None if match.hypothesis is None else match.hypothesis.affine.scale
+    return match.affine == ESTIMATED and scale is not None and not scale.all()
 
 
 def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
