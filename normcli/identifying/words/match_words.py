@@ -58,7 +58,7 @@ def format_match(match: Match, asked: Question, layout: Layout) -> str:
 
 
 def list_clauses(match: Match, asked: Question, layout: Layout) -> Iterator[str]:
-    """Yield the options of a match as clauses such as `eps 1e-05`; an eps that y hides, `any eps`, comes last."""
+    """Yield the options of a match as clauses such as `eps 1e-05`; last an eps that y hides, `any eps`."""
     eps = [format_eps(match)] if match.takes_eps else []
     is_hidden = match.eps_range[0] == 0.0 < match.eps_range[1]
     if match.groups is not None:
