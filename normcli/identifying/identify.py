@@ -240,22 +240,26 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     if plain is not None and (not matches or is_plain):
         return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, first)
     if matches:
-        return _confirm(blank._replace(matches=matches, doubtful=()), samples)
-    if not doubtful and plain is None and question.subject is None:
-        known = add_claims(blank, list_cases, in_parts=False)
-        if known.claims and known.claims[0].fault.id not in SCALERS:
-            return known
-    found = _find_others(blank, samples, search)
-    if any(map(_leaves_out, found.matches)):
-        known = add_claims(blank, list_cases)
-        return known if known.claims else found
-    return found
+        named = _confirm(blank._replace(matches=matches, doubtful=()), samples)
+    else:
+        if not doubtful and plain is None and question.subject is None:
+            known = add_claims(blank, list_cases, in_parts=False)
+            if known.claims and known.claims[0].fault.id not in SCALERS:
+                return known
+        named = _find_others(blank, samples, search)
+    if named.matches and _may_be_fault(named.matches[0], channels):
+        known = add_claims(blank._replace(doubtful=()), list_cases)
+        return known if known.claims else named
+    return named
 
 
-def _leaves_out(match: Match) -> bool:
-    """Whether a fitted gamma of a match is 0 at some indices, where y shows nothing of x."""
-    scale = None if match.hypothesis is None else match.hypothesis.affine.scale
-    return match.affine == ESTIMATED and scale is not None and not scale.all()
+def _may_be_fault(match: Match, channels: frozenset[int]) -> bool:
+    """Whether a match has groups along no channel axis, or a fitted gamma that is 0 at some indices."""
+    if match.hypothesis is None:
+        return False
+    split, scale = match.hypothesis.sample.grid.split, match.hypothesis.affine.scale
+    is_zero = match.affine == ESTIMATED and scale is not None and not scale.all()
+    return is_zero or (split is not None and split.axis not in channels)
 
 
 def _find_others(blank: Identification, samples: Sequence[Samples], search: Search) -> Identification:
