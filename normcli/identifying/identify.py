@@ -30,7 +30,7 @@ from normcli.identifying.faults.fault_search import (
 )
 from normcli.identifying.faults.joint_search import open_joints, recover
 from normcli.identifying.faults.variant import NEAR, REGION_IDS
-from normcli.identifying.models.known_maps import SPECTRAL, name_constants, name_map, read_evaluation
+from normcli.identifying.models.known_maps import SPECTRAL, WEIGHT, name_constants, name_map, read_evaluation
 from normcli.identifying.models.map_search import (
     MOST_SAMPLED,
     SampledBlock,
@@ -242,11 +242,14 @@ def _identify(question: Question, norm: str | None, list_cases: Callable[[], Seq
     if matches:
         named = _confirm(blank._replace(matches=matches, doubtful=()), samples)
     else:
+        claims: tuple[Claim, ...] = ()
         if not doubtful and plain is None and question.subject is None:
-            known = add_claims(blank, list_cases, in_parts=False)
-            if known.claims and known.claims[0].fault.id not in SCALERS:
-                return known
+            claims = add_claims(blank, list_cases, in_parts=False).claims
+        if claims and claims[0].fault.id not in SCALERS:
+            return blank._replace(claims=claims)
         named = _find_others(blank, samples, search)
+        if claims and not named.matches and {*named.known} <= {WEIGHT}:  # no scaler has that eps
+            return blank._replace(claims=claims)
     if named.matches and _may_be_fault(named.matches[0], channels):
         known = add_claims(blank._replace(doubtful=()), list_cases)
         return known if known.claims else named

@@ -192,7 +192,7 @@ def _name_hypothesis(
 
 
 def _is_default_eps(eps: float, norm: Norm, model: Model, like: tuple[str, ...]) -> bool:
-    """Whether an eps is a norm's or a framework's default, is 0 or a floor, or the norm adds none and 0 fits."""
+    """Whether an eps is a norm's or a framework's default, 0 or a floor, or the norm adds none and 0 fits."""
     if model.eps_mode is EpsMode.FLOOR or eps == 0.0 or (norm.eps is None and model.low == 0.0):
         return True
     if (norm.eps, norm.eps_mode) == (eps, model.eps_mode):
