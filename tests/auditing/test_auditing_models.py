@@ -23,15 +23,21 @@ def _calm(monkeypatch):
     monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "error")
 
 
+def judge(zooed, tmp_path, *call, **options):
+    """Record a run, and require that every norm of it agrees."""
+    record_run(zooed, tmp_path / "run.safetensors", *call, **options)
+    told = audit(tmp_path / "run.safetensors")
+    assert told.ok, str(told)
+    return told.data()["layers"]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_norm_of_a_right_model_agrees(name, tmp_path):
     if name == "Keras":
         os.environ.setdefault("KERAS_BACKEND", "torch")
     if name in ("Keras", "Flax"):
         pytest.importorskip(name.lower())
-    record_run(make(name), tmp_path / "run.safetensors")
-    told = audit(tmp_path / "run.safetensors")
-    assert told.ok, str(told)
+    judge(make(name), tmp_path)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -39,28 +45,21 @@ def test_every_norm_of_a_right_model_agrees(name, tmp_path):
 def test_half_precision_raises_no_alarm(name, dtype, tmp_path):
     zooed = make(name)
     zooed.model.to(dtype)
-    record_run(zooed, tmp_path / "run.safetensors")
-    told = audit(tmp_path / "run.safetensors")
-    assert told.ok, str(told)
+    judge(zooed, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["ConvNeXt", "Llama", "T5"])
 def test_autocast_raises_no_alarm(name, tmp_path):
-    zooed = make(name)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        record_run(zooed, tmp_path / "run.safetensors")
-    told = audit(tmp_path / "run.safetensors")
-    assert told.ok, str(told)
+        judge(make(name), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["BERT", "Gemma"])
 def test_a_training_step_has_right_gradients(name, tmp_path):
     zooed = make(name)
     zooed.model.train()
-    record_run(zooed, tmp_path / "run.safetensors", lambda: step(zooed), backward=True)
-    told = audit(tmp_path / "run.safetensors")
-    assert told.ok, str(told)
-    assert all("grad_input" in layer["parts"] for layer in told.data()["layers"][1:])
+    layers = judge(zooed, tmp_path, lambda: step(zooed), backward=True)
+    assert all("grad_input" in layer["parts"] for layer in layers[1:])
 
 
 def step(zooed):
