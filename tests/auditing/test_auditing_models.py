@@ -85,7 +85,6 @@ def test_planted_faults_are_named(name, judge, count, tmp_path):
 @pytest.mark.parametrize(("name", "count"), [("BERT", 9), ("T5", 7), ("ConvNeXt", 13), ("ResNet", 23)])
 def test_exports_agree_in_onnx_runtime(name, count, tmp_path):
     """Nodes of layer norms, chains of nodes of T5's norms, and batch norms that nothing has folded."""
-    onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     zooed = make(name)
     batch = {"input_ids": zooed.batch["input_ids"]} if "input_ids" in zooed.batch else zooed.batch
@@ -97,16 +96,6 @@ def test_exports_agree_in_onnx_runtime(name, count, tmp_path):
     told = audit(tmp_path / "m.onnx")
     assert told.ok, str(told)
     assert len(told.found.layers) == count
-    graph = onnx.load(tmp_path / "m.onnx")
-    node = next((one for one in graph.graph.node if one.op_type.endswith("Normalization")), None)
-    if node is not None:
-        next(one for one in node.attribute if one.name == "epsilon").f = 0.5
-        onnx.save(graph, tmp_path / "other.onnx")
-        parted = audit(tmp_path / "m.onnx", against=tmp_path / "other.onnx").data()
-        first = told.found.layers[0].settings
-        assert parted["first"] == first.name
-        assert f"/{first.name.rpartition('.')[2]}/" in node.name
-        assert parted["layers"][0]["differences"] == [f"eps is 0.5, not {first.options['eps']}"]
 
 
 class First(torch.nn.Module):
