@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from normcli.checking.tally import Comparison
     from normcli.checking.ulp import Tolerance
     from normcli.documents.document import View
+    from normcli.identifying.grouped_check import GroupedCheck
+    from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
 
 _ULP_DIGITS = 4
@@ -115,7 +117,7 @@ def _format_odd(value: float) -> str:
     return "NaN" if math.isnan(value) else f"{value:.{_SHORT_DIGITS}g}".replace("inf", "∞")
 
 
-def name_place(plan: Plan, place: int) -> tuple[str, ...]:
+def name_place(plan: Plan, place: int, groups: Grid | GroupedCheck) -> tuple[str, ...]:
     """Return the index of a tensor's value in words, and the name of its group: ("n=0 c=3", "group n=0").
 
     `place` is the flat index of the value. For sliding windows, the tuple has only the index.
@@ -124,7 +126,7 @@ def name_place(plan: Plan, place: int) -> tuple[str, ...]:
     at = format_index([*map(int, index)], plan.grid.layout) or "the only value"
     if plan.groups_overlap:
         return (at,)
-    return at, f"group {plan.grid.group_name(int(plan.grid.locate_groups(index)))}"
+    return at, f"group {groups.group_name(int(groups.locate_groups(index)))}"
 
 
 def build_worst(name: str, place: tuple[str, ...], comparison: Comparison, view: View) -> Facts:

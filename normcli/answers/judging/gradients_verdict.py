@@ -153,7 +153,7 @@ class GradientsVerdict(RecordDocument):
         """
         found = self.checked.gradients
         if name not in _OF_PARAMETERS and getattr(found, name).shape == found.plan.grid.shape:
-            return name_place(found.plan, place)
+            return name_place(found.plan, place, found.plan.grid)
         index = self._locate(name, place)
         return (" ".join(f"{axis}={i}" for axis, i in index.items()) or "the only value",)
 
