@@ -9,12 +9,13 @@ import numpy as np
 
 from normcli.checking.fault import Row
 from normcli.checking.ulp import measure_unit
+from normcli.identifying.faults.case_sampling import thin_out
 from normcli.identifying.faults.variant import Variant, label
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.gate import Gated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
@@ -32,9 +33,29 @@ def _follow(result: Floats, **values: Any) -> Variant:
     return Variant(result=result, slope=_ONE, values=values)
 
 
+def _screen(make: Callable[[Case], Iterable[Variant]]) -> Callable[[Case], Iterator[Variant]]:
+    """Return a function that yields all variants of a case if one explains 15 % of a sample, else nothing.
+
+    `make` takes a case and returns its variants. It is called with a sample of the case first, so each value of
+    a variant may depend only on the values of the case at the same index.
+    """
+
+    def vary(case: Case) -> Iterator[Variant]:
+        few = thin_out(case)
+        if any(few.is_likely(variant) for variant in make(few.case)):
+            yield from make(case)
+
+    return vary
+
+
 def _apply(*names: str) -> Callable[[Case], Iterator[Variant]]:
-    """Return a function that yields a case's variants: each activation in `names`, applied to the result."""
-    return lambda case: (_follow(Gated(case.right.values, Activation(name)).activate()) for name in names)
+    """Return a function that yields a case's variants: each activation in `names`, applied to the result.
+
+    It yields all of them or, if none explains 15 % of a sample, nothing.
+    """
+    return _screen(
+        lambda case: (_follow(Gated(case.right.values, Activation(name)).activate()) for name in names)
+    )
 
 
 _LEAKS = (0.01, 0.1, 0.2, 0.3)
@@ -231,7 +252,7 @@ BEHIND: Sequence[Row] = (
     Row("after-tanh", _apply("tanh")),
     Row("after-absolute", lambda c: _follow(np.abs(c.right.values))),
     Row("after-clipped", _clip),
-    Row("after-gated", _gate),
+    Row("after-gated", _screen(_gate)),
     Row("after-dropout", _drop),
     Row("after-quantized", _quantize),
 )  # fmt: skip
