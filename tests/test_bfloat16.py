@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import sys
 
 import ml_dtypes
@@ -107,14 +105,3 @@ def test_structures_of_two_bytes_are_not_taken_for_it():
         normalize(np.zeros(3, "V2"), "ln")
     with pytest.raises(UsageError, match="none of float16, bfloat16, float32, float64"):
         normalize([[1.0, 2.0]], "ln", dtype="V2")
-
-
-def test_a_run_without_it_does_not_import_it():
-    code = (
-        "import sys, json\n"
-        "from normcli.cli.run import run\n"
-        "run(['bn', '--shape', '2,3', '--print', 'shape'])\n"
-        "print(json.dumps([name for name in ('ml_dtypes', 'safetensors') if name in sys.modules]))"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert json.loads(ran.stdout.splitlines()[-1]) == []

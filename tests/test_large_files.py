@@ -65,30 +65,16 @@ def test_what_is_no_whole_file_is_read_as_memory(tmp_path):
     assert bits(normalize(fortran, "ln").normalized) == bits(normalize(x, "ln").normalized)
 
 
+@sampled
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("norm", ["bn", "ln", "lrn", "wn"])
-def test_the_command_line_gives_the_same_answer(norm, order, normcli, tmp_path, monkeypatch):
-    x = np.asarray(np.random.default_rng(2).normal(size=(6, 5, 8)), dtype="f4", order=order)
-    np.save(tmp_path / "x.npy", x)
-    files = ["-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "--stats-output", tmp_path / "s.npz"]
-    arguments = [norm, *files, "--show", "stats,check"]
-    plain = normcli(*arguments)
-    saved, statistics = (tmp_path / "y.npy").read_bytes(), dict(np.load(tmp_path / "s.npz"))
-    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
-    assert normcli(*arguments) == plain
-    assert (tmp_path / "y.npy").read_bytes() == saved
-    for name, values in np.load(tmp_path / "s.npz").items():
-        assert bits(values) == bits(statistics[name])
-    assert sorted(os.listdir(tmp_path)) == ["s.npz", "x.npy", "y.npy"]
-
-
-@pytest.mark.parametrize("norm", ["bn", "ln", "lrn"])
 @pytest.mark.parametrize("answer", ["-fjson", "-fjsonl", "-fcsv", "-fmarkdown", "-ftable", "--print=normalized",
-                                    "-oy.csv", "-oy.json", "-oy.npz"])  # fmt: skip
-def test_every_answer_is_the_same_from_a_file(answer, norm, normcli, tmp_path, monkeypatch):
+                                    "-oy.npy", "-oy.csv", "-oy.json", "-oy.npz"])  # fmt: skip
+def test_every_answer_is_the_same_from_a_file(answer, norm, order, normcli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    np.save("x.npy", np.random.default_rng(2).normal(size=(6, 5, 8)).astype("f4"))
-    arguments = [norm, "-i", "x.npy", answer, *(["--show", "stats"] if answer.startswith("-o") else [])]
+    np.save("x.npy", np.asarray(np.random.default_rng(2).normal(size=(6, 5, 8)), "f4", order))
+    beside = ["--show", "stats,check", "--stats-output", "s.json"] if answer.startswith("-o") else []
+    arguments = [norm, "-i", "x.npy", answer, *beside]
     plain = normcli(*arguments)
     saved = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
@@ -119,7 +105,7 @@ def test_a_full_disk_leaves_the_old_output(normcli, tmp_path, monkeypatch):
     monkeypatch.setattr("os.posix_fallocate", fail)
     ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
     assert (ran.code, ran.raw) == (3, b"")
-    assert "y.npy cannot be written: No space left on device" in ran.err
+    assert "y.npy cannot be written: No space left on device (" in ran.err
     assert (tmp_path / "y.npy").read_bytes() == b"old"
     assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
 

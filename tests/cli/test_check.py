@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import itertools
 import json
 from pathlib import Path
@@ -96,23 +95,6 @@ def test_json(normcli, folder):
     assert found["groups_with_mismatches"] == 1
     statistics = ran.json["statistics"]
     assert (statistics["mean"]["ok"], statistics["rstd"]["ok"], ran.json["ok"]) == (True, False, False)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    ("line", "actual"), [(("check", "bn"), "bad.npy"), (("identify",), "y.npy")], ids=["check", "identify"]
-)
-def test_a_page_says_what_the_table_says_without_a_script(line, actual, normcli):
-    words = (*line, *BN[2:], "--actual", actual)
-    page, table = normcli(*words, "-f", "html"), normcli(*words)
-    assert (page.code, page.err) == (table.code, table.err)
-    text = html.unescape(page.out)
-    title, *_, verdict = [text for text in table.lines if text and not text.startswith(" ")]
-    assert f"<h1>{title}</h1>" in text
-    assert verdict in text
-    assert "<script" not in text
-    assert "default-src 'none'" in text
 
 
 def test_lines_hold_each_group_that_differs(normcli, folder):

@@ -68,25 +68,6 @@ def test_an_archive_on_standard_input(normcli):
     assert normcli("bn", "-i", "-", "--print", "mean", stdin=stream.getvalue()).lines == ["2.0", "3.5"]
 
 
-def test_output_of_one_run_is_input_of_the_next(normcli):
-    first = normcli("bn", "--shape", "4,3", "-f", "json", "--dtype", "float32")
-    second = normcli("ln", "-i", "-", "-f", "json", stdin=first.raw)
-    expected = normalize(np.array(first.json["normalized"], dtype="f4"), "ln").normalized
-    assert second.json["input"]["dtype"] == "float32"
-    np.testing.assert_array_equal(np.array(second.json["normalized"], dtype="f4"), expected)
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".json", ".csv", ".tsv"])
-def test_output_files(suffix, normcli, tmp_path):
-    path = tmp_path / f"y{suffix}"
-    ran = normcli("bn", "--shape", "5,3", "-o", path)
-    assert ran.code == 0
-    assert "y, normalized  rows" not in ran.out
-    expected = normcli("bn", "--shape", "5,3", "--print", "normalized").raw
-    assert normcli("ln", "-i", path, "--print", "shape").lines == ["5", "3"]
-    assert normcli("lrn", "--alpha", "0", "-i", path, "--print", "normalized").raw == expected
-
-
 def test_dash_output_is_npy_and_nothing_else(normcli):
     ran = normcli("bn", "--shape", "2,3", "-o", "-")
     np.testing.assert_array_equal(np.load(io.BytesIO(ran.raw)), normalize([[6, 3, 7], [4, 6, 9]]).normalized)

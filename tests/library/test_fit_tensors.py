@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -103,13 +101,12 @@ def test_several_columns_group_rows(normcli, tmp_path, monkeypatch):
         "A,9,price,1,5.0,0.0,0.0,1.0",
         "A,10,price,2,2.0,1.0,1.0,1.0",
     ]
-    answer = json.loads(normcli("zscore", "s.csv", "--by", "shop,month", "-f", "json", "-q").out)
+    answer = normcli("zscore", "s.csv", "--by", "shop,month", "-f", "json", "-q").json
     assert (answer["by"], answer["groups"][0]["group"]) == (["shop", "month"], ["A", None])
     ran = normcli("zscore", "s.csv", "--by", "shop,month", "-o", "-", "-q")
     assert ran.lines == ["month,shop,price", "10,A,-1.0", "9,A,0.0", "10.0,A,1.0", ",A,0.0"]
     (tmp_path / "c.csv").write_text('"a,b",v\nx,1\nx,3\n')
     for by in ("a,b", '"a,b"'):
-        assert normcli("zscore", "c.csv", "--by", by, "--print", "mean").code == 2
         assert normcli("zscore", "c.csv", "--by", by, "-o", "-").lines[1:] == ["x,-1.0", "x,1.0"]
 
 
