@@ -79,13 +79,12 @@ def test_json_reads_back_as_bfloat16(file, normcli):
 @pytest.mark.parametrize("target", [["y.npy"], ["y.npz"], ["-", "-f", "npy"]], ids=lambda t: t[0])
 @pytest.mark.parametrize("command", [["ln", "-i", "FILE"], ["ln", "--data", "[[1,2]]", "--dtype", "bfloat16"],
                                      ["generate", "--shape", "2,3", "--dtype", "bfloat16"]], ids=lambda c: c[0])  # fmt: skip
-def test_numpys_formats_cannot_hold_it(target, command, file, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_numpys_formats_cannot_hold_it(target, command, file, normcli, here):
     ran = normcli(*[file if word == "FILE" else word for word in command], "-o", *target)
     assert (ran.code, ran.raw, ran.err.count("\n")) == (2, b"", 1)
     assert f"--output {target[0]}" in ran.err
     assert re.search(r"NumPy's formats have no bfloat16; .json, .jsonl, .*\.safetensors hold it", ran.err)
-    assert [path.name for path in tmp_path.iterdir()] == ["x.safetensors"]
+    assert [path.name for path in here.iterdir()] == ["x.safetensors"]
 
 
 @pytest.mark.parametrize(

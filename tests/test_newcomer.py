@@ -44,18 +44,16 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("line", "word"), SAID)
-def test_a_newcomer_is_answered(line, word, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_newcomer_is_answered(line, word, normcli, here):
     ran = normcli(*shlex.split(line))
     assert (ran.code, word in ran.out) == (0, True), ran.err + ran.out
 
 
 @pytest.mark.parametrize(("line", "code", "word"), REFUSED)
-def test_a_newcomer_is_told_what_is_wrong(line, code, word, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_newcomer_is_told_what_is_wrong(line, code, word, normcli, here):
     np.save("x.npy", np.arange(6.0).reshape(3, 2))
     for name in ("x.pt", "x.pkl"):
-        (tmp_path / name).write_bytes(b"\x80\x04K\x01.")
+        (here / name).write_bytes(b"\x80\x04K\x01.")
     ran = normcli(*shlex.split(line))
     assert (ran.code, word in ran.err) == (code, True), ran.err
     assert len(ran.err.splitlines()) <= 1
@@ -75,9 +73,8 @@ def list_commands():
 
 
 @pytest.mark.parametrize("call", list_commands())
-def test_commands_of_the_readme_are_taken(call, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "DIR").mkdir()
+def test_commands_of_the_readme_are_taken(call, normcli, here):
+    (here / "DIR").mkdir()
     words = [word for word in shlex.split(call) if word != "…"]
     words = ["bn" if word == "NORM" else word for word in words]
     ran = normcli(*words, "--help")

@@ -142,8 +142,7 @@ def test_a_gate_has_a_gradient_too(normcli, tmp_path):
     assert (ran.code, ran.json["gradients"]["dgate"]["fault"]) == (1, "dgate-sign")
 
 
-def test_a_gate_that_is_broadcast_has_a_gradient_of_its_shape(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_gate_that_is_broadcast_has_a_gradient_of_its_shape(normcli, here):
     x, dy = np.random.default_rng(4).normal(size=(2, 3, 2, 5)).astype("f4")
     for name, array in {"x": x, "dy": dy, "z": x[0, 0], "m": x[..., :1] > -1}.items():
         np.save(f"{name}.npy", array)
@@ -160,9 +159,8 @@ def test_a_gate_that_is_broadcast_has_a_gradient_of_its_shape(normcli, tmp_path,
     assert "at        l=3" in normcli("check", *asked, "--backward", "--actual-dgate=bad.npy").out
 
 
-def test_a_gate_that_is_not_given_has_no_gradient(normcli, tmp_path, monkeypatch):
+def test_a_gate_that_is_not_given_has_no_gradient(normcli, here):
     shown = ("rms", "--shape", "2,3")
-    monkeypatch.chdir(tmp_path)
     np.save("x.npy", np.ones((2, 3)))
     for line in (
         ("backward", *shown, "--print", "dgate"),

@@ -36,9 +36,8 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(made, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return shutil.copytree(made, tmp_path, copy_function=os.link, dirs_exist_ok=True)
+def folder(made, here):
+    return shutil.copytree(made, here, copy_function=os.link, dirs_exist_ok=True)
 
 
 CASES = [
@@ -139,8 +138,7 @@ def test_a_folder_that_cannot_be_made_is_exit_code_3(normcli, folder, monkeypatc
 
 @pytest.mark.parametrize("verb", ["zscore", "fit zscore", "ln", "explain bn", "identify --actual x.npy"])
 @pytest.mark.parametrize("suffix", [".npy", ".json", ".jsonl", ".npz"])
-def test_a_tensor_has_32_axes_at_most(verb, suffix, tmp_path, normcli, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_tensor_has_32_axes_at_most(verb, suffix, here, normcli):
     for axes, codes in ((33, (3,)), (32, (0, 1))):
         x = np.arange(8.0).reshape((2, 2, 2) + (1,) * (axes - 3))
         np.save("x.npy", x)

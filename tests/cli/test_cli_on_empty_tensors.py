@@ -24,8 +24,7 @@ import pytest
     ],
 )
 @pytest.mark.all_quick
-def test_that_there_are_no_values_is_said(normcli, tmp_path, monkeypatch, arguments, said):
-    monkeypatch.chdir(tmp_path)
+def test_that_there_are_no_values_is_said(normcli, here, arguments, said):
     np.save("x.npy", np.zeros((0, 3, 4)))
     ran = normcli(*arguments.split())
     assert ran.code == 0, ran.err
@@ -33,8 +32,7 @@ def test_that_there_are_no_values_is_said(normcli, tmp_path, monkeypatch, argume
 
 
 @pytest.mark.parametrize("shape", [(4, 0), (0, 0)])
-def test_statistics_of_no_groups_are_not_kept(normcli, tmp_path, monkeypatch, shape):
-    monkeypatch.chdir(tmp_path)
+def test_statistics_of_no_groups_are_not_kept(normcli, here, shape):
     np.save("x.npy", np.zeros(shape))
     ran = normcli("fit", "zscore", "x.npy", "-o", "s.npz")
     told = "normcli: there are no groups, and so no statistics to keep\n"

@@ -293,14 +293,13 @@ BAD = [
 
 @pytest.mark.all_quick
 @pytest.mark.parametrize(("line", "code", "message"), BAD)
-def test_bad_input(line, code, message, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_bad_input(line, code, message, normcli, here):
     source = [] if "-i" in line else ["--shape", "2,4,3,3"]
     ran = normcli("compare", *line.split(), *source)
     assert (ran.code, ran.raw) == (code, b""), ran.err
     assert len(ran.err.splitlines()) == 1
     assert message in ran.err
-    assert not list(tmp_path.iterdir())
+    assert not list(here.iterdir())
 
 
 def test_gamma_and_beta_go_to_the_norms_that_have_them(normcli):

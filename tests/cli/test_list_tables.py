@@ -19,13 +19,12 @@ NUMBERS = [[160, 50.5], [np.nan, 80], [180, 95.5]]
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(here):
     files = {"p.csv": P, "q.csv": Q, "people.csv": PEOPLE, "bare.csv": "1,100\n3,102\n", "z.csv": "x,z\n1,2\n"}
     for name, text in files.items():
-        (tmp_path / name).write_bytes(text.encode())
+        (here / name).write_bytes(text.encode())
     np.save("x.npy", [[1.0, 100.0], [3.0, 102.0]])
-    return tmp_path
+    return here
 
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -407,8 +406,7 @@ class TestStream:
     """`-o -` keeps the format of the table that its tensor is columns of."""
 
     @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
+    def _folder(self, here):
         Path("t.csv").write_text("n,x,y\na,1,2\nb,3,4\n")
 
     @pytest.mark.parametrize(
@@ -434,8 +432,7 @@ class TestStream:
         assert ran.raw.startswith(b"\x93NUMPY")
 
 
-def test_separators_of_thousands_are_said(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_separators_of_thousands_are_said(normcli, here):
     Path("t.csv").write_text('n,x\na,"1,234"\nb,"2,000"\nc,"900"\n')
     ran = normcli("zscore", "-i", "t.csv", "--columns", "x", "--print", "mean")
     assert ran.out == "1378.0\n"
@@ -448,8 +445,7 @@ def test_separators_of_thousands_are_said(normcli, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "other"), [(("--thousands", "."), ","), (("--decimal", ",", "--thousands", ","), ".")]
 )
-def test_a_separator_of_thousands_is_no_decimal_point(normcli, tmp_path, monkeypatch, given, other):
-    monkeypatch.chdir(tmp_path)
+def test_a_separator_of_thousands_is_no_decimal_point(normcli, here, given, other):
     Path("t.csv").write_text("a;b\n1.234;5\n4.567;4\n")
     ran = normcli("zscore", "-i", "t.csv", *given, "--print", "mean")
     assert (ran.code, ran.out) == (2, "")

@@ -209,9 +209,8 @@ def test_what_nan_makes_nan_is_told_with_the_option_that_leaves_it_out(normcli, 
 
 
 def test_the_tensor_and_the_statistics_are_both_on_the_disk_before_either_takes_its_place(
-    normcli, tmp_path, monkeypatch
+    normcli, here, monkeypatch
 ):
-    monkeypatch.chdir(tmp_path)
     done, replace = [], Path.replace
     monkeypatch.setattr(os, "fsync", lambda _: done.append("fsync"))
     monkeypatch.setattr(Path, "replace", lambda *paths: done.append("replace") or replace(*paths))
@@ -220,8 +219,7 @@ def test_the_tensor_and_the_statistics_are_both_on_the_disk_before_either_takes_
     assert done.count("replace") == 2
 
 
-def test_a_failure_to_place_one_of_two_files_leaves_no_litter(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_failure_to_place_one_of_two_files_leaves_no_litter(normcli, here, monkeypatch):
     Path("y.npy").write_text("old")
     Path("s.npz").write_text("old")
 
@@ -236,14 +234,13 @@ def test_a_failure_to_place_one_of_two_files_leaves_no_litter(normcli, tmp_path,
 
 
 @pytest.mark.slow
-def test_a_result_that_takes_the_place_of_its_input_is_said(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_result_that_takes_the_place_of_its_input_is_said(normcli, here):
     np.save("x.npy", np.arange(6.0).reshape(2, 3))
     told = "normcli: x.npy: the result has taken the place of the input\n"
     assert normcli("ln", "x.npy", "-o", "y.npy").err.count("the place") == 0
     assert normcli("ln", "y.npy", "-o", "x.npy").err.count("the place") == 0
     assert normcli("fit", "zscore", "x.npy", "-o", "s.npz").code == 0
-    assert normcli("ln", "x.npy", "-o", "../" + tmp_path.name + "/x.npy").err.startswith(told)
+    assert normcli("ln", "x.npy", "-o", "../" + here.name + "/x.npy").err.startswith(told)
     assert normcli("apply", "s.npz", "x.np?", "-o", "./").err == told
 
 

@@ -12,11 +12,10 @@ X = np.array([[1.0, 2.0, 6.0], [4.0, 0.0, 3.0]])
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     np.save("x.npy", X)
     np.save("y.npy", normalize(X, "ln").normalized)
-    return tmp_path
+    return here
 
 
 @pytest.mark.all_quick

@@ -115,9 +115,8 @@ def test_evaluation_reads_what_training_wrote(normcli, batches, tmp_path):
         (("--lock-timeout", "nan"), 2, "--lock-timeout"),
     ],
 )
-def test_what_is_refused_and_changes_nothing(arguments, code, told, normcli, batches, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # a checkout may be read-only
-    state = tmp_path / "bn.npz"
+def test_what_is_refused_and_changes_nothing(arguments, code, told, normcli, batches, here):
+    state = here / "bn.npz"
     normcli("bn", "--state", state, "-i", batches[0])
     before = state.read_bytes()
     ran = normcli("bn", "--state", state, "-i", batches[1], *arguments)
@@ -299,12 +298,11 @@ def test_several_batches_are_written_to_a_folder(normcli, batches, tmp_path):
         (("--stats-output", "s.json"), "--stats-output is of one batch"),
     ],
 )
-def test_what_several_batches_have_not(arguments, told, normcli, batches, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_several_batches_have_not(arguments, told, normcli, batches, here):
     ran = normcli("bn", *give(batches), "--state", "s.npz", *arguments)
     assert (ran.code, ran.raw, len(ran.err.splitlines())) == (2, b"", 1)
     assert told in ran.err
-    assert len(list(tmp_path.iterdir())) == 4
+    assert len(list(here.iterdir())) == 4
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -343,8 +341,7 @@ def test_a_long_run_says_how_many_lines_its_tables_hide(normcli, batches, tmp_pa
 
 
 @pytest.mark.parametrize(("norm", "shape"), [("bn", "4,3"), ("in", "4,3,5")])
-def test_running_statistics_are_outputs_where_they_are_updated(norm, shape, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_running_statistics_are_outputs_where_they_are_updated(norm, shape, normcli, here):
     line = (norm, "--shape", shape, "--running-mean", "0", "--running-var", "1")
     ran = normcli(*line, "--stats-output", "s.json", "--print", "running_mean,running_var")
     kept = json.loads(Path("s.json").read_text())
