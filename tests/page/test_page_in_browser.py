@@ -201,16 +201,6 @@ def test_what_is_called_equal_is_equal_as_it_is_printed(number, read):
         assert checked >= 3
 
 
-@pytest.mark.parametrize("p", [1, 2.5, 3, np.inf])
-def test_roots_and_powers_are_equal_where_they_are(p, read):
-    reader = read(make([[0.0, -4, 0], [1.5, -2.25, 4]], "lp", at=(0, 1), p=p))
-    for cell in (1, 4):
-        reader.cell(cell).click()
-        told = {term: links for term, _, links in reader.steps()}
-        length = next(links for term, links in told.items() if term.startswith("‖x‖"))
-        assert length[-1][0] == ("=" if cell == 1 or p in (1, np.inf) else "≈"), length
-
-
 @pytest.mark.parametrize(
     ("values", "norm", "told"),
     [
