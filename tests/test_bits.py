@@ -10,7 +10,7 @@ import pytest
 
 from normcli.norms.table import NORMS
 from tests.bits import __main__ as command
-from tests.bits.cases import COUNT, VARIATIONS, Case, list_cases
+from tests.bits.cases import COUNT, Case, list_cases
 from tests.marks import choose_some, costly
 from tests.search.cells import DTYPES, list_cells
 
@@ -42,16 +42,6 @@ def test_a_few_results_are_those_that_are_kept():
 def test_results_are_those_that_are_kept():
     """Of eight cases one; `.ci/run` compares all, in four environments."""
     assert [case.name for case in choose_some(CASES, 8) if case.hash() != KEPT[case.name]] == []
-
-
-@pytest.mark.slow
-@costly
-@pytest.mark.parametrize(
-    "variation", VARIATIONS, ids=lambda v: f"{v.threads} threads, {v.order}, {v.files} cuts"
-)
-def test_no_bit_depends_on_threads_tiles_memory_order_or_files(variation):
-    """Of a few cases; of more of them together with the processor, below."""
-    assert [case.name for case in CASES[1 :: 2 * FEW] if case.hash(variation) != KEPT[case.name]] == []
 
 
 @costly

@@ -127,6 +127,7 @@ COMMANDS = [  # tests/test_kills.py kills the same
 STORES = [
     pytest.param("ln -i x.zarr -o y.npy", "y.npy", id="a store is read"),
     pytest.param("fit zscore x.h5 -o y.npz", "y.npz", id="HDF5 is read"),
+    pytest.param("zscore -i x.csv -o y.csv", "y.csv", id="a table is read"),
 ]
 
 FAULTS = (errno.EIO, errno.ENOSPC, errno.EINTR)
@@ -180,6 +181,7 @@ def test_one_call_that_fails_where_stores_are_read(line, name, folder, normcli):
     pytest.importorskip("zarr").create_array("x.zarr", data=x, chunks=(2, 3))
     with pytest.importorskip("h5py").File("x.h5", "w") as file:
         file.create_dataset("x", data=x, chunks=(2, 3))
+    np.savetxt("x.csv", x, delimiter=",")
     try_faults(normcli, line, folder / name, in_every_way=2)
 
 

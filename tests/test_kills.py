@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import time
 
 import numpy as np
@@ -60,18 +59,3 @@ def test_a_killed_run_leaves_the_old_output_or_the_new(line, name, folder):
         assert target.read_bytes() in (old, new)
     _time(line, folder)  # removes what those before it left, if they were killed as they put it in place
     assert set(os.listdir(folder)) == before
-
-
-def test_a_killed_golden_leaves_a_whole_folder_or_none(folder):
-    line = "golden ln -i x.npy -o g"
-    seconds = _time(line, folder)
-    names = sorted(os.listdir("g"))
-    shutil.rmtree("g")
-    moments, before = random.Random(line), set(os.listdir(folder))
-    for _ in range(KILLS):
-        _kill_one(line, folder, seconds * moments.uniform(0, 1.1))
-        if os.path.exists("g"):
-            assert sorted(os.listdir("g")) == names
-            shutil.rmtree("g")
-    _time(line, folder)  # removes what those before it left
-    assert set(os.listdir(folder)) == {*before, "g"}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import pty
 import re
-import signal
 import subprocess
 import sys
 
@@ -152,27 +150,6 @@ def test_closed_and_full_streams(line, code, out, err):
         f"{sys.executable} -m normcli {line}", shell=True, capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (code, out, err)
-
-
-def has_open(process, path) -> bool:
-    """Whether a process that runs has a file open."""
-    folder = f"/proc/{process.pid}/fd"
-    with contextlib.suppress(OSError):
-        return any(os.path.realpath(f"{folder}/{descriptor}") == str(path) for descriptor in os.listdir(folder))
-    return False
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs Linux' /proc")
-def test_a_termination_while_an_archive_is_read_is_no_damage(tmp_path):
-    path = tmp_path / "big.npz"
-    np.savez_compressed(path, x=np.zeros(16_000_000))
-    with start("bn", "-i", str(path), "--keep", "()", "--print", "mean") as process:
-        while not has_open(process, path):
-            assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() in (143, -signal.SIGTERM)
-        assert process.stderr.read() == b""
 
 
 def test_a_hangup_that_is_ignored_stays_so():

@@ -91,11 +91,6 @@ def test_what_cannot_be_evaluated_or_left_out(line, message, normcli):
     assert message in ran.err
 
 
-def test_shapes_are_drawn_with_the_letters_of_the_layout(normcli):
-    ran = normcli("compare", "bn", "ln", "--shape", "2,3,4", "--layout", "bnd")
-    assert read_table(ran.lines)["shape of the stats"] == ["bnd → 11d", "bnd → bn1"]
-
-
 def test_a_window_is_drawn_around_one_value(normcli):
     ran = normcli("compare", "lrn:size=3", "ln", "--shape", "1,5", "--show", "groups")
     assert "window of lrn:size=3 at n=0 c=1  rows n, columns c\n 1 1 1 0 0\n" in ran.out
@@ -120,11 +115,6 @@ def test_a_shared_option_goes_to_the_norms_that_have_it(normcli):
     ran = normcli("compare", "bn", "l1", "lp", "zscore", "--p", 3, "--ddof", 1, "--shape", "3,4", "-fjson")
     assert [c.get("p") for c in ran.json["columns"]] == [None, 1, 3, None]
     assert [c["ddof"] for c in ran.json["columns"]] == [1, None, None, 1]
-
-
-def test_axes_of_a_norms_own_replace_those_that_are_kept(normcli):
-    ran = normcli("compare", "bn", "ln:axes=2", "--keep", "C", "--shape", "2,3,4", "-fjson")
-    assert [c["axes"] for c in ran.json["columns"]] == [[0, 2], [2]]
 
 
 def test_frameworks_beside_each_other(normcli):

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from tests.conftest import pose
 from tests.marks import sampled, slowly
 from tests.teach.printed import check_true
 
@@ -66,16 +65,6 @@ def test_a_long_group_is_abbreviated_and_its_count_told(normcli):
     assert "25 of 32 values hidden; --full shows all" in ran.lines
     assert "   Σx = 1 + 7 + 5 + … + 8 = 160" in ran.lines
     assert sum(line.startswith("…") for line in ran.lines) == 2
-
-
-def test_full_leaves_nothing_out(normcli):
-    ran = normcli("explain", "bn", "--shape", "2,3,4,4", "--full")
-    assert "…" not in ran.out
-    assert "hidden" not in ran.out
-    assert sum("x̂[" in line for line in ran.lines) == 32
-    values = re.search(r"Σx = (.*) = 149", ran.out)
-    assert values
-    assert len(values[1].split(" + ")) == 32
 
 
 def test_json_lines_and_csv_have_a_step_each(normcli):
@@ -169,19 +158,6 @@ def test_a_file_larger_than_memory_is_explained(normcli, tmp_path):
     assert ran.json["group"]["values"] == row.tolist()
 
 
-def test_page_is_of_the_whole_result_and_opens_at_the_value():
-    from normcli.answers.teaching.explanation import Explanation
-    from normcli.norms.plan import make_plan
-    from normcli.norms.request import Request
-    from normcli.teach.explain.explain import explain
-
-    x = np.arange(6.0).reshape(2, 3)
-    problem = pose(make_plan(Request("ln"), x.shape, x.dtype), x)
-    page = Explanation(explain(problem, at=(1, 2)), problem).page()
-    np.testing.assert_array_equal(page.results[0].normalized, normalize(x, "ln").normalized)
-    assert (page.at, page.tensor.source) == ((1, 2), "x")
-
-
 @pytest.mark.parametrize(
     ("mean", "variance", "told"),
     [
@@ -258,6 +234,18 @@ def test_the_page_of_a_backward_pass_has_its_steps_and_what_dy_reaches(dy, normc
     (picture,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)" alt="([^"]+)"', text)
     assert "Coloured are the values whose dx a dy at n=0 c=1 changes." in picture[1]
     assert b'data-part="reached"' in base64.b64decode(picture[0])
+
+
+@pytest.mark.parametrize("at", [[], ["--at", "1,3,2"]], ids=["group", "value"])
+@pytest.mark.parametrize("name", [name for name, norm in NORMS.items() if norm.gradient_names])
+def test_every_line_of_a_backward_pass_is_true(name, at, normcli):
+    drawn = ["--affine-seed", "1"] if NORMS[name].parameter_names else []
+    ran = normcli("explain", name, *GROUPS[name], "--shape", "2,4,3", *drawn, "--backward", *at)
+    assert (ran.code, ran.err) == (0, "")
+    lines = list_equations(ran.out)
+    assert any(line.startswith("dx") for line in lines)
+    least = 5 if NORMS[name].rows is None else 2  # no arithmetic leads to u, v and σ
+    assert sum(check_true(line, 8) for line in lines) >= least
 
 
 def test_the_code_of_long_sums_goes_over_the_values_and_dy(normcli):

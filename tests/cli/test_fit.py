@@ -53,13 +53,6 @@ def test_files_patterns_folders_and_lists_name_the_same_tensors(data, normcli, t
     assert read_means(listed) == expected
 
 
-def test_only_images_have_deviations_of_their_own_by_that_name(data, normcli):
-    ran = normcli("fit", "zscore", "x0.npy", "--layout", "time,level,lat,lon", "--keep", "level")
-    assert ran.code == 0
-    assert "per-sample std" in ran.out
-    assert "ImageNet" not in ran.out
-
-
 def test_the_table_fits_a_narrow_terminal(data, normcli):
     ran = normcli("fit", "bn", "x?.npy")
     assert "3 files   8 samples   (8, 3, 5, 4)   float32" in ran.out
@@ -151,16 +144,6 @@ def test_apply_and_invert_go_there_and_back(data, normcli):
     assert (ran.code, ran.out) == (0, "")
     assert "may be more than 1 ulp" in ran.err
     np.testing.assert_allclose(np.load("back.npy"), np.load("x0.npy"), atol=2e-6)
-
-
-@pytest.mark.slow
-def test_a_large_file_is_applied_and_inverted_where_it_lies(data, normcli, monkeypatch):
-    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
-    normcli("fit", "bn", "x?.npy", "-o", "stats.npz")
-    assert normcli("apply", "stats.npz", "x2.npy", "-o", "x2.npy").code == 0
-    np.testing.assert_array_equal(np.load("x2.npy"), normalize(data, "bn").normalized[4:], strict=True)
-    assert normcli("invert", "stats.npz", "x2.npy", "-o", "x2.npy", "-q").code == 0
-    np.testing.assert_allclose(np.load("x2.npy"), data[4:], atol=2e-6)
 
 
 @pytest.fixture

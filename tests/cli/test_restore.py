@@ -87,12 +87,6 @@ def test_tiny_values_are_not_near_to_zeros(normcli):
     assert "which the tolerances allow because they are wide beside that distance" in ran.out
 
 
-def test_min_max_scaling_comes_back_by_its_range_and_minimum(normcli):
-    ran = normcli("restore", "minmax", "--shape", "5,3")
-    assert "with     gamma = range   beta = min   each over n" in ran.out
-    assert "✓ recovered: all 15 values" in ran.out
-
-
 @pytest.mark.parametrize(
     ("values", "told"),
     [
@@ -103,13 +97,6 @@ def test_min_max_scaling_comes_back_by_its_range_and_minimum(normcli):
 )
 def test_one_value_is_no_plural(values, told, normcli):
     assert told in normcli("restore", "bn", "--data", values.replace("nan", '"nan"'), "-q").out
-
-
-def test_a_file_gets_what_its_name_says(normcli, tmp_path):
-    path = tmp_path / "r.json"
-    ran = normcli("restore", "bn", *TORCH, "-o", path)
-    assert (ran.code, ran.out) == (0, "")
-    assert json.loads(path.read_text())["recovered"] is True
 
 
 def test_warnings_and_strict(normcli):

@@ -96,14 +96,6 @@ def test_evaluation_reads_what_training_wrote(normcli, batches, tmp_path):
     assert state.read_bytes() == before
 
 
-def test_only_what_counts_enters(normcli, tmp_path):
-    state = tmp_path / "bn.npz"
-    normcli(
-        "bn", "--data", '[[1, 5], ["nan", 9], [3, 7]]', "--nan", "omit", "--state", state, "--momentum", "1"
-    )
-    np.testing.assert_array_equal(read_state(str(state), "bn").statistics, [[2.0, 7.0], [2.0, 4.0]])
-
-
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
@@ -173,18 +165,6 @@ def test_a_rule_that_changes_is_told_truly(normcli, tmp_path):
     assert "running mean of c=0: 0.5 · 0.5 + 0.5 · 4 = 2.25" in table
 
 
-@pytest.mark.slow
-def test_a_sum_that_is_rounded_is_nearly_equal(normcli, tmp_path):
-    data = ("--data", "[[1],[2]]", "--state", tmp_path / "s.npz", "--momentum", "none")
-    normcli("bn", *data)
-    normcli("bn", *data)
-    assert "0.66666667 · 1.5 + 0.33333333 · 1.5 = 1.5" in normcli("bn", *data).out
-    assert "0.75 · 0.5 + 0.25 · 0.5 = 0.5" in normcli("bn", *data).out
-    other = normcli("bn", "--data", "[[4],[6]]", *data[2:], "--digits", "3").out
-    assert "0.8 · 1.5 + 0.2 · 5 = 2.2" in other
-    assert "0.833 · 2.2 + 0.167 · 1.5 ≈ 2.08" in normcli("bn", *data, "--digits", "3").out
-
-
 def test_statistics_of_several_axes_have_their_indices(normcli, tmp_path):
     options = ("--shape", "2,3,4", "--layout", "NLC", "--axes", "N", "--state", tmp_path / "a.npz", "-q")
     table = normcli("bn", *options).out
@@ -219,18 +199,6 @@ def test_a_full_count_is_refused(normcli, tmp_path):
     assert normcli("bn", "--shape", "4,2", "--eval", "--state", path).code == 0
 
 
-@pytest.fixture
-def run_shell(served):
-    """Run a command line in a process of its own, whose streams are given."""
-
-    def call(arguments, **streams):
-        return subprocess.run(
-            ["normcli", *arguments], env=served, check=False, stderr=subprocess.PIPE, **streams
-        )
-
-    return call
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
 def test_an_answer_that_cannot_be_written_leaves_the_state(tmp_path, run_shell):
@@ -242,6 +210,18 @@ def test_an_answer_that_cannot_be_written_leaves_the_state(tmp_path, run_shell):
     assert list(tmp_path.iterdir()) == []
     assert run_shell(arguments, stdout=subprocess.DEVNULL).returncode == 0
     assert read_state(str(state), "bn").batches == 1
+
+
+@pytest.fixture
+def run_shell(served):
+    """Run a command line in a process of its own, whose streams are given."""
+
+    def call(arguments, **streams):
+        return subprocess.run(
+            ["normcli", *arguments], env=served, check=False, stderr=subprocess.PIPE, **streams
+        )
+
+    return call
 
 
 @pytest.mark.slow

@@ -66,24 +66,6 @@ def shops(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("shops")
-def test_means_of_shops_as_json_and_csv(normcli):
-    groups = json.loads(normcli("zscore", "s.csv", "--by", "shop", "-f", "json", "--quiet").out)["groups"]
-    means = {(group["group"], group["column"]): (group["count"], group["mean"]) for group in groups}
-    assert means[("B", "price")] == (2, 7.0)
-    assert means[("B, C", "qty")] == (1, 1.0)
-    lines = normcli("zscore", "s.csv", "--by", "shop", "-f", "csv").out.splitlines()
-    assert lines[:2] == ["shop,column,count,mean,var,std,rstd", "A,price,2,2.0,1.0,1.0,1.0"]
-    assert "B, C" in normcli("zscore", "s.csv", "--by", "shop").out
-
-
-@pytest.mark.usefixtures("shops")
-def test_the_table_is_written_with_its_other_columns(normcli, tmp_path):
-    ran = normcli("zscore", "s.csv", "--by", "shop", "-o", "o.csv")
-    assert (tmp_path / "o.csv").read_text().splitlines()[1:4] == ["A,-1.0,0.0", "B,-1.0,-1.0", "A,1.0,0.0"]
-    assert "shop=A qty, shop=B, C price, shop=B, C qty: constant" in ran.err
-
-
-@pytest.mark.usefixtures("shops")
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("words", "message"),

@@ -92,14 +92,6 @@ def test_what_makes_no_sense_is_refused(x):
         identify(x[:2], x)
 
 
-@pytest.mark.peers
-def test_tensors_of_torch(x):
-    torch = pytest.importorskip("torch")
-    t = torch.tensor(x)
-    assert check(torch.nn.functional.layer_norm(t, (5,)), t, "ln")
-    assert identify(torch.nn.functional.layer_norm(t, (5,)), t)
-
-
 def test_bits_of_other_roundings_are_remarked_on_where_all_is_well():
     rng = np.random.default_rng(3)
     x, gamma = rng.normal(size=(16, 50)).astype("f2"), rng.uniform(0.5, 2.0, 50).astype("f2")
