@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.checking.ulp import Tolerance
+    from normcli.dtypes import Floats
     from normcli.engine.walk import Effort
     from normcli.fitting.statistics import Stats
+    from normcli.norms.plan import Plan
     from normcli.norms.request import Request
 
 
@@ -39,10 +41,17 @@ class GroupedCheck(NamedTuple):
 
     Parameters
     ----------
+    table : GroupedTable
+    request : Request
+        The norm that the actual table should be.
+    plan : Plan
+        The plan of one row; its axes are rows, groups and columns.
     stats : Stats
         The exact statistics of each group and column.
     groups : RowGroups
         The labels of the groups, and the group of each row.
+    places : ndarray of int
+        The index of each row's group in the labels.
     checked : Checked
         The comparison. Its groups are numbered by row group, then by column. A value is left out if its group
         has no more values than ddof and the exact result is NaN.
@@ -52,8 +61,12 @@ class GroupedCheck(NamedTuple):
         The number of groups that are left out (each of one column), and of values.
     """
 
+    table: GroupedTable
+    request: Request
+    plan: Plan
     stats: Stats
     groups: RowGroups
+    places: NDArray[np.intp]
     checked: Checked
     warnings: tuple[str, ...]
     unjudged: tuple[int, int]
@@ -125,12 +138,19 @@ class GroupedTable(NamedTuple):
         if count:
             warnings += (f"not judged: {format_count(count, 'group')} of no more values than ddof",)
         checked = Checked({NORMALIZED: found}, {}, saved=saved)
-        return GroupedCheck(stats, groups, checked, warnings, (count, left_out))
+        places, plan = groups.places[fetch(groups.met)], stats.subject.plan(1)
+        return GroupedCheck(self, request, plan, stats, groups, places, checked, warnings, (count, left_out))
 
     def normalize(self, stats: Stats) -> NDArray[np.float64]:
         """Return the exact result: the table with rows normalized by their group's statistics, in float64."""
         use = Use(stats, self.affine.get("gamma"), self.affine.get("beta"), dtype="float64")
         return use_stats(use, self.tensor, None, self.effort, inverts=False)[0]
+
+    def agrees(self, y: Floats, exact: Floats) -> bool:
+        """Whether values of the actual table are within the tolerance of exact ones."""
+        found = Comparison(self.tolerate(choose_counting_dtype(self.actual.values.dtype)))
+        found.compare(y.reshape(-1), exact.reshape(-1), 0)
+        return found.ok
 
     def judge(
         self, request: Request, some: NDArray[np.bool_] | None = None

@@ -48,6 +48,8 @@ SOME_ZEROS = np.where(RNG.random(X.shape) < 0.3, 0.0, X)
         pytest.param(X, "lp", {"p": 0.5}, id="square roots"),
         pytest.param(1e200 * X, "lp", {"p": 1.25}, id="decimals"),
         pytest.param(np.rint(X), "lp", {"p": np.inf}, id="the largest, of which there are several"),
+        pytest.param(np.rint(X), "lp", {"p": -np.inf}, id="the least"),
+        pytest.param(SOME_ZEROS, "lp", {"p": 0}, id="a count"),
         pytest.param(np.ones((4, 6)), "ln", {"eps": 0.0}, id="without a derivative"),
         pytest.param(X.reshape(2, 6, 2), "lrn", {"size": 3}, id="windows"),
         pytest.param(1e200 * X.reshape(2, 6, 2), "lrn", {"size": 3, "alpha": 1.0}, id="windows in fractions"),
@@ -199,6 +201,24 @@ def test_shares_that_are_lost_are_not_decided(sign):
         rows = GradientRows(Pair(d * one, 0.0 * one), sign * dy * one, None, None)
         found = find_shares(rows, lay_slopes(1.0, inverse))
         assert found.unclear.tolist() == [[unclear]]
+
+
+@pytest.mark.parametrize("p", [2.0, 1.0, 0.0, np.inf, -np.inf, 3.0])
+def test_sums_of_parts_are_merged_exactly(p):
+    x, dy = np.rint(X), np.where(X > 1.0, DY, 1e300)
+    dy[3, 5], x[2, 1], x[1, 4] = np.inf, 2.0**-600, 0.0
+    whole, first, second = (GradientSums(4, p) for _ in range(3))
+    for sums, part in ((whole, slice(None)), (first, slice(2)), (second, slice(2, None))):
+        sums.add(np.arange(4), GradientRows(find_deviations(x[:, part], None, None), dy[:, part], None, None))
+    first.merge(second)
+    for name in ("totals", "powers", "gradients", "products"):
+        mine, other = (getattr(sums, name).take(np.arange(3)).settle() for sums in (first, whole))
+        assert (mine.low, mine.digits.tolist()) == (other.low, other.digits.tolist())
+    for name in ("count", "ties", "peak", "rough", "unknown", "endless"):
+        mine, other = (np.array(getattr(sums, name))[..., :3] for sums in (first, whole))
+        np.testing.assert_array_equal(mine, other)
+    assert (first.unknown[3], first.endless[3]) == (False, True)
+    np.testing.assert_allclose(np.add(*first.lengths), np.add(*whole.lengths), rtol=2.0**-52)
 
 
 @pytest.mark.parametrize(("like", "inverse"), [("sklearn", 1.0), ("scipy", np.nan)])

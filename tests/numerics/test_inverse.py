@@ -120,6 +120,12 @@ def test_what_is_not_finite_is_what_doubles_give(usual):
     )
 
 
+def test_products_near_the_ends_of_the_range_are_rounded_once_beside_usual_ones():
+    x = np.array([2.0**-1074, 3 * 2.0**-1074, -(2.0**-1060), 2.0**1022, *np.ones(600)])
+    divisor = Pair(np.full(x.shape, 1.5), np.full(x.shape, -(2.0**-60)))
+    check(Elements(x, None, divisor, None, None), "float64")
+
+
 def test_equal_values_are_calculated_exactly_once(monkeypatch):
     """Of a column that is mostly 0, every 0 comes back as the same."""
     calls = []

@@ -304,11 +304,8 @@ class GroupedVerdict(Verdict):
         header, (few, values) = super()._build_header(view), self.found.unjudged
         lines = [groups if line[0] == "groups" else line for line in header.lines]
         if values:
-            left_out = (
-                format_count(values, "value"),
-                f"{format_count(few, 'group')} of no more values than ddof",
-            )
-            lines.append(("not judged", left_out))
+            why = f"{format_count(few, 'group')} of no more values than ddof"
+            lines.append(("not judged", (format_count(values, "value"), why)))
         return header._replace(lines=tuple(lines))
 
     def data(self) -> Mapping[str, Any]:

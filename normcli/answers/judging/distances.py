@@ -78,10 +78,7 @@ def build_line(name: str, found: Comparison) -> Line:
     if not found.compared:
         return Line((f"{name}: there are no values to compare",), mark=True)
     where = f", at an exact value of {found.max_ulp_expected:.2g}" if found.is_near_zero else ""
-    furthest = (
-        f"furthest {format_ulp(found.max_ulp)} ulp{where}",
-        f"largest difference {found.max_abs:.3g}",
-    )
+    furthest = f"furthest {format_ulp(found.max_ulp)} ulp{where}", f"largest difference {found.max_abs:.3g}"
     values = format_count(found.compared, "value")
     text = tell_agreement(found.compared, values) if found.ok else tell_difference(found.mismatches, values)
     return Line((f"{name}: {text}", *furthest), found.ok)
@@ -125,11 +122,9 @@ def name_place(plan: Plan, place: int) -> tuple[str, ...]:
     """
     index = np.unravel_index(np.asarray(place), plan.grid.shape)
     at = format_index([*map(int, index)], plan.grid.layout) or "the only value"
-    return (
-        (at,)
-        if plan.groups_overlap
-        else (at, f"group {plan.grid.group_name(int(plan.grid.locate_groups(index)))}")
-    )
+    if plan.groups_overlap:
+        return (at,)
+    return at, f"group {plan.grid.group_name(int(plan.grid.locate_groups(index)))}"
 
 
 def build_worst(name: str, place: tuple[str, ...], comparison: Comparison, view: View) -> Facts:

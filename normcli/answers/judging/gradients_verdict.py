@@ -122,9 +122,7 @@ class GradientsVerdict(RecordDocument):
         return {
             "source": self.sources[name],
             **describe_comparison(comparison),
-            "worst": None
-            if worst is None
-            else {"index": self._locate(name, worst.place), **describe_members(worst, *OF_WORST)},
+            "worst": worst and {"index": self._locate(name, worst.place), **describe_members(worst, *OF_WORST)},
             **self._describe_fault(name),
         }
 

@@ -206,14 +206,9 @@ def make_claim(case: Case, found: Found) -> Claim:
     error = np.abs(case.y - found.prediction.values)
     counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask
     off = np.where(counted, error / found.prediction.unit, 0.0)
-    causes = tuple(
-        fault.words.format(**variant.values)
-        for fault, variant in zip(found.faults, found.variants, strict=True)
-    )
-    faults = tuple(
-        fault._replace(remedy=fault.remedy.format(**variant.values))
-        for fault, variant in zip(found.faults, found.variants, strict=True)
-    )
+    pairs = [*zip(found.faults, found.variants, strict=True)]
+    causes = tuple(fault.words.format(**variant.values) for fault, variant in pairs)
+    faults = tuple(fault._replace(remedy=fault.remedy.format(**variant.values)) for fault, variant in pairs)
     shown = show_used(case, found) if found.is_fitted else ()
     if found.region is not None and len(faults) == 1 and faults[0].id.startswith("where-"):
         source = find_source(case, found.region.mask)
@@ -265,22 +260,14 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     certain += [claim for claim in every if claim.bits < CERTAIN and any(map(claim.fits_as_well_as, of_all))]
     least = min(claim.rank for claim in certain)
     first = [claim for claim in certain if claim.rank == least]
-    best, shown = (
-        min(claim.misfit for claim in first),
-        max((c.bits_shown for c in first if not math.isnan(c.bits_shown)), default=0.0),
-    )
+    best = min(claim.misfit for claim in first)
+    shown = max((c.bits_shown for c in first if not math.isnan(c.bits_shown)), default=0.0)
     plain = [claim for claim in first if not claim.ids <= _ANY_NUMBER and claim.is_near(best)]
-    ranked = [
-        claim._replace(
-            rank=claim.rank
-            + (
-                not claim.is_near(best)
-                or claim.bits_shown < shown - CERTAIN
-                or (bool(plain) and claim.ids <= _ANY_NUMBER)
-            )
-        )
-        for claim in certain
-    ]
+    less_likely = (
+        not one.is_near(best) or one.bits_shown < shown - CERTAIN or (plain and one.ids <= _ANY_NUMBER)
+        for one in certain
+    )
+    ranked = [one._replace(rank=one.rank + bool(less)) for one, less in zip(certain, less_likely, strict=True)]
     order = {row.id: number for number, row in enumerate(FAULTS)}
     ranked.sort(key=lambda claim: (claim.rank, claim.is_of_large_eps, order[claim.fault.id]))
     return keep_first([claim for claim in ranked if not claim.is_of_any_errors])

@@ -98,10 +98,7 @@ def _has_powers(case: Case) -> bool:
 
 
 def open_cases(
-    subjects: Iterable[Problem],
-    y: NDArray[Any],
-    dtype: np.dtype[Any],
-    most: int = MOST_VALUES,
+    subjects: Iterable[Problem], y: NDArray[Any], dtype: np.dtype[Any], most: int = MOST_VALUES
 ) -> Iterator[Case]:
     """Yield for each norm a case, the record of x, y and the norm's exact result.
 

@@ -266,11 +266,10 @@ def find_places(case: Case) -> tuple[Claim, ...]:
         found = [one for one in orders if one.share == 1.0]
         right = Found((), (), case.right, ~case.differs)
         region = None if found else find_region(case, case.differs) or _find_few(case, right)
-        in_part = region is not None and np.any(region.mask.any(case.axes) & ~region.mask.all(case.axes))
-        if region is not None and not (
-            in_part and case.step > 1
-        ):  # it may end between the values that were taken
-            found += _tell_region(case, right, region, ())
+        if region is not None:
+            in_part = np.any(region.mask.any(case.axes) & ~region.mask.all(case.axes))
+            ends_between = in_part and case.step > 1  # the values that were taken
+            found += () if ends_between else _tell_region(case, right, region, ())
         return rank_claims([make_claim(case, one) for one in found], is_asked=True)
 
 

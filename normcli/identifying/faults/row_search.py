@@ -187,10 +187,8 @@ def _try_gates(case: Case) -> Iterator[Found]:
                 if variant.other is None and (variant.numbers or rows is not PARAMETERS):
                     continue
                 other = variant.other or _use_parameters(case, variant)
-                tried = (
-                    *(one for one in seconds if _shows(other, one)),
-                    *(() if rows is PARAMETERS else PARAMETERS),
-                )
+                tried = [one for one in seconds if _shows(other, one)]
+                tried += () if rows is PARAMETERS else PARAMETERS
                 yield from _try_beside(row.fault, variant, other, tried)
 
 

@@ -125,10 +125,8 @@ def _diagnose(subject: Problem, actual: NDArray[Any], checked: Checked) -> Diagn
     is_gated = gate is not None or inputs.gated_input is not None
     if is_gated and is_half(actual.dtype) and (eps := find_exact_eps(subject, actual)) is not None:
         name = plan.norm.name  # in half precision other faults come near, too
-        cause, remedy = (
-            f"{name} differs: eps is {eps:g}, not {plan.spec.eps:g}",
-            f"normcli {name} … --eps {eps:g}",
-        )
+        cause = f"{name} differs: eps is {eps:g}, not {plan.spec.eps:g}"
+        remedy = f"normcli {name} … --eps {eps:g}"
         evidence = ("with that, every value is the exact one, rounded",)
         return Diagnosis(Kind.NORM, cause, evidence, remedy=remedy, fault="stats-eps-other")
     found = identify(Question(*asked, plan.grid.layout.text, subject=subject))
@@ -146,13 +144,10 @@ def _diagnose_selected(plan: Plan, found: Identification, given: Given | None, o
     """
     if any(match.affine != ESTIMATED for match in found.matches):
         return diagnose_request(plan, found, given, option)
+    cause, step = "nothing known explains y with that slice", "check it without --over"
     if plan.request.over is None:
-        cause, step = (
-            "nothing known explains y with that mask",
-            "check it without the mask, on values that all count",
-        )
-    else:
-        cause, step = "nothing known explains y with that slice", "check it without --over"
+        cause = "nothing known explains y with that mask"
+        step = "check it without the mask, on values that all count"
     return Diagnosis(Kind.NONE, f"{plan.norm.name} differs: {cause}", next_step=step)
 
 

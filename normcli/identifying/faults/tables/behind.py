@@ -61,11 +61,6 @@ def _apply(*names: str) -> Callable[[Case], Iterator[Variant]]:
 _LEAKS = (0.01, 0.1, 0.2, 0.3)
 
 
-def _leak(case: Case) -> list[Variant]:
-    values = case.right.values
-    return [_follow(np.where(values < 0.0, slope * values, values), slope=slope) for slope in _LEAKS]
-
-
 def _clip(case: Case) -> Iterator[Variant]:
     """Yield variants with the norm's result clipped to the smallest y, to the largest, or to both.
 
@@ -248,7 +243,9 @@ def _is_spread_evenly(remainders: Floats) -> bool:
 BEHIND: Sequence[Row] = (
     Row("after-input-added", _add_input),
     Row("after-relu", _apply("relu")),
-    Row("after-leaky-relu", _leak),
+    Row("after-leaky-relu",
+        lambda c: [_follow(np.where(c.right.values < 0.0, slope, 1.0) * c.right.values, slope=slope)
+                   for slope in _LEAKS]),
     Row("after-gelu", _apply("gelu", "gelu-tanh")),
     Row("after-silu", _apply("silu")),
     Row("after-sigmoid", _apply("sigmoid")),

@@ -107,25 +107,21 @@ def _list_eps(case: Case, moved: Case) -> dict[float, int]:
     return found
 
 
-def _take_other_eps(case: Case) -> Iterator[Variant]:
-    """Yield variants with every other eps of `_list_eps` in its place; nothing for a norm without eps."""
-    for eps, numbers in _list_eps(case, case).items() if case.plan.spec.eps is not None else ():
-        if eps != case.eps:
-            values = {"eps": f"{eps:g}", "asked": f"{case.eps:g}"}
-            yield Variant(divisor=case.root(case.square, eps), values=values, numbers=numbers)
+def _take_other_eps(case: Case, *, moves: bool = False) -> Iterator[Variant]:
+    """Yield variants with every other eps of `_list_eps`; nothing for a norm without eps.
 
-
-def _move_eps(case: Case) -> Iterator[Variant]:
-    """Yield variants with eps moved from inside the root to outside, or the reverse, for each usual eps.
-
-    The eps that y shows is tried too. Nothing for a norm without eps.
+    If `moves`, eps is moved from inside the root to outside, or the reverse, and the requested eps is tried
+    too; then nothing for a norm whose eps is neither.
     """
-    place = MOVED_EPS.get(case.plan.spec.eps_mode)
-    if place is not None:
-        moved = replace(case, plan=case.plan.change_spec(eps_mode=place))
-        for eps, numbers in _list_eps(case, moved).items():
-            values = {"place": place.value, "eps": f"{eps:g}"}
-            yield from label(divide(moved.root(case.square, eps)), numbers, **values)
+    spec = case.plan.spec
+    place = MOVED_EPS.get(spec.eps_mode) if moves else spec.eps_mode
+    if spec.eps is None or place is None:
+        return
+    moved = replace(case, plan=case.plan.change_spec(eps_mode=place))
+    for eps, numbers in _list_eps(case, moved).items():
+        if moves or eps != case.eps:
+            values = {"eps": f"{eps:g}", "asked": f"{case.eps:g}", "place": place.value}
+            yield Variant(divisor=moved.root(case.square, eps), values=values, numbers=numbers)
 
 
 def _change_ddof(case: Case) -> Iterator[Variant]:
@@ -222,7 +218,7 @@ def _weigh_few_bits(case: Case, bits: int) -> float:
 OTHER_EPS = Row("stats-eps-other", _take_other_eps)
 """The fault of another eps than the requested one, which may come with another fault."""
 
-EPS: Sequence[Row] = (OTHER_EPS, Row("stats-eps-outside", _move_eps))
+EPS: Sequence[Row] = (OTHER_EPS, Row("stats-eps-outside", functools.partial(_take_other_eps, moves=True)))
 """The faults of another eps or eps mode, which may change divisors by as little as rounding does."""
 
 DIVIDING: Sequence[Row] = (

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -50,60 +48,18 @@ def _replace(case: Case, gamma: Floats, beta: Floats) -> Iterator[Variant]:
         yield Variant(gamma=gamma, beta=beta, values={"what": "gamma and beta are"})
 
 
-@functools.lru_cache(maxsize=2)  # of one case, two rows ask
-def _roll(case: Case) -> list[Variant]:
-    """Return the variants whose gamma, beta or both are rolled along an axis, by at most 64 indices.
+def _roll(case: Case) -> Iterator[Variant]:
+    """Yield the variants whose gamma, beta or both are rolled along an axis, by at most 64 indices.
 
-    For each axis, and for gamma, beta and both, the 4 shifts are returned with which y fits best (least
-    squares). A parameter of one number stays as it is.
+    A channel axis that is split into groups is one axis here.
     """
-    found: list[Variant] = []
-    shape = case.plan.grid.merge_shape(case.gamma.shape if case.has_gamma else case.beta.shape)
-    own = [
-        p.reshape(shape if p.size == math.prod(shape) else [1] * len(shape)) for p in (case.gamma, case.beta)
-    ]
+    whole = np.broadcast_shapes(case.gamma.shape, case.beta.shape)
+    shape = case.plan.grid.merge_shape(whole)
+    own = [np.broadcast_to(p, whole).reshape(shape) for p in (case.gamma, case.beta)]
     for axis, length in enumerate(shape):
-        shifts = list_shifts(length)
-        places = (np.arange(length) - np.reshape(shifts, (-1, 1))).astype(np.intp) % length
-        rolled = (
-            np.moveaxis(np.take(np.broadcast_to(p, shape), places, axis), axis, 0) if p.size > 1 else
-            np.broadcast_to(p, (len(shifts), *p.shape)) for p in own
-        )  # fmt: skip
-        for every in _replace(case, *rolled) if shifts else ():
-            for place in sorted(np.argsort(_sum_squares(case, every))[:_MOST_ROLLED]):
-                given = {name: getattr(every, name) for name in ("gamma", "beta")}
-                one: dict[str, Any] = {
-                    name: p if p is None else p[place].reshape(getattr(case, name).shape)
-                    for name, p in given.items()
-                }
-                found += label([every._replace(**one)], 1, by=shifts[place])
-    return found
-
-
-_MOST_ROLLED = 4
-"""The most shifts of gamma or beta along an axis that are tried; a y in parts may have several."""
-
-
-def _sum_squares(case: Case, every: Variant) -> Floats:
-    """Return Σ (y − prediction)² for several gammas, betas or both, without the term Σ y² that all share.
-
-    The first axis of the arrays in `every` is the number of the trial, and so is the axis of the result.
-    """
-    shapes = [p.shape for p in (case.gamma, case.beta)]
-    axes = tuple(axis for axis, n in enumerate(np.broadcast_shapes(*shapes)) if n == 1)
-    counted = np.isfinite(case.y) & np.isfinite(case.standardized)
-    y, x, factor = (np.where(counted, values, 0.0) for values in (case.y, case.standardized, case.factor))
-    x = x * factor
-    gamma, beta = (
-        own.reshape(1, -1) if theirs is None else theirs.reshape(len(theirs), -1)
-        for own, theirs in ((case.gamma, every.gamma), (case.beta, every.beta))
-    )
-    of_xx, of_x, of_1, of_xy, of_y = (
-        (one * other).sum(axes).reshape(-1)
-        for one, other in ((x, x), (x, factor), (factor, factor), (x, y), (factor, y))
-    )
-    squares = gamma * (gamma * of_xx + 2.0 * (beta * of_x - of_xy)) + beta * (beta * of_1 - 2.0 * of_y)
-    return np.asarray(squares.sum(1))
+        for shift in list_shifts(length):
+            gamma, beta = (np.roll(p, shift, axis).reshape(whole) for p in own)
+            yield from label(_replace(case, gamma, beta), 1, by=shift)
 
 
 def _round(case: Case) -> Iterator[Variant]:
