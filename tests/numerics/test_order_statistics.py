@@ -7,6 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from normcli import normalize
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
@@ -18,12 +21,16 @@ from normcli.numerics.statistics.order_statistics import measure_extremes
 from normcli.numerics.statistics.ranks import find_shares, measure_quantiles
 from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
+from tests.marks import costly
 from tests.numerics.exact_parts import add_up
 from tests.reference.groups import solve_group
 from tests.reference.real import Real
 from tests.reference.rounding import round_once
 
 BY_ORDER = [name for name, norm in NORMS.items() if norm.divisor.is_by_order]
+
+
+FEW = [5e-324, -2.5e-323, 1.7976931348623157e308, -1.7e308, 1.0, 1.0 + 2.0**-52, 3.0, -7e-300, 2.0**970, 0.0]
 
 
 def solve_rows(norm, rows):
@@ -65,6 +72,20 @@ def require_near(exact, parts, place, bits):
     assert parts[0] == float(exact) or exact < 2.0**-1074
     off = abs(exact - sum(map(Fraction, parts)))
     assert off <= max(abs(Fraction(parts[place])) / 2**bits, Fraction(2.0**-1074 if parts[1] else 0.0))
+
+
+@pytest.mark.slow
+@costly
+@pytest.mark.parametrize("norm", BY_ORDER)
+@given(
+    hnp.arrays(
+        "float64",
+        hnp.array_shapes(min_dims=2, max_dims=2, max_side=9),
+        elements=st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(FEW),
+    )
+)
+def test_any_values(norm, rows):
+    check(norm, rows + 0.0)
 
 
 @pytest.mark.parametrize("norm", BY_ORDER)
