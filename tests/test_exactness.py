@@ -188,17 +188,6 @@ def test_no_overflow_or_underflow_that_the_exact_result_does_not_have(name, scal
         assert np.isfinite(result.normalized).all(), scale
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("norm", ["ln", "rms", "ws", "wn"])
-@pytest.mark.parametrize("n", [5, 200])
-def test_gamma_and_beta(norm, dtype, n):
-    rng = np.random.default_rng(3)
-    x = make("mean 1e3", 4, n).astype(dtype)
-    shape = (4,) if norm in ("ws", "wn") else (n,)
-    parameters = {"gamma": rng.normal(size=shape)} | ({} if norm == "wn" else {"beta": rng.normal(size=shape)})
-    check(normalize(x, norm, **parameters))
-
-
 @pytest.mark.slow
 @costly
 @pytest.mark.usefixtures("few_records")

@@ -134,11 +134,10 @@ FAULTS = (errno.EIO, errno.ENOSPC, errno.EINTR)
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, normcli):
-    monkeypatch.chdir(tmp_path)
+def folder(here, normcli):
     np.save("x.npy", np.random.default_rng(1).normal(3, 2, (4, 3)))
     assert normcli("fit", "zscore", "x.npy", "-o", "stats.npz").code == 0
-    return tmp_path
+    return here
 
 
 @pytest.fixture(params=[pytest.param(False, id="in memory"), pytest.param(True, id="from disk to disk")])

@@ -193,8 +193,7 @@ BACKWARD = ("explain", "ln", "--data", "[[1,2,3,6]]", "--eps", "0.5", "--dy", "d
 
 
 @pytest.fixture
-def dy(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def dy(here):
     np.save("dy.npy", np.array([[1.0, 0.0, 0.0, 2.0]]))
 
 

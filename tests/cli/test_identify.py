@@ -14,9 +14,8 @@ ASKED = ("identify", "-i", "x.npy", "--actual", "y.npy")
 
 
 @pytest.fixture(autouse=True)
-def _files(tmp_path, monkeypatch):
+def _files(here):
     """An input, and what LayerNorm as the Annotated Transformer has it makes of it."""
-    monkeypatch.chdir(tmp_path)
     spread = X.std(-1, ddof=1, keepdims=True)
     save(x=X, y=(X - X.mean(-1, keepdims=True)) / (spread + np.float32(1e-3)))
 
