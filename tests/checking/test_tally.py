@@ -142,6 +142,17 @@ def test_bounds_of_each_value_have_no_smallest_tolerance():
     assert found.smallest is None
 
 
+def test_what_is_near_zero_is_far_off_in_units_alone():
+    def is_near(ulp, expected, largest):
+        return Comparison(
+            choose_tolerance(SINGLE), max_ulp=ulp, max_ulp_expected=expected, largest_expected=largest
+        ).is_near_zero
+
+    assert is_near(1.1, 0.9, 64.0)
+    assert not is_near(1.0, 0.9, 64.0)
+    assert not is_near(1.1, 1.0, 64.0)
+
+
 def fill(shape, *parts):
     groups = GroupTally(shape)
     for index, ulp in parts:
