@@ -171,3 +171,10 @@ def test_groups_have_their_mismatches_and_their_furthest():
     assert groups.find_worst(2) == [(0, 3, 9.0), (2, 3, 4.0)]
     for tally in (groups, GroupTally((3,))):
         assert list(pickle.loads(pickle.dumps(tally))) == list(tally)
+
+
+def test_groups_with_mismatches_are_counted_or_each_value_where_there_are_none():
+    found, _ = compare([1.0, 2.0, 2.0], [1.0] * 3)
+    assert found.count_groups() == 2
+    found.groups = fill((4,), (((1, 1),), [[3.0, 5.0]]))
+    assert found.count_groups() == 1

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.algorithms.moment_formulas import RowMoments
 from normcli.algorithms.row_computation import parse_computation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.checking.ulp import measure_distance
-from normcli.doctor.doctor import examine, locate_overflow, require_summed_statistics
+from normcli.doctor.doctor import examine, find_lost, locate_overflow, require_summed_statistics
 from normcli.dtypes import find_type
 from normcli.engine.walk import Effort
 from normcli.errors import UsageError
@@ -244,3 +245,9 @@ def test_what_has_no_sums_of_groups_is_refused(norm, options, told):
     assert str(refused.value) == told
     for norm, options in (("lp", {"p": 2.0}), ("ln", {}), ("rms", {}), ("wn", {})):
         require_summed_statistics(make_plan(Request(norm, **options), (3, 4), np.dtype("f4")))
+
+
+def test_lost_variances_are_those_below_0_and_those_of_0_where_values_differ():
+    moments = RowMoments(np.zeros(5), np.array([-1.0, 0.0, 0.0, 1.0, -2.0]))
+    negative, zero = find_lost(moments, np.array([3, 4, 5, 6, 7]), np.array([True, True, False, True, True]))
+    assert (negative.count, negative.first, zero.count, zero.first) == (2, 3, 1, 4)
