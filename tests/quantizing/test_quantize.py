@@ -18,7 +18,6 @@ from normcli.quantizing.codes import encode, round_quotients
 from normcli.quantizing.formats import E2M1, E4M3, E5M2, FORMATS, INT8, NumberGrid, ScaleRounding
 from normcli.quantizing.quantize import quantize
 from normcli.quantizing.scales import find_scales
-from tests.marks import costly
 
 GRIDS = {"float8_e4m3fn": E4M3, "float8_e5m2": E5M2, "float4_e2m1fn": E2M1}
 
@@ -45,26 +44,6 @@ def round_exactly(value: Fraction, numbers: list[Fraction]) -> int:
     above = bisect.bisect_left(numbers, abs(value))
     near = range(max(above - 1, 0), min(above + 1, len(numbers)))
     return min(near, key=lambda n: (abs(numbers[n] - abs(value)), n % 2))
-
-
-@pytest.mark.slow
-@costly
-@pytest.mark.parametrize("grid", [E4M3, E5M2, E2M1, INT8], ids=["e4m3", "e5m2", "e2m1", "int8"])
-def test_each_code_is_of_the_nearest_number(grid: NumberGrid):
-    numbers, random = list_numbers(grid), np.random.default_rng(3)
-    divisor = float(np.float32(random.uniform(0.01, 3)))
-    midpoints = [float((a + b) / 2) * divisor for a, b in itertools.pairwise(numbers)]
-    near = [np.nextafter(midpoints, way) for way in (0, np.inf)]
-    values = np.concatenate([midpoints, *near, random.standard_normal(300) * grid.largest * divisor / 2])
-    found = round_quotients(values, divisor, grid)
-    places = [round_exactly(Fraction(v) / Fraction(divisor), numbers) for v in values]
-    assert (
-        np.abs(encode(found.values, grid).astype(np.int64))
-        & 127
-        & ((1 << grid.sign_place) - 1 if not grid.is_integer else 127)
-    ).tolist() == places
-    assert found.is_midpoint[: len(midpoints)].all()
-    assert not found.is_midpoint[len(midpoints) :].any()
 
 
 @pytest.mark.parametrize("name", GRIDS)
