@@ -15,6 +15,7 @@ from normcli.errors import UsageError
 from normcli.norms.spec import Iteration
 from normcli.numerics.gradients.in_fractions import round_fractions
 from normcli.numerics.rational import scale
+from tests.marks import sampled
 
 
 def differentiate(matrix, dy, digits=60):
@@ -147,6 +148,7 @@ def test_the_verb_and_what_it_warns_of(normcli):
     assert "with two largest singular values have none" in ran.err
 
 
+@sampled
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 @pytest.mark.parametrize("exponent", [-1200, -1090, -150, -80, 0, 800, 960])
 def test_integers_are_rounded_as_fractions_are(dtype, exponent, rng):

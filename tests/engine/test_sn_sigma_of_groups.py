@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -16,13 +15,6 @@ from normcli.norms.request import Request
 from normcli.numerics.rational import find_root
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_groups
-
-
-def test_a_matrix_whose_value_is_the_root_of_45():
-    result = normalize([[3, 0], [4, 5]], "sn")
-    assert result.statistics["sigma"] == math.sqrt(45)
-    root = find_root(Fraction(45))
-    assert result.normalized.tolist() == [[float(3 / root), 0.0], [float(4 / root), float(5 / root)]]
 
 
 @pytest.mark.parametrize("scale", [2.0**-1060, 2.0**1000])
@@ -48,14 +40,6 @@ def test_which_axes_are_rows(rows, order, rng):
     result = normalize(x, "sn", rows=rows)
     np.testing.assert_allclose(result.statistics["sigma"], np.linalg.norm(matrix, 2), rtol=1e-14)
     np.testing.assert_allclose(result.normalized, x / np.linalg.norm(matrix, 2), rtol=1e-14)
-
-
-def test_several_matrices(rng):
-    x = rng.normal(size=(3, 4, 2))
-    each = normalize(x, "sn", axes=(1, 2))
-    assert each.statistics["sigma"].shape == (3,)
-    for matrix, y in zip(x, each.normalized, strict=True):
-        np.testing.assert_array_equal(y, normalize(matrix, "sn").normalized)
 
 
 @pytest.mark.parametrize(
