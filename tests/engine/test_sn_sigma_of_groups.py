@@ -26,23 +26,6 @@ def test_ends_of_the_range(scale):
 
 
 @pytest.mark.parametrize(
-    ("rows", "order"),
-    [
-        pytest.param(None, (0, 1, 2), id="the first axis"),
-        pytest.param(1, (1, 0, 2), id="the second, of a transposed convolution"),
-        pytest.param(-1, (2, 0, 1), id="the last"),
-        pytest.param((0, 2), (1, 0, 2), id="all but the second"),
-    ],
-)
-def test_which_axes_are_rows(rows, order, rng):
-    x = rng.normal(size=(3, 4, 2))
-    matrix = x.transpose(order).reshape(x.shape[order[0]], -1)
-    result = normalize(x, "sn", rows=rows)
-    np.testing.assert_allclose(result.statistics["sigma"], np.linalg.norm(matrix, 2), rtol=1e-14)
-    np.testing.assert_allclose(result.normalized, x / np.linalg.norm(matrix, 2), rtol=1e-14)
-
-
-@pytest.mark.parametrize(
     ("x", "sigma", "normalized"),
     [
         pytest.param([[0.0, 0.0]], 0.0, [[0.0, 0.0]], id="zeros"),

@@ -62,21 +62,6 @@ def test_oracle(norm):
     np.testing.assert_allclose(normalize(X, norm, **options).normalized, ORACLES[norm](X), **CLOSE)
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [
-        pytest.param("inside", 1 / np.sqrt(1 + 3.0), id="inside"),
-        pytest.param("outside", 1 / (1 + 3.0), id="outside"),
-    ],
-)
-@pytest.mark.parametrize("norm", ["ln", "rms"])
-def test_eps_mode(norm, mode, expected):
-    x = [[-1.0, 1.0]]
-    np.testing.assert_allclose(
-        normalize(x, norm, eps=3.0, eps_mode=mode).normalized, [[-expected, expected]], **CLOSE
-    )
-
-
 def test_a_window_wider_than_the_tensor_takes_it_all():
     wide = normalize(X, "lrn", size=101, alpha=101.0, exponent=0.5, k=1e-5 * 6).normalized
     rms = normalize(X, "rms", axes="C").normalized
