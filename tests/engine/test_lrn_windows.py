@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine.lrn.window_sums import count_in_windows
 from tests.marks import costly, sampled, slowly
 from tests.reference.real import Real
 from tests.reference.rounding import round_once
@@ -185,18 +184,6 @@ def test_infinities_and_nan_stay_in_their_windows():
     np.testing.assert_array_equal(result.normalized[0, :2], [np.nan, 0.0])
     assert np.isnan(result.normalized[0, 2:]).all()
     np.testing.assert_array_equal(result.ms[0], [math.inf, math.inf, math.nan, math.nan, math.nan])
-
-
-def test_how_many_values_of_each_window_count():
-    selected = np.random.default_rng(6).random((3, 7)) < 0.6
-    for size in (1, 2, 3, 4, 20, 101):
-        window = normalize(np.ones((3, 7)), "lrn", size=size).plan.spec.window
-        expected = [
-            [sum(row[max(0, c - window.before) : c + window.after + 1]) for c in range(7)]
-            for row in selected.tolist()
-        ]
-        assert count_in_windows(selected, window, 1).tolist() == expected
-        assert count_in_windows(selected.T, window, 0).T.tolist() == expected
 
 
 @pytest.mark.slow
