@@ -91,6 +91,7 @@ LONG = [[2**62 + 1, 2**53 + 1, -3, 2**60 - 1, -(2**63)], [0, 1, 2**54 + 3, 0, 7]
 ROUNDED = np.round(np.random.default_rng(4).standard_normal((2, 60)) * 2.0**27)
 BESIDE_SMALL = np.where(np.arange(60) % 20, ROUNDED * 2.0**-40, 1e-200)
 BELOW_A_POWER = [[2.0**56 - 8, 929887677, 191360, 171], [2.0**56 - 8, 929887677, 191334, 3159]]
+CANCELLING = {"size": 1, "alpha": 1.0, "k": -1.0}
 TRIPLES = [
     [3 * 0.4, 4 * 0.4],
     [5 * (2 / 13), 12 * (2 / 13)],
@@ -103,7 +104,7 @@ TRIPLES = [
 @pytest.mark.parametrize(
     ("x", "options"),
     [
-        *(pytest.param(draw("normal"), {"size": size, "alpha": 1.0}, id=f"size {size}") for size in (1, 2, 4, 5, 8, 40)),
+        *(pytest.param(draw("normal"), {"size": n, "alpha": 1.0}, id=f"size {n}") for n in (1, 2, 4, 5, 8, 40)),
         pytest.param(draw("short"), {"size": 8, "alpha": 1.0}, id="short numbers"),
         pytest.param(ROUNDED, {"size": 4}, id="mean squares between two doubles"),
         pytest.param(ROUNDED, {"size": 5}, id="mean squares near the middle of two doubles"),
@@ -112,8 +113,8 @@ TRIPLES = [
         pytest.param(BELOW_A_POWER, {"size": 4}, id="a quarter of a unit below a power of two"),
         pytest.param(np.ldexp(BELOW_A_POWER, -60), {"size": 4}, id="the same, smaller"),
         pytest.param(TRIPLES, {"size": 2, "k": 0.0, "alpha": 1.0}, id="a term that is nearly 1"),
-        pytest.param([[NEAR, 1.0, 3.0]], {"size": 1, "alpha": 1.0, "k": -1.0, "exponent": 2.0}, id="a base that cancels"),
-        pytest.param([[NEAR, 1.0, 3.0]], {"size": 1, "alpha": 1.0, "k": -1.0, "exponent": 0.7}, id="its root"),
+        pytest.param([[NEAR, 1.0, 3.0]], CANCELLING | {"exponent": 2.0}, id="a base that cancels"),
+        pytest.param([[NEAR, 1.0, 3.0]], CANCELLING | {"exponent": 0.7}, id="a power of a base that cancels"),
         pytest.param(
             [[1.0, 2.0**-70, -1.0]], {"size": 3, "alpha": 3.0, "k": -1.0, "exponent": 3.0}, id="other sizes that cancel"
         ),

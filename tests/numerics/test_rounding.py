@@ -96,3 +96,12 @@ def test_scaled_pairs_are_rounded_once(hi, lo, exponent, expected):
     number = Scaled(Pair(np.array([hi]), np.array([lo])), np.array([exponent]))
     with np.errstate(over="ignore", under="ignore"):
         assert round_scaled(number).tolist() == [expected]
+
+
+@pytest.mark.filterwarnings("error")
+def test_signalling_nan_and_infinities_are_rounded_without_a_warning():
+    signalling = np.array([0x7FF0000000000001, 0x7FF4000000000000], np.uint64).view(np.float64)
+    values = np.array([1e300, -np.inf, *signalling])
+    found = round_to_odd(values).tolist()
+    assert found[:2] == [float(np.finfo(np.float32).max), -np.inf]
+    assert np.isnan(found[2:]).all()
