@@ -28,6 +28,7 @@ def test_large_tensors_are_cut_to_what_a_reader_takes_in(shape):
         ((150, 4), False),
         ((60, 1, 2, 2), False),
         ((1, 60, 2, 2), True),
+        ((10**9, 0), True),
     ],
 )
 def test_what_would_fill_more_than_a_screen_is_cut(shape, whole):

@@ -142,7 +142,8 @@ def test_fractions_give_the_same(order, norm, fill, monkeypatch):
         monkeypatch.setattr(f"normcli.{place}", asks_always)
     x, z, *rest = draw("float64", rows=3)
     require_exact((x, z[:1], *rest), "gelu", order, norm, "float64", mask=MASK, fill=fill)
-    require_exact((x, z, *rest), "silu", order, norm, "float64")
+    for given in ({}, {"mask": MASK, "fill": fill}):
+        require_exact((x, z, *rest), "silu", order, norm, "float64", **given)
 
 
 def test_a_sum_that_pairs_do_not_decide():
