@@ -253,6 +253,11 @@ def test_what_holds_on_this_tensor_alone_is_said_so(requests, values, reason):
     assert reason in claim.reason
 
 
+def test_windows_that_reach_over_the_whole_axis_are_the_same():
+    claim, *_ = compare((2, 4, 3), *(Request("lrn", like="tensorflow", size=size) for size in (9, 11)))
+    assert (claim.kind, claim.reason) == (Likeness.IDENTICAL, "the same window")
+
+
 def test_nan_is_equal_to_nan():
     (claim, *_) = compare(None, Request("bn"), Request("in"), values=[[[1, np.nan], [2, 3]]])
     assert claim.kind is Likeness.IDENTICAL
