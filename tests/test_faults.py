@@ -232,6 +232,15 @@ def test_calls_that_carry_a_part_of_what_they_were_asked_to(line, name, folder, 
     assert (folder / name).read_bytes() == new
 
 
+@pytest.mark.parametrize("name", ["x.npy", "x.csv"])
+def test_a_file_whose_disk_fails_is_named(name, folder, normcli):
+    np.savetxt("x.csv", np.load("x.npy"), delimiter=",")
+    line, plain, target = f"zscore -i {name} --print mean", Disk(), folder / "none"
+    _run(normcli, line, plain, None, target)
+    ran = _run(normcli, line, Disk(errno.EIO, plain.names.index("readinto") + 1), None, target)
+    assert (ran.code, ran.err) == (3, f"normcli: {name} cannot be read: Input/output error\n")
+
+
 @costly
 @pytest.mark.parametrize("fault", [pytest.param(fault, id=errno.errorcode[fault]) for fault in FAULTS])
 @pytest.mark.slow

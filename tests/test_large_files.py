@@ -232,14 +232,11 @@ def big(tmp_path_factory):
 
 def measure_peak(*arguments, stdin=None, stdout=-1) -> int:
     """Run a command line, to which files of a MiB are large, and return its largest resident memory, in MiB."""
-    return measure_peak_of_code(
-        "from normcli.tensors import mapped\n"
-        "from normcli.cli.run import run\n"
-        "mapped.SMALLEST_MAPPED = 1 << 20\n"
-        f"code = run({[str(a) for a in arguments]!r})",
-        stdin=stdin,
-        stdout=stdout,
+    code = (
+        "from normcli.tensors import mapped\nfrom normcli.cli.run import run\nmapped.SMALLEST_MAPPED = 1 << 20\n"
+        f"code = run({[str(a) for a in arguments]!r})"
     )
+    return measure_peak_of_code(code, stdin=stdin, stdout=stdout)
 
 
 def measure_peak_of_code(lines: str, stdin=None, stdout=-1) -> int:

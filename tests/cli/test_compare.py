@@ -9,12 +9,11 @@ import json
 import numpy as np
 import pytest
 
-from normcli import NORMS, normalize
+from normcli import normalize
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from tests.conftest import ROOT
 from tests.marks import sampled
-from tests.strategies import options_for
 
 SHAPE = (2, 4, 4, 4)
 FOUR = ["compare", "bn", "ln", "in", "gn", "--groups", 2, "--shape", "2,4,4,4"]
@@ -213,17 +212,6 @@ def test_a_page_says_below_which_norms_are_equal(normcli, tmp_path):
     text = (tmp_path / "c.html").read_text()
     assert "<h2>equalities on this tensor</h2><table><tr><td>ln:axes=CHW = gn:groups=1</td>" in text
     assert "bit for bit" in text
-
-
-@pytest.mark.slow
-def test_every_norm_stands_beside_another(normcli):
-    specs = [f"{name}:groups=2" if NORMS[name].needs_groups else name for name in NORMS]
-    ran = normcli("compare", *specs, "--shape", "2,4,4,4", "-q", "-fjson")
-    assert (ran.code, ran.err) == (0, "")
-    values = np.array(normcli("generate", "--shape", "2,4,4,4").json)
-    for name, column in zip(NORMS, ran.json["columns"], strict=True):
-        expected = normalize(values, name, **options_for(name, SHAPE)).normalized
-        np.testing.assert_array_equal(column["normalized"], expected)
 
 
 @sampled

@@ -313,12 +313,10 @@ def test_statistics_of_groups_are_printed_and_merged(normcli, tmp_path):
         normcli("fit", "zscore", f"{name}.csv", "--by", "shop", "-o", f"{name}.npz", "-q")
     for number in (1, 2):
         normcli("fit", "zscore", "s.csv", "--by", "shop", "--shard", f"{number}/2", "-o", f"{number}.npz", "-q")
-    calls = (
-        "fit zscore s.csv --by shop",
-        "fit zscore b.csv a.csv --by shop",
-        "merge b.npz a.npz",
-        "merge 1.npz 2.npz",
-    )
+    calls = [
+        *("fit zscore s.csv --by shop", "fit zscore b.csv a.csv --by shop"),
+        *("merge b.npz a.npz", "merge 1.npz 2.npz"),
+    ]
     printed = [normcli(*call.split(), "-f", "csv", "-q").out for call in calls]
     assert printed[0].splitlines()[:2] == [
         "shop,column,mean,var,std,rstd,var1,std1,min,max,count,nan_count",

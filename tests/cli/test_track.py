@@ -242,6 +242,7 @@ def test_the_eps_of_training_is_kept_and_used(normcli, tmp_path):
     evaluated = ("bn", "--shape", "4,2", "--eval", *state, "-f", "json")
     for options, eps in (((), 1e-3), (("--like", "torch"), 1e-5), (("--eps", "0.5"), 0.5)):
         assert normcli(*evaluated, *options).json["eps"] == eps
+    assert normcli("bn", "--shape", "4,2", *state, "-f", "json").json["eps"] == 1e-3
     normcli("bn", "--shape", "4,2", *state, "--eps", "0.25", "--eps-mode", "outside")
     answer = normcli(*evaluated).json
     assert (answer["eps"], answer["eps_mode"]) == (0.25, "outside")

@@ -165,6 +165,7 @@ def test_rounded_statistics_that_were_edited_are_refused(norm, rng, tmp_path):
         read_stats(path)
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("norm", ["zscore", "minmax", "rms"])
 @pytest.mark.parametrize(
     "values",
@@ -350,6 +351,7 @@ def test_what_sums_can_be_follows_from_counts_and_extremes():
     assert [name for name, *_ in _bound_sums(uncentred)] == ["square", "deviation"]
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("kind", ["sum", "square", "image_std_sum"])
 @pytest.mark.parametrize(
     ("digits", "low", "told"),

@@ -49,6 +49,7 @@ def is_lines(request):
     return request.param
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("records", "values", "columns"),
     [
