@@ -20,6 +20,7 @@ from normcli.errors import NormError
 from normcli.identifying.attempts import LEAST_SHARE, Candidate, Trial
 from normcli.identifying.models.divisor_fit import list_usual_eps
 from normcli.identifying.models.weight import CERTAIN
+from normcli.identifying.sampling import spread_indices
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, enumerate_affine_steps
 from normcli.norms.plan import make_plan
 from normcli.norms.rules import Centre, EpsMode
@@ -237,7 +238,7 @@ def _hold(told: Reproduction, x: NDArray[Any], y: NDArray[Any]) -> Reproduction:
     with np.errstate(all="ignore"):
         for start in range(0, plan.grid.group_count, step):
             chosen = np.arange(start, min(start + step, plan.grid.group_count))
-            sample = Trial.choose(plan, x, y, told.step, chosen)
+            sample = Trial.take(plan, x, y, told.step, chosen)
             equal += int(np.count_nonzero(sample.find_equal(sample.write(told.computation, request.eps))))
     return told._replace(equal=equal / x.size, compared=x.size)
 
@@ -280,13 +281,17 @@ def _try_candidate(
     has_sums = not plan.norm.is_by_order and not plan.groups_overlap and plan.spec.p in (None, 2.0)
     if not has_sums or not 1 < plan.grid.group_size <= LARGEST_GROUP:
         return
-    few = Trial.take(plan, x, y, step, FEW_VALUES)
+    few, most = (
+        Trial.take(
+            plan, x, y, step, spread_indices(plan.grid.group_count, max(2, count // plan.grid.group_size))
+        )
+        for count in (FEW_VALUES, MOST_VALUES)
+    )
     scored = list(few.score_all(chosen)) if len(few.rows) else []
     tried = sum(shares.size for _, shares in scored)
     best = max((float(shares.max()) for _, shares in scored), default=0.0)
     if best < LEAST_SHARE:
         return
-    most = Trial.take(plan, x, y, step, MOST_VALUES)
     find_rough, measure = functools.cache(most.find_rough), functools.cache(most.measure)
     if np.count_nonzero(find_rough(plan.spec.eps)) < CERTAIN:
         return

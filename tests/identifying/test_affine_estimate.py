@@ -146,7 +146,7 @@ def test_few_values_of_a_line_leave_the_eps_that_made_them_and_refute_others(sha
 @pytest.mark.slow
 def test_gamma_is_found_of_samples_larger_than_what_is_compared(monkeypatch):
     for module in (identification, samples, norm_search):
-        monkeypatch.setattr(module, "MOST_VALUES", 1 << 11)
+        monkeypatch.setattr(module, "MOST_SAMPLED", 1 << 11)
     rng = np.random.default_rng(9)
     x = rng.normal(size=(2, 40, 60)).astype("f4")
     y = normalize(x, "ln").normalized * rng.normal(1.0, 0.3, 60).astype("f4")

@@ -8,9 +8,10 @@ import pytest
 from normcli import normalize
 from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.standards import standardize
+from normcli.identifying.sampling import take_groups
 from normcli.identifying.search.affine_fit import Target, fit_carefully
 from normcli.identifying.search.affine_step import ESTIMATED, AffineStep
-from normcli.identifying.search.groups import Hypothesis, Sample, enumerate_grids, take_groups
+from normcli.identifying.search.groups import Hypothesis, Sample, enumerate_grids
 from normcli.norms.divisors import DEVIATION
 from normcli.norms.rules import EpsMode
 

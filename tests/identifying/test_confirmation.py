@@ -13,9 +13,9 @@ from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.map_search import find_plain_map
 from normcli.identifying.models.standards import standardize as standardize_groups
 from normcli.identifying.question import Kind, Question
+from normcli.identifying.sampling import MOST_SAMPLED
 from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep
 from normcli.identifying.search.groups import Hypothesis, Sample, enumerate_grids
-from normcli.identifying.search.samples import MOST_VALUES
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
@@ -26,7 +26,7 @@ SHAPE = (1601, 83)
 
 def make(shape=SHAPE, seed=0, dtype="float32"):
     x = np.random.default_rng(seed).normal(0.7, 2.0, shape).astype(dtype)
-    assert x.size > MOST_VALUES
+    assert x.size > MOST_SAMPLED
     return x
 
 

@@ -10,8 +10,9 @@ import pytest
 from normcli import normalize
 from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.standards import standardize
+from normcli.identifying.sampling import take_groups
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, AffineStep
-from normcli.identifying.search.groups import Hypothesis, Sample, measure_equality, take_groups
+from normcli.identifying.search.groups import Hypothesis, Sample, measure_equality
 from normcli.identifying.search.match import Furthest, Match
 from normcli.norms.divisors import DEVIATION, LENGTH, ROOT_MEAN_SQUARE
 from normcli.norms.grid import Grid

@@ -13,8 +13,6 @@ from normcli.identifying.models.known_maps import CONSTANTS
 from normcli.identifying.models.line_fit import fit_lines
 from normcli.identifying.models.map_search import (
     SampledBlock,
-    _choose_lengths,
-    _pick,
     enumerate_axes,
     find_global_map,
     find_near_map,
@@ -22,8 +20,8 @@ from normcli.identifying.models.map_search import (
     list_map_levels,
 )
 from normcli.identifying.question import Kind, Question
+from normcli.identifying.sampling import MOST_SAMPLED, choose_block, take_block
 from normcli.identifying.search.norm_search import Search
-from normcli.identifying.search.samples import MOST_VALUES
 from normcli.identifying.words.phrasing import diagnose
 from tests.identifying.not_norms import make_far_plants, make_plants
 from tests.identifying.plain_words import require_plain_words
@@ -255,7 +253,7 @@ def test_of_a_large_tensor_that_a_known_map_made_no_norm_is_looked_for(monkeypat
         raise AssertionError("it takes most of a minute and a gigabyte for 67 million values")
 
     monkeypatch.setattr(Search, "find_matches", look)
-    x = np.arange(2.0 * MOST_VALUES, dtype=np.float32).reshape(2, -1)
+    x = np.arange(2.0 * MOST_SAMPLED, dtype=np.float32).reshape(2, -1)
     found = identify(Question(x, x / np.float32(255)))
     assert (found.kind, found.known[0]) == (Kind.AFFINE, "x / 255, bytes from 0 to 1")
 
@@ -330,16 +328,16 @@ def test_distances_from_a_line_count_in_units_of_rounding():
     ("shape", "most", "whole", "lengths"),
     [
         ((10, 10), 100, (), (10, 10)),
-        ((10, 10), 99, (), (7, 10)),
-        ((10, 10), 99, (0,), (10, 7)),
-        ((100, 2), 10, (0,), (4, 2)),
+        ((10, 10), 99, (), (9, 10)),
+        ((10, 10), 99, (0,), (10, 9)),
+        ((100, 2), 10, (0,), (5, 2)),
         ((100, 3), 12, (0,), (4, 3)),
         ((40, 5), 20, (1,), (4, 5)),
         ((2, 2), 1, (), (1, 1)),
     ],
 )
 def test_long_axes_are_cut_first(shape, most, whole, lengths):
-    found = _choose_lengths(shape, most, whole)
+    found = choose_block(shape, most, whole)
     assert np.prod(found) <= most
     assert found == lengths
 
@@ -382,14 +380,14 @@ def test_values_in_lines_of_their_own_show_no_map():
 @pytest.mark.parametrize("most", [1, 60, 1 << 17])
 @pytest.mark.parametrize("lengths", [(3, 4, 5), (9, 1, 7), (1, 8, 2), (2, 2, 1)])
 def test_values_of_evenly_spread_indices_are_picked_part_by_part_or_at_once(lengths, most, monkeypatch):
-    monkeypatch.setattr("normcli.identifying.models.map_search.MOST_SAMPLED", most)
+    monkeypatch.setattr("normcli.identifying.sampling.MOST_SAMPLED", most)
     values = np.arange(9 * 8 * 7.0).reshape(9, 8, 7)
     rows, columns = (
         [(n - 1) * i // max(1, k - 1) for i in range(k)] for n, k in zip((9, 8), lengths, strict=False)
     )
     start = (7 - lengths[2]) // 2
     expected = values[np.ix_(rows, columns)][..., start : start + lengths[2]]
-    np.testing.assert_array_equal(_pick(values, lengths), expected)
+    np.testing.assert_array_equal(take_block(values, lengths), expected)
 
 
 @pytest.mark.slow

@@ -9,16 +9,19 @@ from normcli import normalize
 from normcli.errors import NormError
 from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.error_bounds import Level
-from normcli.identifying.models.matrix_model import FittedMatrix
 from normcli.identifying.models.standards import standardize
-from normcli.identifying.models.window_model import FittedWindow
+from normcli.identifying.models.weight import FittedPlan
+from normcli.identifying.models.window_model import plan_window
+from normcli.identifying.sampling import take_groups
 from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, AffineStep
-from normcli.identifying.search.groups import Hypothesis, Sample, enumerate_grids, take_groups
+from normcli.identifying.search.groups import Hypothesis, Sample, enumerate_grids
 from normcli.identifying.search.match import Scope
 from normcli.identifying.search.match_names import _may_choose, describe_hypothesis
-from normcli.identifying.search.norm_search import describe_matrix, describe_window
+from normcli.identifying.search.norm_search import describe_fitted
 from normcli.norms.conventions import CONVENTIONS, find_convention, list_frameworks
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from normcli.norms.rules import AxesChoice, AxesRule, EpsMode, EpsRule
 from normcli.norms.spec import Window
 from normcli.norms.table import NORMS
@@ -221,7 +224,8 @@ def test_x_that_is_rounded_first_is_said():
 def test_windows_are_named_by_their_sides_and_constants(window, channels, like, by_default):
     actual = np.ones((2, channels, 3))
     scope = Scope(None, frozenset({1}), (0, 1, 2), SINGLE)
-    match = describe_window(FittedWindow(1, window, actual + 2.0**-23, 33.0), actual, scope, "float32")
+    plan = plan_window(actual.shape, 1, window)
+    match = describe_fitted(FittedPlan(plan, actual + 2.0**-23, 33.0), actual, scope, "float32")
     assert (match.norm, match.axes, match.window, match.bits) == ("lrn", (1,), window, 33.0)
     assert (bool(match.like), match.by_default) == (like, by_default)
     assert (match.max_ulp, match.max_abs, match.equal, match.compared) == (1.0, 2.0**-23, 0.0, actual.size)
@@ -231,7 +235,8 @@ def test_windows_are_named_by_their_sides_and_constants(window, channels, like, 
 def test_matrices_are_named_with_their_rows(rows, by_default):
     actual = np.ones((4, 3, 2))
     scope = Scope(None, frozenset({1}), (0, 1, 2), SINGLE)
-    match = describe_matrix(FittedMatrix(rows=rows, exact=actual, bits=25.0), actual, scope, "float32")
+    plan = make_plan(Request("sn", rows=rows), actual.shape, SINGLE)
+    match = describe_fitted(FittedPlan(plan, actual, 25.0), actual, scope, "float32")
     assert (match.norm, match.axes, match.rows, match.by_default, match.bits) == (
         "sn",
         (0, 1, 2),

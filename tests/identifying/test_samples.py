@@ -13,8 +13,9 @@ from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.known_maps import read_evaluation
 from normcli.identifying.models.line_fit import PlainMap
-from normcli.identifying.models.standards import MOMENTS, STANDARDS, standardize, standardize_roughly
+from normcli.identifying.models.standards import MOMENTS, STANDARDS
 from normcli.identifying.question import Question
+from normcli.identifying.sampling import choose_groups
 from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep, enumerate_affine_steps
 from normcli.identifying.search.groups import Hypothesis, enumerate_grids
 from normcli.identifying.search.match import Furthest, Match, Scope
@@ -40,24 +41,12 @@ def test_what_is_divided_by_order_is_tried_for_its_own_norm_alone():
 
 def test_groups_are_taken_evenly():
     samples = make()
-    assert samples.take_some(ROWS, 10**6, DEVIATION).chosen.tolist() == list(range(12))
-    assert samples.take_some(ROWS, 24, DEVIATION).chosen.tolist() == [0, 5, 11]
-    assert samples.take_some(ROWS, 7, DEVIATION).chosen.tolist() == [0]
+    assert choose_groups(ROWS, 10**6).tolist() == list(range(12))
+    assert choose_groups(ROWS, 24).tolist() == [0, 5, 11]
+    assert choose_groups(ROWS, 7).tolist() == [0]
     taken = samples.take(ROWS, np.array([2, 5]), DEVIATION)
     np.testing.assert_array_equal(taken.actual, samples.y[[2, 5]])
     np.testing.assert_array_equal(taken.standard.rows, X[[2, 5]])
-
-
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
-def test_ways_of_gamma_and_beta_are_kept_together_as_each_is_by_itself(dtype):
-    gamma, beta = np.linspace(0.5, 2.0, 8), np.linspace(-1.0, 1.0, 8)
-    y = normalize(X.astype(dtype), "ln", gamma=gamma, beta=beta, dtype=np.dtype(dtype).name).normalized
-    samples = make(X.astype(dtype), y, gamma=gamma, beta=beta)
-    sample, loosest = samples.take(ROWS, np.arange(12), DEVIATION), samples.levels[-1]
-    kept = samples.keep_possible([sample], samples.steps, loosest)[DEVIATION]
-    assert kept[0].way == "gamma, beta"
-    assert len(kept) < len(samples.steps)
-    assert kept == [step for step in samples.steps if samples.bound(sample, step, loosest) is not None]
 
 
 def test_ways_whose_shift_alone_is_y_show_no_norm_and_are_left_out():
@@ -192,32 +181,8 @@ def test_of_large_tensors_no_large_groups_are_tried_and_no_groups_of_samples(mon
     assert list_grids((4, 6)) == every
     monkeypatch.setattr("normcli.identifying.search.samples.LARGEST_GROUP", 6)
     assert list_grids((4, 6)) == [grid for grid in every if grid.group_size <= 6]
-    monkeypatch.setattr("normcli.identifying.search.samples.MOST_VALUES", 23)
+    monkeypatch.setattr("normcli.identifying.search.samples.MOST_SAMPLED", 23)
     kept = [grid for grid in every if grid.group_size <= 6 and (grid.split is None or grid.split.axis == 1)]
     assert list_grids((4, 6)) == kept
     monkeypatch.setattr("normcli.identifying.search.samples.LARGEST_GROUP", 99)
     assert list_grids((4, 6)) == [grid for grid in every if grid.split is None or grid.split.axis == 1]
-
-
-@pytest.mark.parametrize("divisor", STANDARDS, ids=lambda divisor: divisor.spread)
-def test_rough_standards_are_exact_ones_up_to_a_factor(divisor):
-    rows = np.random.default_rng(4).normal(30.0, 2.0, (5, 40))
-    rough, exact = standardize_roughly(rows, divisor), standardize(rows, divisor)
-    np.testing.assert_allclose(
-        rough.values * rough.size[:, None], exact.values * exact.size[:, None], atol=1e-12
-    )
-    np.testing.assert_allclose(rough.offset * rough.size, exact.offset * exact.size, atol=1e-12)
-    if divisor in MOMENTS:
-        np.testing.assert_allclose(rough.size, exact.size)
-
-
-@pytest.mark.parametrize("divisor", STANDARDS, ids=lambda divisor: divisor.spread)
-@pytest.mark.parametrize(
-    "last", [np.full(4, 3.0), np.array([1e200, 2e200, 0, -1e200]), np.array([1, np.inf, 2, 3])]
-)
-def test_rows_without_a_plain_size_are_standardized_exactly(divisor, last):
-    rows = np.stack([np.arange(4.0), last])
-    with np.errstate(all="ignore"):
-        rough, exact = (way(rows, divisor) for way in (standardize_roughly, standardize))
-        rough, exact = (one.values * one.size[:, None] for one in (rough, exact))
-    np.testing.assert_allclose(rough, exact, rtol=1e-12)

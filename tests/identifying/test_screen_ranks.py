@@ -9,7 +9,8 @@ import normcli.identifying.default_norm_faults as opening
 from normcli.identifying.faults.case import Case
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Question
-from normcli.identifying.search.screen import choose_places, go_together
+from normcli.identifying.sampling import thin_axes
+from normcli.identifying.search.screen import go_together
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(24, 72))
@@ -43,9 +44,9 @@ def test_few_values_say_nothing():
 
 
 def test_places_are_spread_over_each_axis():
-    assert choose_places((24, 64)) == (slice(None, None, 1),) * 2
-    assert choose_places((64, 256), first=(1,)) == (slice(None, None, 1), slice(None, None, 8))
-    assert choose_places((64, 256), first=(0,)) == (slice(None, None, 8), slice(None, None, 1))
+    assert thin_axes((24, 64)) == (slice(None, None, 1),) * 2
+    assert thin_axes((64, 256), first=(1,)) == (slice(None, None, 1), slice(None, None, 8))
+    assert thin_axes((64, 256), first=(0,)) == (slice(None, None, 8), slice(None, None, 1))
 
 
 def test_of_what_goes_with_nothing_orders_alone_are_tried(monkeypatch):

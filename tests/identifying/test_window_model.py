@@ -102,16 +102,18 @@ def find(y, slack=2.0**-50, x=LRN):
 )
 def test_the_constants_of_a_window_are_found(options, expected):
     fitted = find(normalize(LRN, "lrn", **options).normalized)
-    windows = [one.window for one in fitted if one.window.size == options["size"]]
-    assert expected in [window[:6] for window in windows]
-    best = next(one for one in fitted if one.window[:6] == expected)
-    assert (best.axis, best.bits > 100.0, best.window.divisor) == (1, True, options["size"])
-    np.testing.assert_array_equal(best.result, normalize(LRN, "lrn", **options).normalized)
+    best = next(one for one in fitted if one.plan.spec.window[:6] == expected)
+    assert (best.plan.grid.axes, best.bits > 100.0, best.plan.spec.window.divisor) == (
+        (1,),
+        True,
+        options["size"],
+    )
+    np.testing.assert_array_equal(best.exact, normalize(LRN, "lrn", **options).normalized)
 
 
 def test_a_window_along_the_last_axis_is_found():
     y = normalize(LRN, "lrn", size=3, alpha=0.5, axes=2).normalized
-    assert {one.axis for one in find(y)} == {2}
+    assert {one.plan.grid.axes for one in find(y)} == {(2,)}
 
 
 @pytest.mark.parametrize("axis", [1, 2])
@@ -145,7 +147,7 @@ def test_what_no_window_gives(change):
 
 def test_a_window_gives_y_within_four_times_its_slack():
     y = normalize(LRN, "lrn", size=3, alpha=0.5, k=2.0).normalized
-    (window, *_) = [one.window for one in find(y) if one.window.size == 3]
+    (window, *_) = [one.plan.spec.window for one in find(y) if one.plan.spec.window.size == 3]
     slack = np.full(y.shape, 2.0**-20)
     result = calculate_window(LRN, 1, window)
     assert lies_near(result, y + 3.9 * slack, slack)
@@ -159,7 +161,7 @@ def test_the_exact_result_is_calculated_of_a_window_with_evidence_alone(slack, e
     monkeypatch.setattr(window_model, "calculate_window", lambda *given: calculated.append(given) or y)
     fitted = find(y, slack, x)
     assert (bool(calculated), {one.bits >= CERTAIN for one in fitted}) == (exact, {exact})
-    assert all(np.allclose(one.result, y, rtol=4.0 * slack) for one in fitted)
+    assert all(np.allclose(one.exact, y, rtol=4.0 * slack) for one in fitted)
 
 
 def test_every_twentieth_is_tried_as_an_exponent_and_common_ones_first():

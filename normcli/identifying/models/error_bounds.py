@@ -136,14 +136,6 @@ def bound_factors(
     return np.maximum(least, 0.0), largest
 
 
-def have_factors(standard: Standard, targets: Floats, slack: Floats, noise: Noise) -> Selected:
-    """Return, for each of several targets, whether every group has a factor that leads to it, shape (targets,).
-
-    `targets` and `slack` have a first axis of targets before the groups; `bound_factors` is stricter.
-    """
-    return _are_bounds(*bound_each(standard.values, targets, slack, noise.whole), noise.most[:, 0])
-
-
 def _are_bounds(least: Floats, largest: Floats, most: Floats) -> Selected:
     """Whether every group has a factor between its bounds, positive and at most `most`; False with NaN."""
     are_bounds: Selected = np.all((least <= largest) & (least <= most) & (largest > 0.0), axis=-1)

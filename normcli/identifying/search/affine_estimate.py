@@ -18,6 +18,7 @@ from normcli.dtypes import find_type, is_half
 from normcli.identifying.models.divisor_fit import Model, list_usual
 from normcli.identifying.models.error_bounds import choose_careless
 from normcli.identifying.models.standards import MOMENTS, is_centred, standardize
+from normcli.identifying.sampling import put_back, spread_indices, take_groups, thin_axes
 from normcli.identifying.search.affine_fit import (
     Target,
     count_numbers,
@@ -27,15 +28,15 @@ from normcli.identifying.search.affine_fit import (
     weigh_fit,
 )
 from normcli.identifying.search.affine_step import NO_AFFINE
-from normcli.identifying.search.groups import Hypothesis, Sample, put_back, take_groups
-from normcli.identifying.search.screen import choose_places, go_together
+from normcli.identifying.search.groups import Hypothesis, Sample
+from normcli.identifying.search.screen import go_together
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 from normcli.norms.rules import EpsMode
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -46,10 +47,6 @@ if TYPE_CHECKING:
 _HOPEFUL = 0.3
 """A hypothesis is dropped if with every likely eps some value is off by more than this part of y's
 deviation."""
-
-
-_AT_ONCE = 1 << 12
-"""All likely eps are tried at once for at most this many values, else one after the other."""
 
 
 _LIKELY_EPS = (1e-6, 1e-5, 1e-3)
@@ -98,7 +95,7 @@ def estimate(
 
 def _is_open(x: Floats, y: Floats) -> bool:
     """Whether y may depend on x, or on x standardized along one axis, value by value, as a sample shows."""
-    places = choose_places(x.shape)
+    places = thin_axes(x.shape)
     x, y = x[places], y[places]
     moved = ((x - x.mean(axis, keepdims=True)) / x.std(axis, keepdims=True) for axis in range(x.ndim))
     return go_together(itertools.chain((x,), moved), y)
@@ -181,8 +178,6 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
     if not _is_hopeful(few, least, most):
         return
     every = {mode: list_possible(few, least, mode) for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE)}
-    if not any(every.values()) or not _is_hopeful(plain, target, most):
-        return
     for mode, usual in every.items():
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
         fits = dict(zip(usual, regress_each(moved, usual, target), strict=True))
@@ -210,12 +205,8 @@ def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:
     """
     least = float(np.square(plain.sample.standard.size.min(initial=math.inf)))
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
-    counted, target = np.isfinite(target.y), target._replace(refinements=0)
-    if target.y.size <= _AT_ONCE:  # one call for all is quicker than to stop at the first
-        rests: Iterable[Floats] = regress(plain, shown, target).rest
-    else:
-        rests = (fit.rest for fit in regress_each(plain, shown, target))
-    return any(not float(rest.max(where=counted, initial=0.0)) > most for rest in rests)
+    rest = regress(plain, shown, target._replace(refinements=0)).rest
+    return any(not np.any(off[np.isfinite(target.y)] > most) for off in rest)
 
 
 def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]:
@@ -257,19 +248,13 @@ def take_few(plain: Hypothesis, target: Target) -> tuple[Hypothesis, Target]:
     standard = plain.sample.standard
     places = _lay_places(plain.sample.grid, target.axes)
     length = min(_FEW, places.shape[1])
-    lines = _spread(len(places), max(1, _FEW // length))
-    values = np.unique(_spread(places.shape[1], length))
+    lines, values = spread_indices(len(places), _FEW // length), spread_indices(places.shape[1], length)
     chosen = places[np.ix_(lines, values)]
     alone = standard.pick(chosen.reshape(-1))
     sample = Sample(Grid(chosen.shape, Layout(2, None), ()), np.arange(chosen.size), alone, alone.values)
     x, y = (rows.reshape(-1)[chosen] for rows in (standard.rows, plain.sample.actual))
     margin = 1.0 if length == places.shape[1] else _MARGIN
     return plain._replace(sample=sample), target._replace(x=x, y=y, axes=(0,), margin=margin)
-
-
-def _spread(count: int, most: int) -> NDArray[np.intp]:
-    """Return `most` indices, evenly spread from 0 to count − 1; all of them if they are no more."""
-    return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.intp)
 
 
 _FEW = 1 << 9
