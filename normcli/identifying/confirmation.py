@@ -181,7 +181,7 @@ class Confirmation:
         for start in range(0, len(self.samples.x), count):
             x, y = (widen(values[start : start + count]) for values in (self.samples.x, self.samples.y))
             result = calculate_window(x, match.axes[0], match.window)
-            if not lies_near(result, y, self.samples.allow_window(y, level)):
+            if not lies_near(result, y, level.allow(y, self.samples.scope.dtype, np.abs(y))):
                 return False
         return True
 

@@ -90,20 +90,15 @@ def test_what_each_value_may_be_off():
     samples = make(gamma=np.ones(8), beta=np.full(8, 4.0))
     sample, (once, *_, careless) = samples.take(ROWS, np.arange(12), DEVIATION), samples.levels
     unit = 2.0 ** (np.floor(np.log2(np.abs(sample.actual.astype("f8")))) - 23)
-    np.testing.assert_allclose(samples.allow(sample, NO_AFFINE, once), 0.501 * unit)
-    np.testing.assert_allclose(
-        samples.allow_window(sample.actual, careless), unit + 32 * 2.0**-23 * np.abs(sample.actual)
-    )
+    dtype = samples.scope.dtype
+    np.testing.assert_allclose(NO_AFFINE.allow(sample.actual, dtype, once), 0.501 * unit)
     step = sample.place(next(step for step in samples.affines if step.way == "beta"))
-    np.testing.assert_allclose(samples.allow(sample, step, careless), unit + 4 * 32 * 2.0**-23)
+    np.testing.assert_allclose(step.allow(sample.actual, dtype, careless), unit + 4 * 32 * 2.0**-23)
     hypothesis = Hypothesis(sample, NO_AFFINE, Model(DEVIATION, EpsMode.INSIDE, low=1e-5))
-    plain = samples.tolerate(hypothesis, careless)
+    plain, own = samples.tolerate(hypothesis, careless), NO_AFFINE.allow(sample.actual, dtype, careless)
     doubled = samples.tolerate(hypothesis._replace(affine=AffineStep("gamma", np.full((1, 8), 2.0))), careless)
-    np.testing.assert_allclose(
-        doubled - samples.allow(sample, NO_AFFINE, careless),
-        2 * (plain - samples.allow(sample, NO_AFFINE, careless)),
-    )
-    assert np.all(plain > samples.allow(sample, NO_AFFINE, careless))
+    np.testing.assert_allclose(doubled - own, 2 * (plain - own))
+    assert np.all(plain > own)
 
 
 def test_x_may_be_rounded_before_gamma_in_half_precision_alone():

@@ -103,11 +103,11 @@ def _open_at(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], index: tup
     gates, inputs = (inputs.gate, inputs.gated_input), inputs._replace(gate=None, gated_input=None)
     shape = plan.grid.view_shape
 
-    def see(values: NDArray[Any]) -> NDArray[Any]:
-        return fetch(cut_at(values.reshape(shape), index))
+    def see(values: NDArray[Any], lengths: Sequence[int] = shape) -> NDArray[Any]:
+        return fetch(cut_at(np.reshape(values, lengths), index))
 
-    def take(values: NDArray[Any], lengths: Sequence[int]) -> Floats:
-        return np.asarray(fetch(cut_at(np.reshape(values, lengths), index)), dtype=np.float64)
+    def take(values: NDArray[Any], lengths: Sequence[int] = shape) -> Floats:
+        return np.asarray(see(values, lengths), dtype=np.float64)
 
     gamma, beta = (
         cut_at(spread_parameter(plan, fetch(values) if values is not None else None, otherwise), index)
@@ -126,17 +126,16 @@ def _open_at(subject: Problem, y: NDArray[Any], dtype: np.dtype[Any], index: tup
         whole *= plan.grid.group_size // plan.grid.shape[plan.grid.axes[-1]]
     exact = None
     if not _goes_by_moments(plan):
-        exact = take(run(plan.change_spec(dtype="float64"), fetch(x), inputs)[0], shape)
+        exact = take(run(plan.change_spec(dtype="float64"), fetch(x), inputs)[0])
     has = inputs.gamma is not None, inputs.beta is not None
     if addends is not None:
         addends = addends._replace(values=see(addends.values), residual=see(addends.residual))
     gate, gated_input = (
         None if gate is None else gate.map(lambda a: see(np.broadcast_to(a, plan.grid.shape))) for gate in gates
     )
-    view = take(x, shape), take(y, shape)
     return Case(
-        plan, *view, dtype, gamma, beta, *has, stored, exact, whole=whole, addends=addends, gate=gate,
-        gated_input=gated_input,
+        plan, take(x), take(y), dtype, gamma, beta, *has, stored, exact, whole=whole, addends=addends,
+        gate=gate, gated_input=gated_input,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from normcli.engine.run import run
 from normcli.identifying.models.divisor_fit import choose_eps
+from normcli.identifying.models.line_fit import fit_lines
 from normcli.identifying.models.weight import CERTAIN, FittedPlan, measure_bits
 from normcli.norms.divisors import WINDOW_POWER
 from normcli.norms.grid import Reach
@@ -245,7 +246,8 @@ def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, fl
     ratio, size, margin = seen
     low, high = ((ratio / (1.0 + sign * margin)) ** (1.0 / exponent) for sign in (1.0, -1.0))
     middle = ratio ** (1.0 / exponent)
-    slope, constant = _fit_line(size, middle)
+    line = fit_lines(size, middle, (), through_zero=False, refinements=0)
+    slope, constant = line.scale.item(), line.shift.item()
     if not (math.isfinite(constant) and slope > 0.0):
         return
     rounded = [float(f"{max(0.0, constant):.{digits}g}") for digits in (1, 2, 3)]
@@ -266,12 +268,3 @@ def _count_bits(size: Floats, width: Floats) -> float:
     _, first = np.unique(size.astype(np.float32), return_index=True)
     bits = measure_bits(np.abs(size - np.median(size)), width)[first]
     return float(bits.sum() - _FITTED * bits.max())
-
-
-def _fit_line(x: Floats, y: Floats) -> tuple[float, float]:
-    """Return the slope and the value at 0 of the least-squares line through points."""
-    x_mean, y_mean = float(x.mean()), float(y.mean())
-    distance = x - x_mean
-    square = float(distance @ distance)
-    slope = float(distance @ (y - y_mean)) / square if square > 0.0 else 0.0
-    return slope, y_mean - slope * x_mean

@@ -33,7 +33,6 @@ from normcli.identifying.search.screen import go_together
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 from normcli.norms.rules import EpsMode
-from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,16 +55,13 @@ _BESIDE = 0.05
 """Likely eps are tried first if they are larger than this part of the least variance."""
 
 
-class Estimated(NamedTuple):
-    """A hypothesis with a fitted gamma and beta, and the name of the kernel's dtype of arithmetic."""
-
-    hypothesis: Hypothesis
-    precision: str
+_Estimated = tuple[Hypothesis, str]
+"""A hypothesis with a fitted gamma and beta, and the name of the kernel's dtype of arithmetic."""
 
 
 def estimate(
     x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid], most: float = math.inf
-) -> Iterator[Estimated]:
+) -> Iterator[_Estimated]:
     """Yield the hypotheses (grouping, divisor, range of eps) that reproduce y with a fitted gamma and beta.
 
     There is one pair of gamma and beta for all values, or one for each index of a channel axis or of the
@@ -141,7 +137,7 @@ def list_betas(grid: Grid, axes: tuple[int, ...], divisor: Divisor) -> Iterator[
 
 def _estimate_along(
     axes: tuple[int, ...], plain: Hypothesis, x: Floats, y: Floats, dtype: np.dtype[Any]
-) -> list[Estimated]:
+) -> list[_Estimated]:
     """Return the hypotheses that reproduce y with gamma and beta along some axes, without beta if possible.
 
     Hypotheses with arithmetic in half precision are returned only if there are no others; empty if none fits.
@@ -157,16 +153,16 @@ def _estimate_along(
     dtype : numpy.dtype
         The dtype to which y was rounded.
     """
-    rough: list[Estimated] = []
+    rough: list[_Estimated] = []
     for shifts in list_betas(plain.sample.grid, axes, plain.sample.standard.divisor):
         found = list(_pursue(plain, Target(x, y, axes, dtype, shifts)))
-        if any(not is_half(np.dtype(find_type(one.precision))) for one in found):
+        if any(not is_half(np.dtype(find_type(precision))) for _, precision in found):
             return found
         rough = rough or found
     return rough
 
 
-def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
+def _pursue(plain: Hypothesis, target: Target) -> Iterator[_Estimated]:
     """Yield hypotheses with fitted gamma and beta: with eps inside the root, and with eps outside.
 
     Each is yielded only if some usual eps fits; its model has the range of the usual eps that fit, and its
@@ -195,7 +191,7 @@ def _pursue(plain: Hypothesis, target: Target) -> Iterator[Estimated]:
             high, first = math.inf if largest in fitted else max(fitted), next(iter(fitted))
             bits = weigh_fit(plain.sample, target, fits[first])
             model = moved.model._replace(low=min(fitted), high=high, bits=bits)
-            yield Estimated(plain._replace(model=model, affine=fitted[first]), precision)
+            yield plain._replace(model=model, affine=fitted[first]), precision
 
 
 def _is_hopeful(plain: Hypothesis, target: Target, most: float) -> bool:

@@ -171,12 +171,13 @@ class Search:
         grids = [grid for grid in list_grids(x.shape) if cut.isdisjoint(grid.axes)]
         loosest = np.dtype(find_type(self.samples.levels[-1].precision))
         for dtype in dict.fromkeys((self.samples.scope.dtype, loosest)):
-            estimated = (
-                one
-                for one in estimate(x, y, dtype, grids, most)
-                if has_place(one.hypothesis.affine.scale, shape)
-            )
-            if found := [match for one in estimated for match in self._describe_estimated(*one)]:
+            found = [
+                match
+                for hypothesis, precision in estimate(x, y, dtype, grids, most)
+                if has_place(hypothesis.affine.scale, shape)
+                for match in self._describe_estimated(hypothesis, precision)
+            ]
+            if found:
                 return found
         return []
 
@@ -205,7 +206,7 @@ class Search:
         if not self._sides:
             return []
         x, y = self._take_first()
-        windows = find_windows(x, y, self.samples.allow_window(y, level), self._sides)
+        windows = find_windows(x, y, level.allow(y, self.samples.scope.dtype, np.abs(y)), self._sides)
         return [describe_fitted(fitted, y, self.samples.scope, level.precision) for fitted in windows]
 
     @cached_property
@@ -214,7 +215,7 @@ class Search:
         if self.samples.scope.norm not in (None, WINDOWED) or self.samples.x.ndim < 2:
             return []
         x, y = self._take_first()
-        return find_sides(x, y, self.samples.allow_window(y, self.samples.levels[-1]))
+        return find_sides(x, y, self.samples.levels[-1].allow(y, self.samples.scope.dtype, np.abs(y)))
 
     def _take_first(self) -> tuple[Floats, Floats]:
         """Return the first samples of x and y (indices of the first axis), in float64."""
@@ -229,7 +230,9 @@ class Search:
         if scope.norm not in (None, OF_MATRICES) or x.ndim < 2 or x.size > MOST_SAMPLED:
             return []
         y = widen(self.samples.y)
-        matrices = find_matrices(widen(x), y, self.samples.allow_window(y, level), scope.dtype, scope.start)
+        matrices = find_matrices(
+            widen(x), y, level.allow(y, self.samples.scope.dtype, np.abs(y)), scope.dtype, scope.start
+        )
         return [describe_fitted(fitted, y, scope, level.precision) for fitted in matrices]
 
 

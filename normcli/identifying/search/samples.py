@@ -158,14 +158,6 @@ class Samples:
         wrong: Selected = np.where(is_finite, ~(np.abs(actual - expected) <= slack), np.isfinite(actual))
         return wrong
 
-    def allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
-        """Return the bound on the error of an affine step alone, at each sampled value.
-
-        `placed` has its scale and shift at the sampled values, as `Sample.place` returns it.
-        """
-        actual = np.where(np.isfinite(sample.actual), sample.actual, 0.0)
-        return placed.allow(actual, self.scope.dtype, level)
-
     def tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
         """Return the bound on the error of each sampled y, for a hypothesis with its lowest eps, at a level."""
         sample, eps = hypothesis.sample, hypothesis.model.low
@@ -173,7 +165,7 @@ class Samples:
         with np.errstate(all="ignore"):
             before = noise.limit(hypothesis.measure_factors(eps), hypothesis.standardize(eps))
             scaled = before if placed.scale is None else before * np.abs(placed.scale)
-        return self.allow(sample, placed, level) + scaled
+        return placed.allow(sample.actual, self.scope.dtype, level) + scaled
 
     def bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
         """Return the least and the largest factor of x̂ in each group with which the affine step leads to y.
@@ -184,7 +176,9 @@ class Samples:
         if sample.undefined is not None and self.find_wrong(sample.undefined, affine).any():
             return None
         placed = sample.place(affine)
-        targets, slack = placed.undo(sample.actual, self.allow(sample, placed, level), np.zeros(1))
+        targets, slack = placed.undo(
+            sample.actual, placed.allow(sample.actual, self.scope.dtype, level), np.zeros(1)
+        )
         if (missing := sample.standard.missing) is not None:
             targets, slack = np.where(missing, 0.0, targets), np.where(missing, np.inf, slack)
         return bound_factors(sample.standard, targets, slack, measure_noise(sample.standard, level))
@@ -207,10 +201,6 @@ class Samples:
         for hypothesis in self.fit(sample, affine, level, self.bound(sample, affine, level)):
             if hypothesis.model.is_likely:
                 yield from self.describe(hypothesis, level)
-
-    def allow_window(self, y: Floats, level: Level) -> Floats:
-        """Return the bound on the error of each value of y, for local response normalization."""
-        return level.allow(y, self.scope.dtype, np.abs(y))
 
     def choose_loosest(self, match: Match) -> Level:
         """Return the last level of a match's precision, with the largest errors."""
