@@ -199,7 +199,7 @@ class Search:
                 some = [step for step in possible if self.samples.bound(tried, step, loosest)]
                 sample = self.samples.take(grid, most, tried.standard.divisor) if some else None
                 if sample is not None:
-                    yield from ((sample, step) for step in some)
+                    yield from ((sample, step) for step in some if self.samples.bound(sample, step, loosest))
 
     def _find_windows(self, level: Level) -> list[Match]:
         """Return matches of the windows of local response normalization that fit the first part of y."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 LARGEST_GROUP = 1 << 22
 """Hypotheses with larger groups are left out."""
 
-FEW_VALUES = 1 << 12
+FEW_VALUES = 1 << 9
 """The most values, about, that a hypothesis is tried on first."""
 
 
@@ -61,6 +61,7 @@ class Samples:
 
     def __init__(self, x: NDArray[Any], y: NDArray[Any], affines: Sequence[AffineStep], scope: Scope) -> None:
         self.x, self.y, self.scope = x, y, scope
+        self._undone: tuple[Any, ...] = (None, None)  # of the last groups: each array keeps its id
         self.affines, self.levels = affines, list_levels(scope.dtype)
         self.grids = list_grids(y.shape)
         own = None if scope.norm is None else NORMS[scope.norm].divisor
@@ -175,13 +176,23 @@ class Samples:
         """
         if sample.undefined is not None and self.find_wrong(sample.undefined, affine).any():
             return None
-        placed = sample.place(affine)
-        targets, slack = placed.undo(
-            sample.actual, placed.allow(sample.actual, self.scope.dtype, level), np.zeros(1)
-        )
+        targets, slack = self._undo(sample, affine, level)
         if (missing := sample.standard.missing) is not None:
             targets, slack = np.where(missing, 0.0, targets), np.where(missing, np.inf, slack)
         return bound_factors(sample.standard, targets, slack, measure_noise(sample.standard, level))
+
+    def _undo(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats]:
+        """Return y with an affine step undone, and the bound on the error of each value.
+
+        Both are kept for the next divisor of the same groups.
+        """
+        if self._undone[:2] != (id(sample.actual), level):
+            self._undone = id(sample.actual), level, {}, sample.actual
+        kept: dict[int, tuple[AffineStep, tuple[Floats, Floats]]] = self._undone[2]
+        if id(affine) not in kept:
+            placed, y = sample.place(affine), sample.actual
+            kept[id(affine)] = affine, placed.undo(y, placed.allow(y, self.scope.dtype, level), np.zeros(1))
+        return kept[id(affine)][1]
 
     def fit(
         self, sample: Sample, affine: AffineStep, level: Level, bounds: tuple[Floats, Floats] | None
