@@ -10,7 +10,7 @@ import pytest
 
 from normcli.norms.table import NORMS
 from tests.bits import __main__ as command
-from tests.bits.cases import COUNT, VARIATIONS, Case, list_cases
+from tests.bits.cases import COUNT, Case, list_cases
 from tests.marks import choose_some, costly
 from tests.search.cells import DTYPES, list_cells
 
@@ -44,16 +44,6 @@ def test_results_are_those_that_are_kept():
     assert [case.name for case in choose_some(CASES, 8) if case.hash() != KEPT[case.name]] == []
 
 
-@pytest.mark.slow
-@costly
-@pytest.mark.parametrize(
-    "variation", VARIATIONS, ids=lambda v: f"{v.threads} threads, {v.order}, {v.files} cuts"
-)
-def test_no_bit_depends_on_threads_tiles_memory_order_or_files(variation):
-    """Of a few cases; of more of them together with the processor, below."""
-    assert [case.name for case in CASES[1 :: 2 * FEW] if case.hash(variation) != KEPT[case.name]] == []
-
-
 @costly
 @pytest.mark.slow
 @pytest.mark.parametrize("name", command.list_environments())
@@ -65,16 +55,8 @@ def test_no_bit_depends_on_the_processor_nor_on_variations(name):
 
 def test_a_hash_is_of_every_bit():
     x = np.array([1.0, np.nan, -0.0])
-    hashes = {
-        Case("", lambda variation, a=a: {"y": a}).hash()
-        for a in (
-            x,
-            x.astype("f4"),
-            x[:, None],
-            np.array([1.0, np.nan, 0.0]),
-            np.array([1.0 + 2**-52, np.nan, -0.0]),
-        )
-    }
+    others = x.astype("f4"), x[:, None], np.array([1.0, np.nan, 0.0]), np.array([1.0 + 2**-52, np.nan, -0.0])
+    hashes = {Case("", lambda variation, a=a: {"y": a}).hash() for a in (x, *others)}
     assert len(hashes) == 5
     other = x.copy()
     other.view(np.uint64)[1] ^= np.uint64(1 << 63 | 1)  # another NaN

@@ -64,26 +64,6 @@ def test_a_product_that_is_rounded_before_beta_is_said():
 
 
 @live
-def test_the_function_of_onnx_rounds_it():
-    """The body of the operator, which its schema holds, in float16: each of its products and sums is rounded."""
-    onnx, reference = load("onnx"), load("onnx.reference")
-    x, gamma, beta = draw_half()
-    node = onnx.helper.make_node("LayerNormalization", ["x", "gamma", "beta"], ["y"], epsilon=1e-5)
-    kinds = [onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT16, a.shape) for a in (x, gamma, beta)]
-    body = onnx.FunctionProto()
-    body.ParseFromString(
-        onnx.defs.get_schema("LayerNormalization", 17).get_context_dependent_function(
-            node.SerializeToString(), [kind.SerializeToString() for kind in kinds]
-        )
-    )
-    named = dict(zip(body.input, (x, gamma, beta), strict=True))
-    found = reference.ReferenceEvaluator(body).run(["Y"], named, attributes={})[0]
-    xhat = normalize(x, "ln", like="onnx").normalized
-    np.testing.assert_array_equal(found, xhat * gamma + beta)
-    assert (found != normalize(x, "ln", like="onnx", gamma=gamma, beta=beta).normalized).any()
-
-
-@live
 @pytest.mark.parametrize("edge", CASES)
 def test_the_framework_still_gives_that(edge):
     load(edge.module)

@@ -8,14 +8,12 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from normcli import normalize
 from tests.marks import costly, sampled, slowly
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_result
-from tests.strategies import GROUPED, SCALERS, grouped_norms, options_for
+from tests.strategies import GROUPED, SCALERS
 
 pytestmark = pytest.mark.usefixtures("either_kernel")
 
@@ -41,9 +39,7 @@ CASES = {name: (name, over_rows(name)) for name in GROUPED} | {
 OPTIONAL = {
     "zscore no mean": ("zscore", {"no_mean": True}),
     "zscore no scale": ("zscore", {"no_scale": True}),
-    "robust no mean": ("robust", {"no_mean": True}),
     "robust no scale": ("robust", {"no_scale": True}),
-    "tenths": ("robust", {"quantiles": (10, 90)}),
     "the ends": ("robust", {"quantiles": (0, 100)}),
     "on one side": ("robust", {"quantiles": (60, 97.5), "no_mean": True}),
     "thousandths": ("robust", {"quantiles": (0.001, 99.9)}),
@@ -91,16 +87,8 @@ def check(result, case: object = "") -> None:
 
 
 KINDS = [
-    "all but one",
-    "normal",
-    "mean 1e3",
-    "mean 1e6",
-    "mixed",
-    "cancelling",
-    "near the mean",
-    "outlier",
-    "integers",
-    "relu",
+    *("all but one", "normal", "mean 1e3", "mean 1e6", "mixed", "cancelling", "near the mean", "outlier"),
+    *("integers", "relu"),
 ]
 WIDE_KINDS = [*KINDS, "mean 1e9", "mean 1e12", "mean 1e15", "scale 1e-20", "scale 1e160", "scale 1e-160", "scale 1e300",
               "scale 1e-300"]  # fmt: skip
@@ -150,24 +138,6 @@ def test_an_outlier_beyond_the_quartiles_range_keeps_its_value():
     assert worst <= ELEMENT
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("scale", [1.0, 1e-3])
-def test_a_feature_range(dtype, scale):
-    x = (make("mean 1e3", 4, 30) * scale).astype(dtype)
-    check(normalize(x, "minmax", gamma=np.full(30, 2.0), beta=np.full(30, -1.0)))
-
-
-BEYOND_FLOAT16 = ("all but one", "mixed", "cancelling", "outlier", "mean 1e6")
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", ml_dtypes.bfloat16])
-@pytest.mark.parametrize("n", [32, *slowly([3, 500])])
-def test_narrow_layer_norm(dtype, n):
-    for kind in KINDS:
-        if dtype != "float16" or kind not in BEYOND_FLOAT16:
-            check(normalize(make(kind, 3, n).astype(dtype), "ln"), kind)
-
-
 OTHER_KINDS = ("mean 1e3", "mixed", "normal", "scale 1e-20")
 
 
@@ -208,26 +178,6 @@ def test_no_overflow_or_underflow_that_the_exact_result_does_not_have(name, scal
         assert np.isfinite(result.normalized).all(), scale
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("norm", ["ln", "rms", "ws", "wn"])
-@pytest.mark.parametrize("n", [5, 200])
-def test_gamma_and_beta(norm, dtype, n):
-    rng = np.random.default_rng(3)
-    x = make("mean 1e3", 4, n).astype(dtype)
-    shape = (4,) if norm in ("ws", "wn") else (n,)
-    parameters = {"gamma": rng.normal(size=shape)} | ({} if norm == "wn" else {"beta": rng.normal(size=shape)})
-    check(normalize(x, norm, **parameters))
-
-
-@costly
-@pytest.mark.slow
-@pytest.mark.parametrize("threshold", [1e-4, 1.0])
-def test_a_long_group_of_many_leaves(threshold):
-    x = make("mean 1e3", 1, 9001) * threshold
-    check(normalize(x, "ln"))
-    check(normalize(x.astype("float32"), "ln"))
-
-
 @pytest.mark.slow
 @costly
 @pytest.mark.usefixtures("few_records")
@@ -238,32 +188,6 @@ def test_a_group_whose_leaves_are_folded(dtype, kind):
     if kind == "drifting":  # some leaves lie far from zero, beside their own spread, and some do not
         x += np.linspace(0.0, 1e6, 20_000) ** 2
     check(normalize(x.astype(dtype), "ln"))
-
-
-@st.composite
-def cases(draw):
-    dtype = draw(st.sampled_from(["float16", "float32", "float64", ml_dtypes.bfloat16]))
-    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=2, max_size=4)))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    narrow = dtype == "float16"
-    scale = 10.0 ** draw(st.integers(-2, 2) if narrow else st.integers(-30, 30))
-    offset = draw(st.sampled_from([0.0, 1.0, 100.0] if narrow else [0.0, 1.0, 1e3, 1e6]))
-    x = ((rng.standard_normal(shape) + offset) * scale).astype(dtype)
-    order = draw(st.permutations(range(len(shape))))
-    x = np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
-    norm = draw(grouped_norms)
-    options = options_for(norm, shape)
-    if norm != "gn":
-        options["axes"] = tuple(draw(st.sets(st.integers(0, len(shape) - 1), min_size=1)))
-    return x, norm, options
-
-
-@costly
-@given(cases())
-@pytest.mark.slow
-def test_any_tensor(case):
-    x, norm, options = case
-    check(normalize(x, norm, **options))
 
 
 @pytest.mark.parametrize("value", [0.1, 1e-300, 1e15 / 3, -7.7e300])
@@ -281,36 +205,6 @@ def test_a_nearly_constant_group_is_not_taken_for_a_constant():
     x = np.full((1, 10), 0.1)
     x[0, 3] = np.nextafter(0.1, 1.0)
     check(normalize(x, "ln", eps=0.0))
-
-
-WINDOWS = {
-    "normal": make("normal", 2, 12),
-    "tiny": make("normal", 2, 12) * 1e-170,
-    "large": make("normal", 2, 12) * 1e200,
-    "largest": make("normal", 2, 12) * 4e307,
-    "mixed": make("normal", 2, 12) * 10.0 ** np.linspace(-250, 250, 24).reshape(2, 12)[:, ::-1],
-    "zeros": np.where(np.arange(24).reshape(2, 12) % 5, 0.0, 1e-300),
-}
-
-
-@pytest.mark.slow
-@sampled
-@pytest.mark.parametrize("size", [1, 2, 5])
-@pytest.mark.parametrize("alpha", [1.0, *slowly([1e-4, 1e4])])
-@pytest.mark.parametrize("exponent", [0.75, *slowly([0.5, 1.0])])
-@pytest.mark.parametrize("k", [1.0, *slowly([0.0, 1e-300])])
-def test_local_response(size, alpha, exponent, k):
-    for kind, values in WINDOWS.items():
-        x = values.reshape(2, 12, 1)
-        check(normalize(x, "lrn", size=size, alpha=alpha, exponent=exponent, k=k), kind)
-
-
-def test_local_response_beside_infinities_and_large_values():
-    y = normalize([[np.inf, 1.0, 2.0, 3.0, 4.0]], "lrn", size=3).normalized
-    np.testing.assert_array_equal(y[0, :2], [np.nan, 0.0])
-    assert np.isfinite(y[0, 2:]).all()
-    y = normalize([[1e151, 1.0, 2.0]], "lrn", size=5).normalized
-    np.testing.assert_allclose(y[0, 0], 1e151 / (1e-4 / 5 * 1e302) ** 0.75, rtol=1e-15)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, ml_dtypes.bfloat16])

@@ -127,17 +127,17 @@ COMMANDS = [  # tests/test_kills.py kills the same
 STORES = [
     pytest.param("ln -i x.zarr -o y.npy", "y.npy", id="a store is read"),
     pytest.param("fit zscore x.h5 -o y.npz", "y.npz", id="HDF5 is read"),
+    pytest.param("zscore -i x.csv -o y.csv", "y.csv", id="a table is read"),
 ]
 
 FAULTS = (errno.EIO, errno.ENOSPC, errno.EINTR)
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, normcli):
-    monkeypatch.chdir(tmp_path)
+def folder(here, normcli):
     np.save("x.npy", np.random.default_rng(1).normal(3, 2, (4, 3)))
     assert normcli("fit", "zscore", "x.npy", "-o", "stats.npz").code == 0
-    return tmp_path
+    return here
 
 
 @pytest.fixture(params=[pytest.param(False, id="in memory"), pytest.param(True, id="from disk to disk")])
@@ -172,14 +172,6 @@ def _learn(normcli, line, target):
 
 
 @costly
-@pytest.mark.usefixtures("mapped")
-@pytest.mark.parametrize(("line", "name"), [case for case in COMMANDS if not case.marks])
-@pytest.mark.slow
-def test_one_call_that_fails(line, name, folder, normcli):
-    try_faults(normcli, line, folder / name, in_every_way=0)
-
-
-@costly
 @pytest.mark.slow
 @pytest.mark.usefixtures("mapped")
 @pytest.mark.parametrize(("line", "name"), STORES)
@@ -188,6 +180,7 @@ def test_one_call_that_fails_where_stores_are_read(line, name, folder, normcli):
     pytest.importorskip("zarr").create_array("x.zarr", data=x, chunks=(2, 3))
     with pytest.importorskip("h5py").File("x.h5", "w") as file:
         file.create_dataset("x", data=x, chunks=(2, 3))
+    np.savetxt("x.csv", x, delimiter=",")
     try_faults(normcli, line, folder / name, in_every_way=2)
 
 
@@ -237,6 +230,15 @@ def test_calls_that_carry_a_part_of_what_they_were_asked_to(line, name, folder, 
     old, new, _ = _learn(normcli, line, folder / name)
     assert _run(normcli, line, Disk("short"), old, folder / name).code == 0
     assert (folder / name).read_bytes() == new
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.csv"])
+def test_a_file_whose_disk_fails_is_named(name, folder, normcli):
+    np.savetxt("x.csv", np.load("x.npy"), delimiter=",")
+    line, plain, target = f"zscore -i {name} --print mean", Disk(), folder / "none"
+    _run(normcli, line, plain, None, target)
+    ran = _run(normcli, line, Disk(errno.EIO, plain.names.index("readinto") + 1), None, target)
+    assert (ran.code, ran.err) == (3, f"normcli: {name} cannot be read: Input/output error\n")
 
 
 @costly

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import time
 
 import numpy as np
@@ -20,11 +19,10 @@ KILLS = 5
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, normcli):
-    monkeypatch.chdir(tmp_path)
+def folder(here, normcli):
     np.save("x.npy", np.random.default_rng(1).normal(3, 2, (400, 30)))
     assert normcli("fit", "zscore", "x.npy", "-o", "stats.npz").code == 0
-    return tmp_path
+    return here
 
 
 def _time(line, folder):
@@ -60,18 +58,3 @@ def test_a_killed_run_leaves_the_old_output_or_the_new(line, name, folder):
         assert target.read_bytes() in (old, new)
     _time(line, folder)  # removes what those before it left, if they were killed as they put it in place
     assert set(os.listdir(folder)) == before
-
-
-def test_a_killed_golden_leaves_a_whole_folder_or_none(folder):
-    line = "golden ln -i x.npy -o g"
-    seconds = _time(line, folder)
-    names = sorted(os.listdir("g"))
-    shutil.rmtree("g")
-    moments, before = random.Random(line), set(os.listdir(folder))
-    for _ in range(KILLS):
-        _kill_one(line, folder, seconds * moments.uniform(0, 1.1))
-        if os.path.exists("g"):
-            assert sorted(os.listdir("g")) == names
-            shutil.rmtree("g")
-    _time(line, folder)  # removes what those before it left
-    assert set(os.listdir(folder)) == {*before, "g"}

@@ -20,7 +20,6 @@ from normcli.engine.tiling.files import lies_in_file
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from tests import forked
 from tests.conftest import is_writing
 from tests.engine.test_engine import SHAPES, bits
 from tests.marks import costly, sampled, slowly
@@ -66,93 +65,48 @@ def test_what_is_no_whole_file_is_read_as_memory(tmp_path):
     assert bits(normalize(fortran, "ln").normalized) == bits(normalize(x, "ln").normalized)
 
 
+@sampled
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("norm", ["bn", "ln", "lrn", "wn"])
-def test_the_command_line_gives_the_same_answer(norm, order, normcli, tmp_path, monkeypatch):
-    x = np.asarray(np.random.default_rng(2).normal(size=(6, 5, 8)), dtype="f4", order=order)
-    np.save(tmp_path / "x.npy", x)
-    files = ["-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "--stats-output", tmp_path / "s.npz"]
-    arguments = [norm, *files, "--show", "stats,check"]
-    plain = normcli(*arguments)
-    saved, statistics = (tmp_path / "y.npy").read_bytes(), dict(np.load(tmp_path / "s.npz"))
-    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
-    assert normcli(*arguments) == plain
-    assert (tmp_path / "y.npy").read_bytes() == saved
-    for name, values in np.load(tmp_path / "s.npz").items():
-        assert bits(values) == bits(statistics[name])
-    assert sorted(os.listdir(tmp_path)) == ["s.npz", "x.npy", "y.npy"]
-
-
-@pytest.mark.parametrize("norm", ["bn", "ln", "lrn"])
 @pytest.mark.parametrize("answer", ["-fjson", "-fjsonl", "-fcsv", "-fmarkdown", "-ftable", "--print=normalized",
-                                    "-oy.csv", "-oy.json", "-oy.npz"])  # fmt: skip
-def test_every_answer_is_the_same_from_a_file(answer, norm, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("x.npy", np.random.default_rng(2).normal(size=(6, 5, 8)).astype("f4"))
-    arguments = [norm, "-i", "x.npy", answer, *(["--show", "stats"] if answer.startswith("-o") else [])]
+                                    "-oy.npy", "-oy.csv", "-oy.json", "-oy.npz"])  # fmt: skip
+def test_every_answer_is_the_same_from_a_file(answer, norm, order, normcli, here, monkeypatch):
+    np.save("x.npy", np.asarray(np.random.default_rng(2).normal(size=(6, 5, 8)), "f4", order))
+    beside = ["--show", "stats,check", "--stats-output", "s.json"] if answer.startswith("-o") else []
+    arguments = [norm, "-i", "x.npy", answer, *beside]
     plain = normcli(*arguments)
-    saved = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    saved = {path.name: path.read_bytes() for path in here.iterdir()}
     monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
     monkeypatch.setattr("normcli.tensors.spool.SMALLEST_SCRATCH", 1)
     assert normcli(*arguments) == plain
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == saved
+    assert {path.name: path.read_bytes() for path in here.iterdir()} == saved
 
 
 @pytest.mark.usefixtures("always_mapped")
-def test_input_and_output_may_be_one_file(normcli, tmp_path):
-    x = np.random.default_rng(2).normal(size=(6, 8))
-    np.save(tmp_path / "x.npy", x)
-    assert normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "x.npy").code == 0
-    assert bits(np.load(tmp_path / "x.npy")) == bits(normalize(x, "ln").normalized)
-
-
-@pytest.mark.usefixtures("always_mapped")
-@pytest.mark.parametrize(
-    ("spoil", "code"),
-    [
-        pytest.param(lambda data: data[:-5], 3, id="cut short"),
-        pytest.param(lambda data: data.replace(b"<f8", b"<c8"), 3, id="complex"),
-        pytest.param(lambda data: data[:40], 3, id="cut in the header"),
-    ],
-)
-def test_a_damaged_file_is_refused_and_the_old_output_kept(spoil, code, normcli, tmp_path):
+@pytest.mark.parametrize("length", [-5, 40])
+def test_a_file_that_is_cut_short_is_refused_and_the_old_output_kept(length, normcli, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((6, 8)))
-    (tmp_path / "x.npy").write_bytes(spoil((tmp_path / "x.npy").read_bytes()))
+    (tmp_path / "x.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:length])
     (tmp_path / "y.npy").write_bytes(b"old")
     ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
-    assert (ran.code, ran.raw) == (code, b"")
+    assert (ran.code, ran.raw) == (3, b"")
     assert (tmp_path / "y.npy").read_bytes() == b"old"
     assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
 
 
 @pytest.mark.usefixtures("always_mapped")
-@pytest.mark.parametrize("place", ["os.pwritev", "os.posix_fallocate"])
-def test_a_full_disk_leaves_the_old_output(place, normcli, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_old_output(normcli, tmp_path, monkeypatch):
     def fail(*arguments):
         raise OSError(28, "No space left on device")
 
     np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(6, 8)))
     (tmp_path / "y.npy").write_bytes(b"old")
-    monkeypatch.setattr(place, fail)
+    monkeypatch.setattr("os.posix_fallocate", fail)
     ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
     assert (ran.code, ran.raw) == (3, b"")
-    assert "y.npy cannot be written: No space left on device" in ran.err
+    assert "y.npy cannot be written: No space left on device (" in ran.err
     assert (tmp_path / "y.npy").read_bytes() == b"old"
     assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
-
-
-@pytest.mark.usefixtures("always_mapped")
-def test_a_disk_that_fails_later_leaves_the_old_output(normcli, tmp_path, monkeypatch):
-    def fail(descriptor):
-        raise OSError(5, "Input/output error")
-
-    np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(6, 8)))
-    (tmp_path / "y.npy").write_bytes(b"old")
-    monkeypatch.setattr("os.fsync", fail)
-    ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
-    assert (ran.code, ran.raw) == (3, b"")
-    assert "y.npy cannot be written: Input/output error" in ran.err
-    assert (tmp_path / "y.npy").read_bytes() == b"old"
 
 
 @pytest.fixture
@@ -202,15 +156,8 @@ def run_shell(served, tmp_path):
     """Run a line of bash in this test's folder."""
     (tmp_path / "tmp").mkdir()
     environment = served | {"TMPDIR": str(tmp_path / "tmp")}
-    return functools.partial(
-        subprocess.run,
-        executable="bash",
-        shell=True,
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        check=False,
-    )
+    where = {"cwd": tmp_path, "env": environment, "executable": "bash"}
+    return functools.partial(subprocess.run, shell=True, capture_output=True, check=False, **where)
 
 
 SAID = b"spooled to a temporary file"
@@ -223,19 +170,12 @@ SAID = b"spooled to a temporary file"
     [
         pytest.param("cat x.npy | normcli NORM -i - -o - | cat > y.npy", "bn", True, id="pipe in and out"),
         pytest.param("normcli NORM -i x.npy -o - > y.npy", "ln", False, id="file in, pipe out"),
-        *slowly([
-            pytest.param("cat x.npy | normcli NORM -i - -o - | cat > y.npy", "ln", True, id="pipe in and out, ln"),
-            pytest.param("cat x.npy | normcli NORM -i - -o - | cat > y.npy", "lrn", True, id="pipe in and out, lrn"),
-            pytest.param("cat x.npy | normcli NORM -i - -o y.npy", "bn", True, id="pipe in"),
-            pytest.param("cat x.npy | normcli NORM -i - -o y.npy --quiet", "ln", False, id="quietly"),
-            pytest.param("normcli NORM -i x.npy -o - > y.npy", "lrn", False, id="file in, pipe out, lrn"),
-            pytest.param("normcli NORM -i <(cat x.npy) -o y.npy", "bn", True, id="process substitution"),
-            pytest.param("normcli NORM -i <(cat x.npy) -o y.npy", "lrn", True, id="process substitution, lrn"),
-            pytest.param("normcli NORM -i - -o y.npy < x.npy", "ln", False, id="a file as standard input"),
-            pytest.param("normcli NORM -i /dev/stdin -o y.npy < x.npy", "bn", False, id="the same by name"),
-        ]),
+        pytest.param("cat x.npy | normcli NORM -i - -o y.npy --quiet", "ln", False, id="pipe in, quietly"),
+        pytest.param("normcli NORM -i <(cat x.npy) -o y.npy", "lrn", True, id="process substitution"),
+        pytest.param("normcli NORM -i - -o y.npy < x.npy", "ln", False, id="a file as standard input"),
+        pytest.param("normcli NORM -i /dev/stdin -o y.npy < x.npy", "bn", False, id="the same by name"),
     ],
-)  # fmt: skip
+)
 def test_pipes_carry_the_same_bits(line, norm, says, run_shell, tmp_path):
     x = np.random.default_rng(3).normal(size=(20, 6, 30)).astype("f4")
     np.save(tmp_path / "x.npy", x)
@@ -257,34 +197,19 @@ def test_a_note_is_one_line_with_the_name_and_size(run_shell, tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        pytest.param("head -c 40000 x.npy | normcli ln -i -", b"standard input is cut short", id="cut short"),
-        *slowly([
-            pytest.param("head -c 60 x.npy | normcli ln -i -", b"header is damaged", id="cut in the header"),
-            pytest.param(
-                "ulimit -f 20; cat x.npy | normcli ln -i - -o -",
-                b"cannot be stored in %s/tmp: File too large; set TMPDIR to",
-                id="a full disk",
-            ),
-            pytest.param(
-                "ulimit -f 20; normcli ln -i x.npy -o -", b"the output cannot be stored in", id="a full disk on the way out"
-            ),
-        ]),
+        ("head -c 40000 x.npy | normcli ln -i -", "standard input is cut short"),
+        ("head -c 60 x.npy | normcli ln -i -", "header is damaged"),
+        ("ulimit -f 20; cat x.npy | normcli ln -i - -o -", "/tmp: File too large; set TMPDIR to"),
+        ("ulimit -f 20; normcli ln -i x.npy -o -", "the output cannot be stored in"),
     ],
-)  # fmt: skip
+)
 def test_pipes_that_end_badly(line, message, run_shell, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(6000.0).reshape(20, 300))
     ran = run_shell(line)
     assert (ran.returncode, ran.stdout) == (3, b"")
-    assert message.replace(b"%s", str(tmp_path).encode()) in ran.stderr
+    assert message.encode() in ran.stderr
     assert ran.stderr.count(b"\n") == 1
     assert os.listdir(tmp_path / "tmp") == []
-
-
-@pytest.mark.slow
-def test_a_reader_that_stops_ends_the_run_quietly(run_shell, tmp_path):
-    np.save(tmp_path / "x.npy", np.zeros((300, 300)) + np.arange(300.0))
-    ran = run_shell("normcli ln -i x.npy -o - | head -c 100 | wc -c; exit ${PIPESTATUS[0]}")
-    assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, b"100", b"")
 
 
 def write_drawn(path, shape):
@@ -307,14 +232,11 @@ def big(tmp_path_factory):
 
 def measure_peak(*arguments, stdin=None, stdout=-1) -> int:
     """Run a command line, to which files of a MiB are large, and return its largest resident memory, in MiB."""
-    return measure_peak_of_code(
-        "from normcli.tensors import mapped\n"
-        "from normcli.cli.run import run\n"
-        "mapped.SMALLEST_MAPPED = 1 << 20\n"
-        f"code = run({[str(a) for a in arguments]!r})",
-        stdin=stdin,
-        stdout=stdout,
+    code = (
+        "from normcli.tensors import mapped\nfrom normcli.cli.run import run\nmapped.SMALLEST_MAPPED = 1 << 20\n"
+        f"code = run({[str(a) for a in arguments]!r})"
     )
+    return measure_peak_of_code(code, stdin=stdin, stdout=stdout)
 
 
 def measure_peak_of_code(lines: str, stdin=None, stdout=-1) -> int:
@@ -333,20 +255,15 @@ def measure_peak_of_code(lines: str, stdin=None, stdout=-1) -> int:
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 @pytest.mark.parametrize(
-    "arguments",
+    "line",
     [
-        pytest.param(["bn", "-o", "y.npy"], id="bn"),
-        pytest.param(["in", "-o", "y.npy"], id="in"),
-        pytest.param(["minmax", "--keep", "C", "-o", "y.npy"], id="minmax"),
-        pytest.param(["maxabs", "--keep", "C", "-o", "y.npy"], id="absolute values"),
-        pytest.param(["bn", "--print", "var"], id="statistics alone"),
-        pytest.param(["bn", "--show", "stats"], id="table of statistics"),
+        *("bn -o y.npy", "in -o y.npy", "minmax --keep C -o y.npy", "maxabs --keep C -o y.npy"),
+        *("bn --print var", "bn --show stats"),
     ],
 )
-def test_memory_stays_far_below_the_size_of_the_file(arguments, big, tmp_path, monkeypatch):
+def test_memory_stays_far_below_the_size_of_the_file(line, big, here):
     """What sorts, as robust does, is held to the same in `test_scalers.py`."""
-    monkeypatch.chdir(tmp_path)
-    assert measure_peak(*arguments, "-i", big) < 75
+    assert measure_peak(*line.split(), "-i", big) < 75
 
 
 @pytest.mark.slow
@@ -385,18 +302,12 @@ def long_table(tmp_path_factory):
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 @pytest.mark.parametrize("extra", ["with pyarrow", "without pyarrow"])
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        pytest.param(["--print", "mean"], id="statistics"),
-        pytest.param(["-o", "y.csv"], id="to a file"),
-        pytest.param(["-o", "-", "-f", "tsv"], id="to a pipe"),
-    ],
+    "arguments", [("--print", "mean"), ("-o", "y.csv"), ("-o", "-", "-f", "tsv")], ids=" ".join
 )
-def test_long_tables_take_little_memory(arguments, extra, long_table, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_long_tables_take_little_memory(arguments, extra, long_table, here, monkeypatch):
     if extra == "without pyarrow":
-        (tmp_path / "pyarrow.py").write_text("raise ImportError")
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        (here / "pyarrow.py").write_text("raise ImportError")
+        monkeypatch.setenv("PYTHONPATH", str(here))
         most = 75
     else:
         pytest.importorskip("pyarrow")
@@ -416,10 +327,9 @@ def test_values_that_do_not_count_take_little_memory(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
-@pytest.mark.parametrize("norm", ["bn", "in"])
-def test_a_check_of_two_large_files_takes_no_more(norm, big, tmp_path, normcli):
-    assert normcli(norm, "-i", big, "-o", tmp_path / "y.npy").code == 0
-    assert measure_peak("check", norm, "-i", big, "--actual", tmp_path / "y.npy", "--max-ulp", "0.501") < 75
+def test_a_check_of_two_large_files_takes_no_more(big, tmp_path, normcli):
+    assert normcli("bn", "-i", big, "-o", tmp_path / "y.npy").code == 0
+    assert measure_peak("check", "bn", "-i", big, "--actual", tmp_path / "y.npy", "--max-ulp", "0.501") < 75
 
 
 @pytest.mark.slow
@@ -467,29 +377,6 @@ def test_a_signal_in_the_middle_leaves_the_old_output(number, code, delay, big, 
     assert b"Traceback" not in err
     assert target.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["y.npy"]
-
-
-@pytest.mark.slow
-def test_killed_at_any_moment_a_run_leaves_the_old_output_or_the_new(tmp_path):
-    source, target = tmp_path / "x.npy", tmp_path / "y.npy"
-    x = np.random.default_rng(0).standard_normal((40, 512, 512), dtype="f4")
-    np.save(source, x)
-    command = ["ln", "-i", str(source), "-o", str(target)]
-    assert forked.wait(forked.start(["--version"], tmp_path)) == 0  # the first start takes longer
-    started = time.monotonic()
-    assert forked.wait(forked.start(command, tmp_path)) == 0
-    usual, new = time.monotonic() - started, target.read_bytes()
-    rng, finished = np.random.default_rng(1), 0
-    for delay in rng.uniform(0.0, 1.2 * usual, 8):
-        target.write_bytes(b"old")
-        process = forked.start(command, tmp_path)
-        time.sleep(delay)
-        process.kill()
-        is_finished = forked.wait(process) == 0
-        assert target.read_bytes() in ([new] if is_finished else [b"old", new])
-        finished += is_finished
-        assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
-    assert finished < 8
 
 
 @pytest.mark.parametrize("suffix", [".npy", *slowly([".npz", ".json", ".csv", ".tsv"])])
@@ -542,8 +429,7 @@ def test_a_disk_that_cannot_reserve_room_is_written_to_all_the_same(normcli, tmp
 
 @pytest.mark.usefixtures("always_mapped")
 @pytest.mark.parametrize("suffix", [".npy", ".safetensors", *slowly([".npz", ".csv"])])
-def test_a_pipe_takes_what_is_calculated_from_disk(suffix, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_pipe_takes_what_is_calculated_from_disk(suffix, normcli, here):
     np.save("x.npy", np.random.default_rng(2).normal(size=(6, 8)))
     assert normcli("bn", "-i", "x.npy", "-o", f"y{suffix}").code == 0
     os.mkfifo(f"pipe{suffix}")
@@ -554,7 +440,7 @@ def test_a_pipe_takes_what_is_calculated_from_disk(suffix, normcli, tmp_path, mo
     finally:
         os.close(reader)
     if suffix == ".npz":  # zip marks what was written without seeking
-        (tmp_path / "got.npz").write_bytes(got)
+        (here / "got.npz").write_bytes(got)
         np.testing.assert_array_equal(np.load("got.npz")["normalized"], np.load("y.npz")["normalized"])
     else:
-        assert got == (tmp_path / f"y{suffix}").read_bytes()
+        assert got == (here / f"y{suffix}").read_bytes()

@@ -24,10 +24,6 @@ def test_the_chinese_sibling_shows_the_same_commands(name):
     )
 
 
-def test_the_first_ten_lines_lead_to_the_gallery():
-    assert "(samples/gallery.md)" in "\n".join(README.splitlines()[:10])
-
-
 def test_the_first_two_commands_set_up_run_and_test():
     first, second = re.findall(r"```sh\n(.*?)\n```", README, flags=re.S)[:2]
     assert first.endswith("normcli bn --shape 2,3,4,4")

@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -16,33 +13,18 @@ from normcli.dtypes import find_type
 from normcli.norms.table import NORMS
 from tests.conftest import KERNELS
 from tests.marks import costly, sampled
-from tests.reference import measuring
-from tests.reference.groups import to_integers
 from tests.reference.limits import ELEMENT, STATISTIC
-from tests.reference.real import Real
-from tests.reference.rounding import FORMATS, find_format, round_once
+from tests.reference.rounding import FORMATS, find_format
 from tests.search import __main__ as command
-from tests.search.cells import DTYPES, Case, Cell, Verdict, list_cells, start
+from tests.search.cells import DTYPES, Case, Verdict, list_cells
 from tests.search.climb import climb, explore, sample
 from tests.search.families import FAMILIES, Stream, list_families, make
 
 CELLS = {norm: [cell for cell in list_cells(norm) if not cell.is_long] for norm in NORMS}
-EVERY = 8
-"""The quick loop samples one cell in so many."""
 
 
 def find_worst(findings):
     return max(findings, key=lambda found: found.verdict.excess)
-
-
-@pytest.mark.slow
-@costly
-@sampled
-@pytest.mark.usefixtures("either_kernel")
-@pytest.mark.parametrize("norm", NORMS)
-def test_a_few_cells_of_every_norm(norm):
-    worst = find_worst(sample(cell, 0) for cell in CELLS[norm][list(NORMS).index(norm) % EVERY :: EVERY])
-    assert worst.verdict.excess <= 1.0, worst.describe()
 
 
 @costly
@@ -166,43 +148,3 @@ def test_a_wrong_result_is_found_and_described(monkeypatch):
     assert found.verdict.statistic <= STATISTIC
     assert "maxabs, float32, rows" in found.describe()
     assert str(found.case.groups[found.group].astype(float).tolist()) in found.describe()
-
-
-@pytest.mark.slow
-def test_nothing_is_found_wrong_with_what_is_rounded_once(monkeypatch):
-    """Elements calculated one by one as real numbers, and rounded, in the place of the program's."""
-    measure_elements = measuring.measure_elements
-
-    def replace(elements, solved):
-        count = elements.got.size
-        gamma, beta = (
-            [Fraction(default)] * count if a is None else to_integers(a).fractions()
-            for a, default in ((elements.gamma, 1), (elements.beta, 0))
-        )
-        values = to_integers(elements.values).fractions()
-        if solved.divisor.rational == 0:
-            return [0.0]
-        exact = [
-            Real.of((value - solved.centre) * g) / solved.divisor + b
-            for value, g, b in zip(values, gamma, beta, strict=True)
-        ]
-        with np.errstate(all="ignore"):
-            rounded = np.array([round_once(value, elements.got.dtype) for value in exact]).astype(
-                elements.got.dtype
-            )
-        return measure_elements(elements._replace(got=rounded), solved)
-
-    monkeypatch.setattr(measuring, "measure_elements", replace)
-    for cell in [cell for cell in list_cells() if not cell.is_long][5::100]:
-        case = start(cell, list_families(find_type(cell.dtype)), Stream("rounded", str(cell)))
-        assert max(verdict.element for verdict in case.judge()) <= 0.5, str(cell)
-
-
-@pytest.mark.slow
-def test_changes_keep_groups_finite():
-    for dtype in ("float16", ml_dtypes.bfloat16, "float64", "int64", "uint64"):
-        name = np.dtype(dtype).name
-        found = climb(
-            Cell("maxabs", name, next(list_cells("maxabs", name)).path), list_families(dtype)[0], 0, 6
-        )
-        assert np.isfinite(found.case.groups.astype(float)).all()

@@ -103,15 +103,6 @@ def test_the_scale_is_what_divides(library):
         _ = scaler.max_abs_
 
 
-def test_parts_in_any_order_give_the_same_bits(library, rng):
-    x = rng.normal(size=(40, 3)) * 10.0 ** rng.integers(-8, 8, size=(40, 1))
-    whole = library.Scaler().fit(x)
-    parts = library.Scaler().partial_fit(x[30:]).partial_fit(x[:10]).partial_fit(x[10:30])
-    assert parts.statistics_ == whole.statistics_
-    assert parts.n_samples_seen_ == 40
-    assert not hasattr(library.Scaler("robust"), "partial_fit")
-
-
 def test_it_gives_tables_with_their_names(library):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]}, index=[5, 6])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -125,45 +123,3 @@ def test_two_passes_are_as_exact_as_one(value, count):
     two = calculate(one.plan, x, effort=Effort(threads=1, block=256, whole=1))
     np.testing.assert_array_equal(two.normalized, one.normalized)
     check(two)
-
-
-def test_fit_is_the_same_whole_and_row_by_row(normcli, tmp_path):
-    for number, value in enumerate(CANCELLING):
-        (tmp_path / f"{number}.csv").write_text(f"{value!r}\n")
-    (tmp_path / "whole.csv").write_text("".join(f"{value!r}\n" for value in CANCELLING))
-    rows = [tmp_path / f"{number}.csv" for number in range(len(CANCELLING))]
-    expected = normcli("fit", "zscore", *rows, "--print", "mean").lines
-    assert normcli("fit", "zscore", tmp_path / "whole.csv", "--print", "mean").lines == expected == ["2e-10"]
-
-
-def test_fit_prints_the_deviation_that_its_header_names(normcli, tmp_path):
-    (tmp_path / "x.csv").write_text("1\n2\n3\n4\n6\n")
-    ran = normcli("fit", "zscore", tmp_path / "x.csv", "--ddof", "1", "--print", "std")
-    assert float(ran.lines[0]) == normalize([[1.0], [2.0], [3.0], [4.0], [6.0]], "zscore", ddof=1).std[0]
-
-
-@pytest.mark.slow
-def test_merged_extremes_omit_what_was_omitted(normcli, tmp_path):
-    (tmp_path / "one.csv").write_text("1,nan\n3,nan\n")
-    (tmp_path / "two.csv").write_text("2,5\n9,6\n")
-    for name in ("one", "two"):
-        source, stats = tmp_path / f"{name}.csv", tmp_path / f"{name}.npz"
-        assert normcli("fit", "minmax", source, "--nan", "omit", "-o", stats).code == 0
-    merged = normcli("merge", tmp_path / "one.npz", tmp_path / "two.npz", "-f", "json").json
-    found = json.loads(json.dumps(merged["stats"]))
-    assert (found["min"], found["max"]) == ([1.0, 5.0], [9.0, 6.0])
-
-
-@pytest.mark.slow
-def test_counts_do_not_grow_as_statistics_are_merged(normcli, tmp_path):
-    (tmp_path / "x.csv").write_text("1,nan\n3,inf\n4,2\n")
-    stats = tmp_path / "x.npz"
-    assert normcli("fit", "zscore", tmp_path / "x.csv", "-o", stats).code == 0
-    counts = []
-    for step in range(3):
-        merged = tmp_path / f"{step}.npz"
-        assert normcli("merge", stats, "-o", merged).code == 0
-        with np.load(merged) as members:
-            counts.append(members["count"].tolist())
-        stats = merged
-    assert counts[0] == counts[1] == counts[2]

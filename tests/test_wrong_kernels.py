@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-import numpy as np
 import pytest
 
 from normcli.checking.check import check
@@ -68,12 +65,6 @@ def every_wrong():
     return [*list_wrong()]
 
 
-@pytest.mark.slow
-def test_plants_have_names_of_their_own(every_wrong):
-    names = Counter(wrong.name for wrong in every_wrong)
-    assert not [name for name, count in names.items() if count > 1]
-
-
 def passes(wrong, y):
     return check(pose(wrong.plan, wrong.x, wrong.inputs), {"normalized": y}).ok
 
@@ -106,12 +97,3 @@ def test_what_a_request_says_of_a_wrong_kernel_is_so(every_wrong):
                 off.append(wrong.name)
     assert requests
     assert not off
-
-
-@pytest.mark.slow
-def test_groups_differ_in_mean_and_in_spread(every_wrong):
-    for wrong in every_wrong:
-        x = wrong.x.astype(np.float64).reshape(wrong.plan.grid.view_shape)
-        mean, deviation = x.mean(wrong.plan.grid.view_axes), x.std(wrong.plan.grid.view_axes)
-        assert np.ptp(mean) > 0.2 * deviation.mean(), wrong.name
-        assert np.ptp(deviation) > 0.1 * deviation.mean(), wrong.name

@@ -205,15 +205,9 @@ class ComparingSink:
     dtype: np.dtype[Any] = np.dtype(np.float64)
 
     def __init__(
-        self,
-        plan: Plan,
-        geometry: Geometry,
-        source: Source,
-        tolerance: Tolerance,
-        limits: Source | None = None,
+        self, plan: Plan, geometry: Geometry, source: Source, tolerance: Tolerance, limits: Source | None = None
     ) -> None:
-        windowed = plan.groups_overlap
-        groups = None if windowed else GroupTally(geometry.kept_shape)
+        groups = None if plan.groups_overlap else GroupTally(geometry.kept_shape)
         self.comparison = Comparison(tolerance, groups)
         self._geometry, self._source, self._limits = geometry, source, limits
         self._lock = threading.Lock()

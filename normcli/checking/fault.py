@@ -1,15 +1,20 @@
-"""The record of a fault, and the row of a table of faults; forward and backward passes have such tables."""
+"""The record of a fault, whose words `faults.toml` has, and the row of a table of faults, by its id."""
 
 from __future__ import annotations
 
+import functools
+import pkgutil
 import re
+import tomllib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from normcli.dtypes import Floats
 
 _PLACE = re.compile(r"\{(\w+)\}")
 
@@ -53,12 +58,24 @@ class Fault(NamedTuple):
         return self._replace(words=" ".join([words, *self.shown[len(places) :]]), remedy=remedy)
 
 
+@functools.cache
+def _read_faults() -> Mapping[str, Fault]:
+    table = tomllib.loads((pkgutil.get_data("normcli.checking", "faults.toml") or b"").decode())
+    return {name: Fault(name, **{**row, "shown": tuple(row.get("shown", ()))}) for name, row in table.items()}
+
+
+def find_fault(name: str) -> Fault:
+    """Return the fault of `faults.toml` that has an id."""
+    return _read_faults()[name]
+
+
 class Row(NamedTuple):
-    """A row of a table of faults: a fault, and a function that calculates as a kernel with this fault does.
+    """A row of a table of faults: a fault's id, and a function that calculates as a kernel with it does.
 
     Parameters
     ----------
-    fault : Fault
+    id : str
+        The id, by which `faults.toml` has the fault's words.
     make : callable
         Takes a case (the data of a wrong tensor or gradient), and returns a variant: the numbers that a kernel
         with the fault makes of it. It returns a list or an iterator of variants if the fault has several forms,
@@ -67,9 +84,14 @@ class Row(NamedTuple):
         Names that must be in the `parts` of a case for the fault to be possible, such as `gamma beta`.
     """
 
-    fault: Fault
+    id: str
     make: Callable[[Any], Any] = lambda _: None
     needs: str = ""
+
+    @property
+    def fault(self) -> Fault:
+        """The fault, with its words."""
+        return find_fault(self.id)
 
     def vary(self, case: Any) -> Iterable[Any]:
         """Return the variants of a case: what kernels with this row's fault make of its data.
@@ -99,3 +121,34 @@ def list_padded_counts(count: int) -> list[int]:
     """
     ends = {1 << max(0, count - 1).bit_length(), *(-count % block + count for block in _BLOCKS)}
     return sorted(end for end in ends if count < end <= 4 * count)
+
+
+def list_padded_moments(
+    mean: Floats, add_squares: Callable[[Floats], Floats], count: int, freedom: float, zeros: float
+) -> Mapping[str, list[tuple[Floats, Floats]]]:
+    """Return the mean and variance of each form of statistics that count zeros of padding, by their fault.
+
+    The faults are `count` (the sum of squares is divided by the padded length), `variance` (the sum of squares
+    has the zeros' deviations from the mean), `mean` (the sum is divided by the padded length), and `both`.
+
+    Parameters
+    ----------
+    mean : ndarray
+        The mean of each group, without padding.
+    add_squares : callable
+        Takes centres of the groups, and returns the sums of squares about them.
+    count : int
+        The number of values in a group.
+    freedom : float
+        The number by which a sum of squares is divided: n − ddof.
+    zeros : float
+    """
+    moved, padded = mean * (count / (count + zeros)), freedom + zeros
+    own, about = add_squares(mean), add_squares(moved)
+    whole = about + zeros * moved**2
+    return {
+        "count": [(mean, own / padded)],
+        "variance": [(mean, (own + zeros * mean**2) / divided) for divided in (freedom, padded)],
+        "mean": [(moved, total / freedom) for total in (own, about)],
+        "both": [(moved, one) for one in (whole / padded, about / padded, own / padded, whole / freedom)],
+    }

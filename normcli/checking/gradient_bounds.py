@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.fault import Fault
+from normcli.checking.fault import Fault, find_fault
 from normcli.checking.gradient_terms import add_up, spread_parameter
 from normcli.checking.ulp import bound_lost
 from normcli.dtypes import get_eps, get_smallest, is_float, is_half, is_short_float
@@ -30,18 +30,6 @@ _LEAST_ROUNDINGS = 4.0
 CLEARLY, _FEW, _MORE_CLEARLY = 8.0, 16, 32.0
 """A gradient has a fault if it is 8 times nearer to that with the fault than to the exact one; with fewer than
 16 values or 4 groups 32 times, as 8 times may be by chance."""
-
-
-_ROUNDED = {
-    "terms": Fault("", "rounding of its terms in {0} explains the difference", "tolerate it: they cancel", ""),
-    "both": Fault("", "rounding of the mean and of its terms in {0} may explain the difference",
-                  "subtract a number near the mean first", ""),
-    "mean": Fault("", "rounding of the mean in {0} may explain the difference",
-                  "subtract a number near the mean first", ""),
-    "variance": Fault("", "a variance as mean(x²) − mean² in {0} may explain the difference",
-                      "take the mean of (x − mean)²", ""),
-}  # fmt: skip
-"""What rounding may explain, by `Rounding.source`; `both` if it is terms, and the mean may be as far off."""
 
 
 class Rounding(NamedTuple):
@@ -159,13 +147,13 @@ class GradientScales(NamedTuple):
         return next(within, len(self.roundings))
 
     def blame(self, level: int) -> tuple[Fault, str]:
-        """Return words for the difference that `roundings[level]` may explain, and their key in `_ROUNDED`."""
+        """Return words for the difference that `roundings[level]` may explain; and its source."""
         found = self.roundings[level]
         sizes = {one.source: self.measure(one.bound) for one in reversed(self.roundings)}
         is_both = found.source == "terms" and sizes["mean"] > 2.0 * sizes["terms"]
         source = "both" if is_both else found.source
-        cause = _ROUNDED[source]
-        return cause._replace(words=cause.words.format(found.precision)), source
+        cause = find_fault(f"rounded-{source}")
+        return cause._replace(id="", words=cause.words.format(found.precision)), source
 
     def exceeds(self, error: Floats, level: int, factor: float = 1.0) -> NDArray[np.bool_]:
         """Return True for each value whose error is above the bound of `roundings[level]` times a factor."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.fault import Fault
+from normcli.checking.fault import Fault, find_fault
 from normcli.checking.gradient_bounds import CLEARLY, GradientScales
 from normcli.checking.gradient_faults import (
     FACTOR,
@@ -234,7 +234,7 @@ def find_cause(
         scales, all_count = GradientScales.of(exact, name, actual, right, terms), exact.inputs.selection is None
         if not actual.any() and scales.find_level(right) > 0:
             over = find_overflow(exact, name, actual.dtype, terms)
-            return GradientFinding(name, _say(name, OVERFLOW if over else ZERO, [over]))
+            return GradientFinding(name, _say(name, find_fault(OVERFLOW if over else ZERO), [over]))
         faults = list_wrong(exact, name, wide, right, terms) if all_count else ()
         found = _choose(name, wide, right, (*faults, *list_factors(wide, right, scales)), scales, tolerance)
         if isinstance(found, GradientFinding):
@@ -261,7 +261,7 @@ def _tell_rounding(
         return GradientFinding(name, fault, (), clauses, is_rounding=True)
     far = int(scales.exceeds(error, -1, CLEARLY).sum())
     if wrong <= max(1.0, _FEW_WRONG * error.size) and 2 * far >= wrong < error.size / 2:
-        fault = _say(name, VALUES, [(format_count(wrong, "value"),)])
+        fault = _say(name, find_fault(VALUES), [(format_count(wrong, "value"),)])
         return GradientFinding(name, fault, (), ("rounding explains every other value",))
     clauses = *clauses, f"rounding comes to {scales.measure(largest) / size:.2g} at most"
     clauses = clauses if nearest is None else (*clauses, f"nearest: {nearest}")
@@ -317,7 +317,7 @@ def _choose(
         if distance <= max(CLEARLY * best, _SAME * size, noise):
             alike.setdefault(fault.id, (fault, []))[1].append(details)
     if len(alike) > 1:  # every fault of one group is about a factor
-        alike.pop(FACTOR.id, None)
+        alike.pop(FACTOR, None)
     first, *others = [_say(name, *one) for one in alike.values()]
     if level < len(scales.roundings) and scales.clearly > CLEARLY:  # few values fit by chance
         others.append(scales.blame(level)[0])

@@ -77,13 +77,9 @@ class WrongGradient(NamedTuple):
     @property
     def parts(self) -> frozenset[str]:
         """The names, such as "mean" and "gate", of the parts of gradient and norm that faults may need."""
-        inputs = self.exact.inputs
-        has = (
-            self.t.centres, inputs.gamma is not None, self.gate is not None, inputs.gate is not None,
-            inputs.gated_input is not None,
-        )  # fmt: skip
-        names = "mean", "gamma", "gate", "behind", "before"
-        return GRADIENTS[self.name] | {name for name, part in zip(names, has, strict=True) if part}
+        inputs, mean = self.exact.inputs, {"mean"} if self.t.centres else set()
+        parts = {"gamma": inputs.gamma, "gate": self.gate, "behind": inputs.gate, "before": inputs.gated_input}
+        return GRADIENTS[self.name] | mean | {name for name, part in parts.items() if part is not None}
 
     @property
     def plan(self) -> Plan:

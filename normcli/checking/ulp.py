@@ -166,14 +166,9 @@ def choose_counting_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def measure_unit(values: Floats, dtype: np.dtype[Any]) -> Floats:
     """Return the unit in the last place (ulp) of a dtype at each value, in float64."""
     unit: Floats = (np.ascontiguousarray(values).view(np.int64) & _EXPONENT).view(np.float64)
-    np.maximum(unit, _get_least_normal(dtype), out=unit)  # below it, subnormals share one unit
+    np.maximum(unit, get_smallest(dtype.name) / get_eps(dtype), out=unit)  # below it, subnormals share one unit
     unit *= get_eps(dtype)
     return unit
-
-
-@functools.cache
-def _get_least_normal(dtype: np.dtype[Any]) -> float:
-    return get_smallest(dtype.name) / get_eps(dtype)
 
 
 def measure_distance(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:

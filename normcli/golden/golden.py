@@ -83,11 +83,7 @@ class Golden(NamedTuple):
         return self.checked.ok and (self.gradients is None or self.gradients.ok)
 
 
-def write_golden(
-    folder: Path,
-    problem: Problem,
-    recipe: Mapping[str, Any] | None = None,
-) -> Result:
+def write_golden(folder: Path, problem: Problem, recipe: Mapping[str, Any] | None = None) -> Result:
     """Calculate a norm, write inputs, results and manifest to an empty folder, and return the result.
 
     Parameters

@@ -24,13 +24,15 @@ from normcli.tensors.tensor import Tensor
 from normcli.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.checking.ulp import Tolerance
+    from normcli.dtypes import Floats
     from normcli.engine.walk import Effort
     from normcli.fitting.statistics import Stats
+    from normcli.norms.plan import Plan
     from normcli.norms.request import Request
 
 
@@ -39,10 +41,17 @@ class GroupedCheck(NamedTuple):
 
     Parameters
     ----------
+    table : GroupedTable
+    request : Request
+        The norm that the actual table should be.
+    plan : Plan
+        The plan of one row; its axes are rows, groups and columns.
     stats : Stats
         The exact statistics of each group and column.
     groups : RowGroups
         The labels of the groups, and the group of each row.
+    places : ndarray of int
+        The index of each row's group in the labels.
     checked : Checked
         The comparison. Its groups are numbered by row group, then by column. A value is left out if its group
         has no more values than ddof and the exact result is NaN.
@@ -52,11 +61,40 @@ class GroupedCheck(NamedTuple):
         The number of groups that are left out (each of one column), and of values.
     """
 
+    table: GroupedTable
+    request: Request
+    plan: Plan
     stats: Stats
     groups: RowGroups
+    places: NDArray[np.intp]
     checked: Checked
     warnings: tuple[str, ...]
     unjudged: tuple[int, int]
+
+    @property
+    def kept_names(self) -> tuple[str, ...]:
+        """The names of the columns that group the rows, and `column`."""
+        by = self.table.tensor.by
+        return () if by is None else (*by.names, "column")
+
+    @property
+    def group_count(self) -> int:
+        """The number of groups, each of one column."""
+        return self.plan.grid.group_count
+
+    def group_name(self, group: int) -> str:
+        """Return the name of a group: `shop=north price`."""
+        return self.stats.subject.name_group(group)
+
+    def group_index(self, group: int) -> dict[str, Any]:
+        """Return the labels of a group's rows and its column, by `kept_names`."""
+        (row, place), columns = divmod(group, self.table.tensor.values.shape[1]), self.table.tensor.columns
+        column = str(place) if columns is None else columns[place]
+        return dict(zip(self.kept_names, (*self.groups.labels[row], column), strict=True))
+
+    def locate_groups(self, indices: Sequence[Any]) -> Any:
+        """Return the group of values, given their rows and columns."""
+        return self.places[indices[0]] * self.table.tensor.values.shape[1] + indices[1]
 
 
 class GroupedTable(NamedTuple):
@@ -125,12 +163,19 @@ class GroupedTable(NamedTuple):
         if count:
             warnings += (f"not judged: {format_count(count, 'group')} of no more values than ddof",)
         checked = Checked({NORMALIZED: found}, {}, saved=saved)
-        return GroupedCheck(stats, groups, checked, warnings, (count, left_out))
+        places, plan = groups.places[fetch(groups.met)], stats.subject.plan(1)
+        return GroupedCheck(self, request, plan, stats, groups, places, checked, warnings, (count, left_out))
 
     def normalize(self, stats: Stats) -> NDArray[np.float64]:
         """Return the exact result: the table with rows normalized by their group's statistics, in float64."""
         use = Use(stats, self.affine.get("gamma"), self.affine.get("beta"), dtype="float64")
         return use_stats(use, self.tensor, None, self.effort, inverts=False)[0]
+
+    def agrees(self, y: Floats, exact: Floats) -> bool:
+        """Whether values of the actual table are within the tolerance of exact ones."""
+        found = Comparison(self.tolerate(choose_counting_dtype(self.actual.values.dtype)))
+        found.compare(y.reshape(-1), exact.reshape(-1), 0)
+        return found.ok
 
     def judge(
         self, request: Request, some: NDArray[np.bool_] | None = None

@@ -32,16 +32,11 @@ from normcli.tensors.mapped import fetch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from numpy.typing import NDArray
-
-    from normcli.checking.tally import Comparison, GroupDifference
+    from normcli.checking.check import Checked
+    from normcli.checking.tally import GroupDifference
     from normcli.identifying.grouped_check import GroupedCheck, GroupedTable
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
-
-
-_MOST_TRIED = 8
-"""The most groups that another request has to explain before the whole table is compared with it."""
 
 
 _MOST_ROWS = 1 << 20
@@ -96,9 +91,7 @@ def _read_convention(plan: Plan, request: Request) -> tuple[float, object, objec
     return spec.eps or 0.0, spec.eps_mode if spec.eps else None, spec.ddof, spec.zero_rule, spec.flat_rule
 
 
-def _list_nearest(
-    others: Iterable[OtherRequest], compare: Callable[[Request], Comparison]
-) -> list[OtherRequest]:
+def _list_nearest(others: Iterable[OtherRequest], compare: Callable[[Request], Checked]) -> list[OtherRequest]:
     """Return the requests whose exact result a table agrees with, without those clearly further off.
 
     They are in the given order; requests for which `compare` raises `NormError` are left out.
@@ -112,7 +105,7 @@ def _list_nearest(
     passing = []
     for other in others:
         with contextlib.suppress(NormError):
-            found = compare(other.request)
+            found = compare(other.request).comparisons[NORMALIZED]
             if found.ok:
                 unit = get_eps(found.tolerance.dtype) * (found.largest_expected or 1.0)
                 passing.append((found.max_abs / unit, other))
@@ -121,76 +114,68 @@ def _list_nearest(
     return [other for off, other in passing if off <= max(factor * least, least + more)]
 
 
-def diagnose_groups(table: GroupedTable, request: Request, found: GroupedCheck) -> Diagnosis | None:
+def diagnose_groups(found: GroupedCheck) -> Diagnosis | None:
     """Return the diagnosis of a table that differs from the exact result; None without findings.
 
     It is the first of these that holds: numbers of half precision, rows in another order, a few wrong values,
     rows normalized without groups, another ddof, eps or framework, one divisor for all groups, means without
     the row itself, small errors, with or without another ddof, or the fault of a single group.
     """
-    half = None if request.dtype is not None else find_saved_dtype(table.actual.values)
+    half = None if found.request.dtype is not None else find_saved_dtype(found.table.actual.values)
     if half is not None:
-        return _diagnose_half(table, request._replace(dtype=half.name), half)
-    if (order := find_labelled_order(table, found) or find_order(table, found)) is not None:
-        return order
+        return _diagnose_half(found, half)
     tally = found.checked.comparisons[NORMALIZED].groups
     assert tally is not None
-    differing = tally.find_worst(tally.count())
-    told = _find_few_wrong(table, found, differing) or _find_other_request(table, request, found, differing)
-    told = told or find_common_divisor(table, found) or find_mean_of_others(table, request, found)
-    told = told or _find_small_errors(table, found, len(differing))
-    told = told or _find_errors_beside_ddof(table, request, found, len(differing))
-    told = told or find_other_columns(
-        table, request, _list_other_requests(found.stats.subject.plan(1), request)
-    )
-    return told or _examine_group(table, request, found, [each.group for each in differing])
+    differing, others = tally.find_worst(tally.count()), _list_other_requests(found.plan, found.request)
+    told = find_labelled_order(found) or find_order(found) or _find_few_wrong(found, differing)
+    told = told or _find_other_request(found, differing, others)
+    told = told or find_common_divisor(found) or find_mean_of_others(found)
+    told = told or _find_small_errors(found, len(differing)) or _find_errors_beside_ddof(found, len(differing))
+    told = told or find_other_columns(found, others)
+    return told or _examine_group(found, [each.group for each in differing])
 
 
-def _diagnose_half(table: GroupedTable, request: Request, half: np.dtype[Any]) -> Diagnosis | None:
-    """Return the diagnosis of a table that has only numbers of the half precision of `request`, unlike x.
+def _diagnose_half(asked: GroupedCheck, half: np.dtype[Any]) -> Diagnosis | None:
+    """Return the diagnosis of a table that has only numbers of half precision, unlike x.
 
-    If it agrees with `request`, that is the diagnosis; else it is that of the remaining difference, or None.
+    If it agrees with the request in that dtype, that is the diagnosis; else it is that of the remaining
+    difference, or None.
     """
-    found, wide = table.compare(request), table.tensor.values.dtype
+    found, wide = asked.table.compare(asked.request._replace(dtype=half.name)), asked.table.tensor.values.dtype
     if found.checked.ok:
-        cause = f"{found.stats.subject.request.norm} differs: y holds {half} numbers, though x is {wide}"
+        cause = f"{found.plan.norm.name} differs: y holds {half} numbers, though x is {wide}"
         return Diagnosis(Kind.NORM, cause, remedy=f"calculate in {wide}, or check as --dtype {half}")
-    told = diagnose_groups(table, request, found)
+    told = diagnose_groups(found)
     return None if told is None else told._replace(evidence=(f"y holds {half} numbers", *told.evidence))
 
 
-def _find_few_wrong(
-    table: GroupedTable, found: GroupedCheck, differing: Sequence[GroupDifference]
-) -> Diagnosis | None:
+def _find_few_wrong(found: GroupedCheck, differing: Sequence[GroupDifference]) -> Diagnosis | None:
     """Return the diagnosis of a table that is right except for a few values; None if it is not.
 
     At most 5 % of all values may be wrong, and 25 % of each group in `differing`, the groups that differ.
     """
-    comparison, width = found.checked.comparisons[NORMALIZED], table.tensor.values.shape[1]
-    wrong, worst = comparison.mismatches, comparison.worst
-    sizes = np.bincount(found.groups.places[fetch(found.groups.met)])
+    comparison, tensor = found.checked.comparisons[NORMALIZED], found.table.tensor
+    wrong, worst, width = comparison.mismatches, comparison.worst, tensor.values.shape[1]
+    sizes = np.bincount(found.places)
     are_few = all(each.mismatches <= _OF_GROUP * sizes[each.group // width] for each in differing)
     limit = _FEW if wrong > 1 else _OF_GROUP
     if worst is None or wrong > limit * comparison.compared or not (are_few or wrong == 1):
         return None
     row, place = divmod(worst.place, width)
-    column = str(place) if table.tensor.columns is None else table.tensor.columns[place]
+    column = str(place) if tensor.columns is None else tensor.columns[place]
     where = f"row {row + 1}, column {column}: {worst.actual:.6g}, where {worst.expected:.6g} is right"
-    norm, fault = found.stats.subject.request.norm, OF_REGIONS["values"].fault
-    cause = f"{norm} differs: y is right, except for {format_count(wrong, 'value')}"
-    return Diagnosis(Kind.FAULT, cause, (where,), fault=fault.id)
+    cause = f"{found.plan.norm.name} differs: y is right, except for {format_count(wrong, 'value')}"
+    return Diagnosis(Kind.FAULT, cause, (where,), fault=OF_REGIONS["values"].id)
 
 
 def _find_other_request(
-    table: GroupedTable, request: Request, found: GroupedCheck, differing: Sequence[GroupDifference]
+    found: GroupedCheck, differing: Sequence[GroupDifference], others: Sequence[OtherRequest]
 ) -> Diagnosis | None:
     """Return the diagnosis of rows that were normalized without groups, or by another request; else None."""
-    norm, plan = found.stats.subject.request.norm, found.stats.subject.plan(1)
-    places, width = found.groups.places[fetch(found.groups.met)], table.tensor.values.shape[1]
-    others = _list_other_requests(plan, request)
+    norm, table, width = found.plan.norm.name, found.table, found.table.tensor.values.shape[1]
     if len(found.groups.labels) > 1 and _has_one_line(table):
-        every = (OtherRequest("", request), *others)
-        near = _list_nearest(every, lambda other: _compare_some(table, other, [None]))
+        every = (OtherRequest("", found.request), *others)
+        near = _list_nearest(every, lambda other: table.judge(other)[-1])
         near.sort(key=lambda other: other.option != "")
         if near:
             cause = f"{norm} differs: the rows of all groups were normalized together"
@@ -198,11 +183,9 @@ def _find_other_request(
             also = tuple(other.option for other in near[1:]) if near[0].option else ()
             remedy = "normalize the rows of each group by its own statistics"
             return Diagnosis(Kind.NORM, cause, shown, also, remedy)
-    sizes = np.bincount(places)
-    numbers = [each.group // width for each in differing if sizes[each.group // width] > 1]
-    tried = [places == number for number in dict.fromkeys(numbers[:_MOST_TRIED])]
-    near = _list_nearest(others, lambda other: _compare_some(table, other, tried)) if tried else []
-    near = _list_nearest(near, lambda other: table.compare(other).checked.comparisons[NORMALIZED])
+    largest = max((each.group // width for each in differing), key=np.bincount(found.places).__getitem__)
+    near = _list_nearest(others, lambda other: table.judge(other, found.places == largest)[-1])
+    near = _list_nearest(near, lambda other: table.compare(other).checked)
     if not near:
         return None
     option, also = near[0].option, tuple(other.option for other in near[1:])
@@ -210,19 +193,20 @@ def _find_other_request(
     return Diagnosis(Kind.NORM, cause, ("every group agrees with that",), also, remedy)
 
 
-def _examine_group(
-    table: GroupedTable, request: Request, found: GroupedCheck, differing: Sequence[int]
-) -> Diagnosis | None:
+def _examine_group(found: GroupedCheck, differing: Sequence[int]) -> Diagnosis | None:
     """Return the diagnosis of one group's rows as a table without groups; None without findings.
 
     It is the first group in `differing`, the indices of the groups that differ, whose values vary. If all
     differ, but the group of the most unlike size has another cause, the words are of the first alone.
     """
-    varies = find_varying(found.stats.sums) & ~find_few(found.stats)
-    places, width = found.groups.places[fetch(found.groups.met)], table.tensor.values.shape[1]
-    sizes, groups = np.bincount(places), [group for group in differing if varies[group]] or differing[:1]
+    varies, width = find_varying(found.stats.sums) & ~find_few(found.stats), found.table.tensor.values.shape[1]
+    sizes, groups = np.bincount(found.places), [one for one in differing if varies[one]] or differing[:1]
+
+    def diagnose(group: int) -> Diagnosis | None:
+        return diagnose_actual(*found.table.judge(found.request, found.places == group // width))
+
     worst = groups[0]
-    told = diagnose_actual(*table.judge(request, places == worst // width))
+    told = diagnose(worst)
     if told is None:
         return None
     name, count = found.stats.subject.name_group(worst), len(differing)
@@ -231,7 +215,7 @@ def _examine_group(
         told = told._replace(next_step=None)
     other = max(groups, key=lambda group: abs(sizes[group // width] - sizes[worst // width]))
     if count >= np.count_nonzero(varies):
-        beside = told if other == worst else diagnose_actual(*table.judge(request, places == other // width))
+        beside = told if other == worst else diagnose(other)
         if told.verdict == Kind.NONE or (beside is not None and beside.cause == told.cause):
             return told
     where = f"in group {name} alone"
@@ -253,14 +237,14 @@ def _has_one_line(table: GroupedTable) -> bool:
 
 
 @np.errstate(all="ignore")
-def _find_small_errors(table: GroupedTable, found: GroupedCheck, differing: int) -> Diagnosis | None:
+def _find_small_errors(found: GroupedCheck, differing: int) -> Diagnosis | None:
     """Return the diagnosis of small errors in most groups that no other means and divisors explain; or None.
 
     `differing` is the number of groups that differ.
     """
-    exact, width = table.normalize(found.stats)[:_MOST_ROWS], table.tensor.values.shape[1]
-    numbers = number_groups_of(found.groups.places[fetch(found.groups.met[:_MOST_ROWS])], width)
-    parts = (table.tensor.values, table.actual.values, exact)
+    table, plan = found.table, found.plan
+    numbers = number_groups_of(found.places[:_MOST_ROWS], table.tensor.values.shape[1])
+    parts = (table.tensor.values, table.actual.values, table.normalize(found.stats))
     x, y, right = (fetch(part[:_MOST_ROWS]).astype(np.float64).reshape(-1) for part in parts)
     finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(right)
     numbers, x, y, right = numbers[finite], x[finite], y[finite], right[finite]
@@ -275,40 +259,21 @@ def _find_small_errors(table: GroupedTable, found: GroupedCheck, differing: int)
     size, spread = float(np.sqrt(np.mean(errors**2))), float(y.std())
     if not (size <= _SMALL * spread and size**2 <= _LINES**2 * (left**2).sum() / freedom):
         return None
-    plan = found.stats.subject.plan(1)
     told = diagnose_near(NearNorm(plan, size, float(errors.max()), spread), plan.grid.layout)
     return told._replace(cause=f"{plan.norm.name} differs: y is nearly the norm of each group")
 
 
-def _find_errors_beside_ddof(
-    table: GroupedTable, request: Request, found: GroupedCheck, differing: int
-) -> Diagnosis | None:
+def _find_errors_beside_ddof(found: GroupedCheck, differing: int) -> Diagnosis | None:
     """Return the diagnosis of another ddof together with small errors in most groups; or None.
 
     `differing` is the number of groups that differ from the requested norm.
     """
-    plan, told = found.stats.subject.plan(1), None
+    plan, told = found.plan, None
     other = 1 - (plan.spec.ddof or 0)
     with contextlib.suppress(NormError):
         if plan.norm.divisor.about_mean:
-            told = _find_small_errors(table, table.compare(request._replace(ddof=other)), differing)
+            told = _find_small_errors(found.table.compare(found.request._replace(ddof=other)), differing)
     if told is None:
         return None
     cause = f"{plan.norm.name} differs: ddof is {other}, and y is nearly the norm of each group"
     return told._replace(cause=cause, remedy=f"normcli {plan.norm.name} … --ddof {other}")
-
-
-def _compare_some(
-    table: GroupedTable, request: Request, some: Sequence[NDArray[np.bool_] | None]
-) -> Comparison:
-    """Compare some parts of the rows with the exact result, each as a table without groups; add the totals.
-
-    A part is True for its rows; None stands for all rows. After the first part that differs, no more are read.
-    """
-    parts = (table.judge(request, part)[-1].comparisons[NORMALIZED] for part in some)
-    total = next(parts)
-    for part in parts:
-        total.merge(part)
-        if not total.ok:
-            break
-    return total

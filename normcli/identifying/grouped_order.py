@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.checking.check import NORMALIZED
-from normcli.checking.tally import Comparison
-from normcli.checking.ulp import choose_counting_dtype
+from normcli.checking.fault import find_fault
 from normcli.errors import NormError
 from normcli.fitting.by_column import find_groups
-from normcli.identifying.faults.tables.places import ORDER, name_order
+from normcli.identifying.faults.tables.places import name_order
 from normcli.identifying.question import Diagnosis, Kind
 from normcli.tensors.mapped import fetch
 from normcli.tuples import NamedTuple
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 _MOST_ROWS, _MOST_COLUMNS = 1 << 20, 16
 """The most rows of a table for which other orders and groups are looked for, and the most columns of it."""
 
-_FAULTS = {row.fault.id: row.fault for row in ORDER}
 _BACK = "put the rows into the order of the input"
 
 
@@ -42,52 +40,51 @@ class OtherRequest(NamedTuple):
     request: Request
 
 
-def find_labelled_order(table: GroupedTable, found: GroupedCheck) -> Diagnosis | None:
+def find_labelled_order(found: GroupedCheck) -> Diagnosis | None:
     """Return the diagnosis of an actual table whose group columns show that its rows are in another order.
 
     None if there is no such row, if groups have other labels or sizes, or without group columns in the actual
     table.
     """
-    if table.actual.by is None:
+    actual, mine = found.table.actual, found.groups.labels
+    if actual.by is None:
         return None
-    mine, theirs = found.groups, find_groups(table.actual)
-    if mine.labels != theirs.labels:
+    theirs = find_groups(actual)
+    if mine != theirs.labels:
         return None
-    here, there = (groups.places[fetch(groups.met)] for groups in (mine, theirs))
+    here, there = found.places, theirs.places[fetch(theirs.met)]
     if (here == there).all() or (np.bincount(here) != np.bincount(there)).any():
         return None
     row = int((here != there).argmax())
-    cells = (table.actual.by.names, *(mine.labels[places[row]] for places in (here, there)))
+    cells = (actual.by.names, *(mine[places[row]] for places in (here, there)))
     names, own, other = (", ".join(cell or "" for cell in each) for each in cells)
-    cause = f"{found.stats.subject.request.norm} differs: rows are in another order"
+    cause = f"{found.plan.norm.name} differs: rows are in another order"
     shown = f"row {row + 1} is of {names} {other} in --actual, of {own} in --input"
     return Diagnosis(Kind.NORM, cause, (shown,), remedy=_BACK)
 
 
 @np.errstate(all="ignore")
-def find_order(table: GroupedTable, found: GroupedCheck) -> Diagnosis | None:
+def find_order(found: GroupedCheck) -> Diagnosis | None:
     """Return the diagnosis of a table that has the exact rows in another order, as their values show; or None.
 
     None for more than 2²⁰ rows.
     """
-    if len(table.tensor.values) > _MOST_ROWS:
+    table, places = found.table, found.places
+    if len(places) > _MOST_ROWS:
         return None
     right, y = table.normalize(found.stats), fetch(table.actual.values).astype(np.float64)
     keys = 1.0 / np.sqrt(np.arange(1.0, 1.0 + y.shape[1]))  # by which rows that are alike in one column differ
     ours, theirs = (np.argsort(rows @ keys, kind="stable") for rows in (right, y))
-    compared = Comparison(table.tolerate(choose_counting_dtype(table.actual.values.dtype)))
-    compared.compare(y[theirs].reshape(-1), right[ours].reshape(-1), 0)
-    if not compared.ok:
+    if not table.agrees(y[theirs], right[ours]):
         return None
     order = np.empty(len(y), np.intp)
     order[theirs] = ours
     words, fault = _name_order(order, found)
     moved = np.flatnonzero(order != np.arange(len(order)))
     shown = [f"row {moved[0] + 1} of --actual is row {order[moved[0]] + 1} of --input"]
-    places = found.groups.places[fetch(found.groups.met)]
     if (places[order] == places).all():
         shown.append("every row stands within its group")
-    cause = f"{found.stats.subject.request.norm} differs: {words}"
+    cause = f"{found.plan.norm.name} differs: {words}"
     return Diagnosis(Kind.FAULT, cause, tuple(shown), remedy=_BACK, fault=fault)
 
 
@@ -96,27 +93,25 @@ def _name_order(order: NDArray[np.intp], found: GroupedCheck) -> tuple[str, str]
 
     `order` has for each row of the actual table its index in the input.
     """
-    groups, by = found.groups, ", ".join(found.stats.subject.by or ())
-    places = groups.places[fetch(groups.met)]
+    places, by = found.places, ", ".join(found.stats.subject.by or ())
     met = np.unique(places, return_index=True)[1][places]  # the first row of each row's group
     if any(np.array_equal(order, np.argsort(one, kind="stable")) for one in (places, met)):
         return f"rows are sorted by {by}", "order-permuted"
     kind, _, values = next(name_order("n", order))
-    return _FAULTS[f"order-{kind}"].words.format(**values), f"order-{kind}"
+    fault = find_fault(f"order-{kind}")
+    return fault.words.format(**values), fault.id
 
 
-def find_other_columns(
-    table: GroupedTable, request: Request, others: Sequence[OtherRequest]
-) -> Diagnosis | None:
+def find_other_columns(found: GroupedCheck, others: Sequence[OtherRequest]) -> Diagnosis | None:
     """Return the diagnosis of a table whose rows were grouped by other columns of the file; None if not so.
 
     Tried are each other column, the columns that were asked for without one of them, and with one more; each
     with the request itself, and with `others` without eps.
     """
-    norm, by = request.norm, table.tensor.by
+    norm, table, by = found.plan.norm.name, found.table, found.table.tensor.by
     assert by is not None
     asked = ",".join(by.names)
-    requests = [OtherRequest("", request), *(one for one in others if "--eps" not in one.option)]
+    requests = [OtherRequest("", found.request), *(one for one in others if "--eps" not in one.option)]
     for columns, one in itertools.product(_list_groupings(table), requests):
         other = table._replace(tensor=table.tensor._replace(by=columns))
         with contextlib.suppress(NormError):
@@ -126,7 +121,7 @@ def find_other_columns(
                 shown = (
                     f"every value agrees with {one.option}" if one.option else "every value agrees with that"
                 )
-                remedy = f"normcli {norm} … --by {names}{f' {one.option}' if one.option else ''}"
+                remedy = f"normcli {norm} … --by {names} {one.option}".rstrip()
                 return Diagnosis(Kind.NORM, cause, (shown,), remedy=remedy)
     return None
 

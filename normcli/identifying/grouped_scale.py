@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.checking.tally import Comparison
-from normcli.checking.ulp import choose_counting_dtype
 from normcli.errors import NormError
 from normcli.fitting.by_column import number_groups_of
 from normcli.fitting.statistics import round_stats
@@ -17,9 +15,7 @@ from normcli.norms.rules import Centre
 from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:
-    from normcli.identifying.grouped_check import GroupedCheck, GroupedTable
-    from normcli.norms.plan import Plan
-    from normcli.norms.request import Request
+    from normcli.identifying.grouped_check import GroupedCheck
 
 _MOST_ROWS, _NEAR = 1 << 20, 1e-6
 """The most rows in which one divisor for all groups is looked for, and the relative difference up to which two
@@ -27,24 +23,21 @@ divisors count as equal."""
 
 
 @np.errstate(all="ignore")
-def find_common_divisor(table: GroupedTable, found: GroupedCheck) -> Diagnosis | None:
+def find_common_divisor(found: GroupedCheck) -> Diagnosis | None:
     """Return the diagnosis of y = (x − mean of the group) / one divisor for all groups; None if y is not so.
 
     None also with gamma or beta, if the divisor is 1, and if fewer than two groups have values that differ.
     """
-    plan = found.stats.subject.plan(1)
-    if not (_is_open(table, plan) and plan.norm.divisor.divides):
+    plan, table, some = found.plan, found.table, found.places[:_MOST_ROWS]
+    if not (_is_open(found) and plan.norm.divisor.divides):
         return None
-    some = fetch(found.groups.met)[:_MOST_ROWS]
     x, y = (fetch(part[: len(some)]).astype(np.float64) for part in (table.tensor.values, table.actual.values))
     means = round_stats(found.stats).fields["mean"].reshape(-1, x.shape[1])
-    centred = x - means[found.groups.places[some]]
-    if len(np.unique(found.groups.places[some][(centred != 0.0).any(1)])) < 2:
+    centred = np.subtract(x, means[some])
+    if len(np.unique(some[(centred != 0.0).any(1)])) < 2:
         return None
     divisors = (centred**2).sum(0) / (centred * y).sum(0)
-    compared = Comparison(table.tolerate(choose_counting_dtype(table.actual.values.dtype)))
-    compared.compare(y.reshape(-1), (centred / divisors).reshape(-1), 0)
-    if not compared.ok or np.allclose(divisors, 1.0, _NEAR):  # they are left as they are
+    if np.allclose(divisors, 1.0, _NEAR) or not table.agrees(y, centred / divisors):  # or they are left so
         return None
     known = {
         "it is the standard deviation of all rows": x.std(0),
@@ -59,22 +52,22 @@ def find_common_divisor(table: GroupedTable, found: GroupedCheck) -> Diagnosis |
 
 
 @np.errstate(all="ignore")
-def find_mean_of_others(table: GroupedTable, request: Request, found: GroupedCheck) -> Diagnosis | None:
+def find_mean_of_others(found: GroupedCheck) -> Diagnosis | None:
     """Return the diagnosis of y = (x − mean of the group's other rows) / divisor, in every group; or None.
 
     It is n / (n − 1) times the exact result, in a group of n rows; tried with both choices of ddof.
     """
-    plan, values = found.stats.subject.plan(1), table.actual.values
-    if len(values) > _MOST_ROWS or not _is_open(table, plan):
+    plan, table, values = found.plan, found.table, found.table.actual.values
+    if len(values) > _MOST_ROWS or not _is_open(found):
         return None
-    numbers = number_groups_of(found.groups.places[fetch(found.groups.met)], values.shape[1])
+    numbers = number_groups_of(found.places, values.shape[1])
     count = found.stats.sums.count.reshape(-1)[numbers].reshape(values.shape)
     y = np.where(count > 1, fetch(values) * ((count - 1.0) / count), table.normalize(found.stats))
     scaled = table._replace(actual=table.actual._replace(values=y.astype(values.dtype)))
     ddof, shown = plan.spec.ddof or 0, ["in every group, y is n / (n − 1) times the exact result"]
     for other in (ddof, 1 - ddof):
         with contextlib.suppress(NormError):
-            if (count > 1).any() and scaled.compare(request._replace(ddof=other)).checked.ok:
+            if (count > 1).any() and scaled.compare(found.request._replace(ddof=other)).checked.ok:
                 cause = f"{plan.norm.name} differs: the mean leaves out the row itself, as RLOO"
                 shown += [f"ddof is {other}, not {ddof}"] if other != ddof else []
                 remedy = "take the mean over all rows of the group"
@@ -82,6 +75,6 @@ def find_mean_of_others(table: GroupedTable, request: Request, found: GroupedChe
     return None
 
 
-def _is_open(table: GroupedTable, plan: Plan) -> bool:
+def _is_open(found: GroupedCheck) -> bool:
     """Whether y is (x − mean) / divisor alone: a norm with a mean, without gamma and beta."""
-    return plan.norm.centre is Centre.MEAN and all(values is None for values in table.affine.values())
+    return found.plan.norm.centre is Centre.MEAN and all(p is None for p in found.table.affine.values())

@@ -127,9 +127,7 @@ def judge(
     """
     arrays = {name: one.values for name, one in actual.items()}
     found = check(problem, arrays, tolerate, allowed)
-    told = None
-    if NORMALIZED in arrays:
-        told = diagnose_actual(problem, arrays[NORMALIZED], found)
+    told = diagnose_actual(problem, arrays[NORMALIZED], found) if NORMALIZED in arrays else None
     return _report(problem, found, _name_sources(actual), told)
 
 
@@ -215,7 +213,7 @@ def judge_rows(table: GroupedTable, request: Request, plan: Plan) -> Judgement[C
         If the request makes no statistics of the table, or no group can be judged.
     """
     found = table.compare(request)
-    told = None if found.checked.ok else diagnose_groups(table, request, found)
+    told = None if found.checked.ok else diagnose_groups(found)
     sources, checked = {NORMALIZED: table.actual.source}, found.checked
     answer = GroupedVerdict(
         plan, table.tensor, table.affine, sources, checked, found.warnings, diagnosis=told, found=found

@@ -36,57 +36,24 @@ class Parts:
 
 
 P = Parts
-N = 30
-WRONG_DX = {
-    "its sign is turned": -(P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor,
-    "the mean(dy · gamma) term is left out": (P.g - P.xhat * mean(P.g * P.xhat)) / P.divisor,
-    "mean(dy · gamma) is subtracted twice": (P.g - 2 * mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor,
-    "the x̂ · mean(dy · gamma · x̂) term is left out": (P.g - mean(P.g)) / P.divisor,
-    "the x̂ · mean(dy · gamma · x̂) term is added": (P.g - mean(P.g) + P.xhat * mean(P.g * P.xhat)) / P.divisor,
-    "the statistics are taken as constants": P.g / P.divisor,
-    "both means are divided by n − 1": (P.g - (mean(P.g) + P.xhat * mean(P.g * P.xhat)) * N / (N - 1))
-    / P.divisor,
-    "gamma is left out": (DY - mean(DY) - P.xhat * mean(DY * P.xhat)) / P.divisor,
-    "it is not divided by the divisor": P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat),
-    "mean(dy · gamma) is added, not subtracted": (P.g + mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor,
-    "the x̂ · mean(dy · gamma · x̂) term is subtracted twice": (
-        (P.g - mean(P.g) - 2 * P.xhat * mean(P.g * P.xhat)) / P.divisor
+WRONG = [
+    (
+        "dx",
+        "both means are divided by n − 1",
+        (P.g - (mean(P.g) + P.xhat * mean(P.g * P.xhat)) * 30 / 29) / P.divisor,
     ),
-    "both means are added, not subtracted": (P.g + mean(P.g) + P.xhat * mean(P.g * P.xhat)) / P.divisor,
-    "the mean of the x̂ term is divided by n − 1, not n": (
-        (P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat) * N / (N - 1)) / P.divisor
-    ),
-    "both means are sums: they are not divided by n": (
-        (P.g - N * mean(P.g) - N * P.xhat * mean(P.g * P.xhat)) / P.divisor
-    ),
-    "the mean of the x̂ term is a sum: it is not divided by n": (
-        (P.g - mean(P.g) - N * P.xhat * mean(P.g * P.xhat)) / P.divisor
-    ),
-    "it is divided by the divisor twice": (P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor**2,
-    "it is divided by n besides": (P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor / N,
-    "gamma multiplies twice": (
-        (P.g * view(GAMMA) - mean(P.g * view(GAMMA)) - P.xhat * mean(P.g * view(GAMMA) * P.xhat)) / P.divisor
-    ),
-    "gamma multiplies the x̂ · mean(dy · gamma · x̂) term once more": (
-        (P.g - mean(P.g) - view(GAMMA) * P.xhat * mean(P.g * P.xhat)) / P.divisor
-    ),
-    "gamma is left out of dy itself": (DY - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor,
-    "its means are over n, not": (P.g - mean(P.g, 0) - P.xhat * mean(P.g * P.xhat, 0)) / P.divisor,
-    "its means are over n×c×l, not": (P.g - P.g.mean() - P.xhat * (P.g * P.xhat).mean()) / P.divisor,
-    "its means are over l, not": (P.g - mean(P.g, 2) - P.xhat * mean(P.g * P.xhat, 2)) / P.divisor,
-}
-WRONG_DGAMMA = {
-    "it and dbeta are exchanged": DY.sum(AXES),
-    "its sign is turned": -(DY * P.xhat).sum(AXES),
-    "it is a mean, not a sum": (DY * P.xhat).mean(AXES),
-    "it is summed with y, not x̂": (DY * (P.xhat * view(GAMMA) + view(BETA))).sum(AXES),
-    "gamma multiplies it": (DY * P.xhat).sum(AXES) * GAMMA,
-    "it is summed with x, not x̂": (DY * X).sum(AXES),
-    "it is summed with x − mean, not divided": (DY * P.w).sum(AXES),
-    "it is summed over n=0 … n=2 alone": (DY * P.xhat)[:3].sum(AXES),
-    "it is summed over n=1 … n=5 alone": (DY * P.xhat)[1:].sum(AXES),
-    "it is summed over l=0 alone": (DY * P.xhat)[..., :1].sum(AXES),
-}
+    ("dx", "its means are over n, not", (P.g - mean(P.g, 0) - P.xhat * mean(P.g * P.xhat, 0)) / P.divisor),
+    ("dx", "its means are over n×c×l, not", (P.g - P.g.mean() - P.xhat * (P.g * P.xhat).mean()) / P.divisor),
+    ("dx", "its means are over l, not", (P.g - mean(P.g, 2) - P.xhat * mean(P.g * P.xhat, 2)) / P.divisor),
+    ("dgamma", "it and dbeta are exchanged", DY.sum(AXES)),
+    ("dgamma", "it is summed with y, not x̂", (DY * (P.xhat * view(GAMMA) + view(BETA))).sum(AXES)),
+    ("dgamma", "it is summed over n=0 … n=2 alone", (DY * P.xhat)[:3].sum(AXES)),
+    ("dgamma", "it is summed over n=1 … n=5 alone", (DY * P.xhat)[1:].sum(AXES)),
+    ("dgamma", "it is summed over l=0 alone", (DY * P.xhat)[..., :1].sum(AXES)),
+    ("dbeta", "it and dgamma are exchanged", (DY * P.xhat).sum(AXES)),
+    ("dbeta", "it is summed over n=0 … n=2 alone", DY[:3].sum(AXES)),
+]
+"""The fault of each gradient, beside those of `test_gradient_faults`."""
 
 
 def check(name, array, dtype="float32", norm="bn", **options):
@@ -96,18 +63,7 @@ def check(name, array, dtype="float32", norm="bn", **options):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize(
-    ("name", "fault", "array"),
-    [
-        *(pytest.param("dx", fault, array, id=f"dx {fault}") for fault, array in WRONG_DX.items()),
-        *(pytest.param("dgamma", fault, array, id=f"dgamma {fault}") for fault, array in WRONG_DGAMMA.items()),
-        pytest.param("dbeta", "it and dgamma are exchanged", (DY * P.xhat).sum(AXES), id="dbeta exchanged"),
-        pytest.param("dbeta", "it is summed over n=0 … n=2 alone", DY[:3].sum(AXES), id="dbeta half"),
-        pytest.param("dbeta", "its sign is turned", -DY.sum(AXES), id="dbeta sign"),
-        pytest.param("dbeta", "it is a mean, not a sum", DY.mean(AXES), id="dbeta mean"),
-        pytest.param("dbeta", "gamma multiplies it", DY.sum(AXES) * GAMMA, id="dbeta gamma"),
-    ],
-)
+@pytest.mark.parametrize(("name", "fault", "array"), WRONG)
 def test_each_fault_is_named(name, fault, array, dtype):
     found = check(name, array, dtype)
     assert not found.ok
@@ -154,17 +110,6 @@ def test_a_constant_factor_is_named(name, factor):
     right = backward(X, DY, "bn", gamma=GAMMA, beta=BETA)
     found = check(name, factor * right.field(name), "float16")
     assert found.faults[name].sentence == f"{name}: every value is {factor:.3g} times what it should be."
-
-
-def test_so_is_one_of_values_that_do_not_all_count():
-    mask = np.arange(5) != 2
-    right = backward(X, DY, "bn", mask=mask, fill="zero")
-    problem = pose(right.plan, X, right.inputs, DY)
-    assert (
-        check_gradients(problem, {"dx": 2 * right.dx})
-        .faults["dx"]
-        .sentence.startswith("dx: every value is 2 times")
-    )
 
 
 def test_running_statistics_are_constants():
@@ -252,20 +197,6 @@ def test_gamma_at_the_end_is_told_where_it_varies_within_groups():
     right = backward(X, DY, "ln", gamma=gamma)
     found = check_gradients(pose(right.plan, X, right.inputs, DY), {"dx": wrong})
     assert found.faults["dx"].sentence == "dx: gamma multiplies dx at the end, not dy before it is averaged."
-
-
-def test_of_other_lengths_only_what_all_have_is_told():
-    right = backward(X, DY, "lp", p=3.0)
-    problem = pose(right.plan, X, right.inputs, DY)
-    assert make_terms(right) is None
-    assert check_gradients(problem, {"dx": -right.dx}).faults["dx"].sentence == "dx: its sign is turned."
-
-
-def test_faults_of_very_many_values_are_not_looked_for(monkeypatch):
-    monkeypatch.setattr("normcli.checking.gradient_check._MOST_VALUES", X.size)
-    assert check("dx", 0 * X).faults
-    monkeypatch.setattr("normcli.checking.gradient_check._MOST_VALUES", X.size - 1)
-    assert not check("dx", 0 * X).faults
 
 
 BFLOAT16 = np.dtype(find_type("bfloat16"))

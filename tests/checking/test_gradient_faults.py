@@ -263,12 +263,6 @@ def test_shards_may_be_interleaved():
     assert found.fault.remedy == "add up the sums of all parts before they are divided"
 
 
-def test_values_of_eps_that_fit_equally_well_are_all_said():
-    data = draw("ln")
-    found = find("ln", "dx", backward(*data[:2], "ln", gamma=data[2], eps=1e-12).dx, data, eps=1e-2)
-    assert re.fullmatch(r"eps is (1e-12|1e-08|0)( or (1e-12|1e-08|0|1e-07)){2}, not 0.01", found.fault.words)
-
-
 def differentiate(x, z, dy, gamma, *, order, act="silu", slope=None, norm="ln"):
     """Return the gradients of a gated norm, of another activation, or with another slope."""
     factor, slope = activate(z, act), activate(z, act, is_slope=True) if slope is None else slope

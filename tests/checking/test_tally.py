@@ -142,17 +142,6 @@ def test_bounds_of_each_value_have_no_smallest_tolerance():
     assert found.smallest is None
 
 
-def test_what_is_near_zero_is_far_off_in_units_alone():
-    def is_near(ulp, expected, largest):
-        return Comparison(
-            choose_tolerance(SINGLE), max_ulp=ulp, max_ulp_expected=expected, largest_expected=largest
-        ).is_near_zero
-
-    assert is_near(1.1, 0.9, 64.0)
-    assert not is_near(1.0, 0.9, 64.0)
-    assert not is_near(1.1, 1.0, 64.0)
-
-
 def fill(shape, *parts):
     groups = GroupTally(shape)
     for index, ulp in parts:
@@ -169,17 +158,5 @@ def test_groups_have_their_mismatches_and_their_furthest():
     groups.merge(GroupTally((2,)), (slice(0, 2),))
     assert list(groups) == [(0, 3, 9.0), (2, 3, 4.0), (3, 1, 7.0)]
     assert groups.find_worst(2) == [(0, 3, 9.0), (2, 3, 4.0)]
-    assert groups.find_worst(5) == list(groups)
-    assert list(pickle.loads(pickle.dumps(groups))) == list(groups)
-    empty = GroupTally((3,))
-    assert (list(empty), empty.count(), empty.find_worst(2)) == ([], 0, [])
-    empty.merge(other, (slice(1, 3),))
-    assert list(empty) == [(1, 2, 4.0), (2, 1, 7.0)]
-    assert list(pickle.loads(pickle.dumps(GroupTally((3,))))) == []
-
-
-def test_groups_with_mismatches_are_counted_or_each_value_where_there_are_none():
-    found, _ = compare([1.0, 2.0, 2.0], [1.0] * 3)
-    assert found.count_groups() == 2
-    found.groups = fill((4,), (((1, 1),), [[3.0, 5.0]]))
-    assert found.count_groups() == 1
+    for tally in (groups, GroupTally((3,))):
+        assert list(pickle.loads(pickle.dumps(tally))) == list(tally)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from normcli import NORMS, backward
+from normcli import backward
 
 SHAPE = ("--shape", "2,3,4", "--dist", "normal", "--dtype", "float32")
 
@@ -71,14 +69,11 @@ def test_a_gradient_may_be_typed_in_place(normcli):
     ran = normcli("backward", "ln", "--data", "1,2,3", "--dy", "1,0,0", "--eps", "0", "--print", "dx")
     assert (ran.code, ran.err) == (0, "")
     assert [float(line) for line in ran.lines] == backward([1.0, 2, 3], [1.0, 0, 0], "ln", eps=0.0).dx.tolist()
-    told = normcli("backward", "ln", "--data", "1,2,3", "--dy", "[1,0", "--print", "dx")
-    assert (told.code, told.out, len(told.err.splitlines())) == (3, "", 1)
-    assert "--dy" in told.err
 
 
 def test_the_table(normcli):
     ran = normcli(
-        "backward", "ln", "--data", "[[1,2,6]]", "--eps", "0", "--show", "dx,parameters", "--dy-seed", "1"
+        *["backward", "ln", "--data", "[[1,2,6]]", "--eps", "0", "--show", "dx,parameters", "--dy-seed", "1"]
     )
     assert (ran.code, ran.err) == (0, "")
     lines = ran.out.splitlines()
@@ -92,27 +87,10 @@ def test_the_table(normcli):
 def test_formats(normcli, files):
     given = ("backward", "ln", "-i", files["x"], "--dy", files["dy"])
     header, *rows = normcli(*given, "-f", "csv").lines
-    assert header == "axis0,axis1,axis2,input,dy,dx" or header.endswith("input,dy,dx")
-    assert len(rows) == 120
+    assert (header.endswith("input,dy,dx"), len(rows)) == (True, 120)
     assert len(normcli(*given, "-f", "jsonl").lines) == 24
-    stream = normcli(*given, "-o", "-", "-f", "json").json
-    np.testing.assert_array_equal(
-        np.array(stream, np.float32), backward(*map(np.load, (files["x"], files["dy"])), "ln").dx
-    )
-
-
-def test_evaluation_and_masks(normcli, files):
-    running = ("--eval", "--running-mean", "0", "--running-var", "[1,2,3,4,5,6]", "--eps", "0")
-    ran = normcli("backward", "bn", "-i", files["x"], "--dy", files["dy"], *running, "-f", "json")
-    dy = np.load(files["dy"])
-    root = np.sqrt(np.arange(1.0, 7.0))[:, None]
-    np.testing.assert_allclose(np.array(ran.json["dx"]), dy / root, rtol=1e-6)
-    assert ran.json["evaluation"] is True
-    masked = normcli(
-        "backward", "ln", "-i", files["x"], "--dy", files["dy"], "--mask", "[1,1,0,1,1]", "-f", "json"
-    )
-    np.testing.assert_array_equal(np.array(masked.json["dx"], np.float32)[..., 2], dy[..., 2])
-    assert masked.json["counting"]["mask"] is True
+    stream = np.array(normcli(*given, "-o", "-", "-f", "json").json, np.float32)
+    np.testing.assert_array_equal(stream, backward(*map(np.load, (files["x"], files["dy"])), "ln").dx)
 
 
 def test_groups_without_a_derivative_are_told(normcli):
@@ -122,18 +100,12 @@ def test_groups_without_a_derivative_are_told(normcli):
     assert normcli("backward", "ln", "--data", "[[1,1]]", "--strict").code == 4
 
 
-@pytest.mark.parametrize("norm", [name for name, norm in NORMS.items() if norm.is_by_order])
-def test_norms_by_order_are_refused(norm, normcli):
-    ran = normcli("backward", norm, "--shape", "3,4")
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-    assert "has no backward pass" in ran.err
-
-
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [
         (("--dy", "dy.npy"), 3, "--dy: dy.npy"),
+        (("--dy", "[1,0"), 3, "--dy"),
         (("--dy", "{x}", "--dy-seed", "1"), 2, "leave out --dy or --dy-seed"),
         (("-o", "dx.html"), 2, "explain --backward has a page"),
         (("--dy", "{gamma}"), 3, "dy has the shape (6,); it takes that of the input, (4, 6, 5)"),
@@ -149,90 +121,51 @@ def test_bad_options_are_one_line(options, code, told, files, normcli):
     assert told in ran.err
 
 
-def test_standard_input_holds_one_tensor(normcli):
-    ran = normcli("backward", "bn", "-i", "-", "--dy", "-")
-    assert (ran.code, ran.out) == (2, "")
-    assert "standard input holds one of the tensors" in ran.err
-    assert "lp has no gamma" in normcli("backward", "lp", "--shape", "2,3", "--print", "dgamma").err
-
-
-def test_chinese_counts_all_values_of_which_some_have_no_derivative(normcli):
-    data = "[[[1,0],[0,1]],[[1,2],[3,4]]]"
-    ran = normcli("--lang", "zh", "backward", "sn", "--axes", "1,2", "--rows", "1", "--data", data)
-    assert "8 个值中有 4 个的 dx 为 NaN" in ran.err
-
-
 def test_a_gate_has_a_gradient_too(normcli, tmp_path):
     files = [str(tmp_path / name) for name in ("x.npy", "dy.npy", "z.npy")]
     arrays = np.random.default_rng(4).normal(size=(3, 2, 5)).astype("f4")
     for file, array in zip(files, arrays, strict=True):
         np.save(file, array)
     x, dy, z = files
-    for order in ("after", "before"):
-        found = backward(arrays[0], arrays[1], "rms", gate=arrays[2], gate_order=order)
-        asked = ("rms", "-i", x, "--dy", dy, "--gate", z, "--gate-order", order)
-        ran = normcli("backward", *asked, "-fjson")
-        assert np.array_equal(np.array(ran.json["dgate"], "f4"), found.dgate)
-        assert np.array_equal(np.array(ran.json["dx"], "f4"), found.dx)
-        last = normcli("backward", *asked, "-fcsv").lines[-1].split(",")
-        assert float(last[-1]) == found.dgate[-1, -1]
-        assert "dgate  rows n" in normcli("backward", *asked).out
-        np.savez(tmp_path / "theirs.npz", **found.collect())
-        theirs = [f"--actual-{name}={tmp_path / 'theirs.npz'}:{name}" for name in ("dx", "dgate", "dgamma")]
-        assert normcli("check", *asked, "--backward", "--max-ulp", "0.5", *theirs).code == 0
-        np.save(tmp_path / "other.npy", -found.dgate)
-        ran = normcli("check", *asked, "--backward", f"--actual-dgate={tmp_path / 'other.npy'}", "-fjson")
-        assert (ran.code, ran.json["gradients"]["dgate"]["fault"]) == (1, "dgate-sign")
-        ran = normcli("check", *asked, "--backward", f"--actual-dgate={tmp_path / 'other.npy'}", "-fjsonl")
-        told = json.loads(ran.lines[0])
-        assert (told["gradient"], told["compared"]) == ("dgate", found.dgate.size)
-        np.save(tmp_path / "other.npy", 2 * found.dx)
-        ran = normcli("check", *asked, "--backward", f"--actual-dx={tmp_path / 'other.npy'}", "-fjson")
-        assert (ran.code, ran.json["gradients"]["dx"]["cause"]) == (
-            1,
-            "every value is 2 times what it should be",
-        )
+    found = backward(arrays[0], arrays[1], "rms", gate=arrays[2], gate_order="before")
+    asked = ("rms", "-i", x, "--dy", dy, "--gate", z, "--gate-order", "before")
+    ran = normcli("backward", *asked, "-fjson")
+    assert np.array_equal(np.array(ran.json["dgate"], "f4"), found.dgate)
+    assert np.array_equal(np.array(ran.json["dx"], "f4"), found.dx)
+    assert float(normcli("backward", *asked, "-fcsv").lines[-1].split(",")[-1]) == found.dgate[-1, -1]
+    assert "dgate  rows n" in normcli("backward", *asked).out
+    np.savez(tmp_path / "theirs.npz", **found.collect(), wrong=-found.dgate)
+    theirs = {name: f"{tmp_path / 'theirs.npz'}:{name}" for name in ("dx", "dgate", "dgamma", "wrong")}
+    right = [f"--actual-{name}={theirs[name]}" for name in ("dx", "dgate", "dgamma")]
+    assert normcli("check", *asked, "--backward", "--max-ulp", "0.5", *right).code == 0
+    ran = normcli("check", *asked, "--backward", f"--actual-dgate={theirs['wrong']}", "-fjson")
+    assert (ran.code, ran.json["gradients"]["dgate"]["fault"]) == (1, "dgate-sign")
 
 
-def test_a_gate_that_is_broadcast_has_a_gradient_of_its_shape(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_gate_that_is_broadcast_has_a_gradient_of_its_shape(normcli, here):
     x, dy = np.random.default_rng(4).normal(size=(2, 3, 2, 5)).astype("f4")
     for name, array in {"x": x, "dy": dy, "z": x[0, 0], "m": x[..., :1] > -1}.items():
         np.save(f"{name}.npy", array)
-    asked = (
-        "rms",
-        "-i",
-        "x.npy",
-        "--dy",
-        "dy.npy",
-        "--gate",
-        "z.npy",
-        "--mask",
-        "m.npy",
-        "--fill",
-        "zero",
-    )
+    asked = ["rms", "-i", "x.npy", "--dy", "dy.npy", "--gate", "z.npy", "--mask", "m.npy", "--fill", "zero"]
     found = backward(x, dy, "rms", gate=x[0, 0], mask=x[..., :1] > -1, fill="zero")
     ran = normcli("backward", *asked, "-fjson")
     assert np.array_equal(np.array(ran.json["dgate"], "f4"), found.dgate)
     assert "l=4" in normcli("backward", *asked, "--show", "dgate").lines[-1]
     csv = [line.split(",") for line in normcli("backward", *asked, "-fcsv").lines]
     assert [float(row[-1]) for row in csv[1:6]] == found.dgate.tolist()
-    assert normcli("backward", *asked, "-o", "all.npz").code == 0
-    assert normcli("check", *asked, "--backward", "--max-ulp", "0.5", "--actual-dgate=all.npz:dgate").code == 0
     np.save("bad.npy", found.dgate + np.eye(5)[3])
     ran = normcli("check", *asked, "--backward", "--actual-dgate=bad.npy", "-fjson")
     assert ran.json["gradients"]["dgate"]["worst"]["index"] == {"l": 3}
     assert "at        l=3" in normcli("check", *asked, "--backward", "--actual-dgate=bad.npy").out
 
 
-def test_a_gate_that_is_not_given_has_no_gradient(normcli, tmp_path, monkeypatch):
+def test_a_gate_that_is_not_given_has_no_gradient(normcli, here):
     shown = ("rms", "--shape", "2,3")
-    monkeypatch.chdir(tmp_path)
     np.save("x.npy", np.ones((2, 3)))
-    assert "rms has no gate; give --gate" in normcli("backward", *shown, "--print", "dgate").err
-    assert (
-        "rms has no gate; give --gate" in normcli("check", *shown, "--backward", "--actual-dgate", "x.npy").err
-    )
+    for line in (
+        ("backward", *shown, "--print", "dgate"),
+        ("check", *shown, "--backward", "--actual-dgate", "x.npy"),
+    ):
+        assert "rms has no gate; give --gate" in normcli(*line).err
     ran = normcli("check", *shown, "--backward", "--actual-dx", "x.npy", "--clip", "0,1")
     assert (ran.code, "--clip is of the forward pass" in ran.err) == (2, True)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import itertools
 import json
-import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +11,6 @@ import pytest
 
 from normcli import NORMS, normalize
 from tests.conftest import save
-from tests.marks import sampled
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 3, 2)
@@ -22,14 +18,13 @@ X = np.random.default_rng(1).normal(size=SHAPE).astype("f4")
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(here):
     result = normalize(X, "bn", gamma=[1, 2, 3, 4], beta=[0, 1, 2, 3])
     y, bad = result.normalized, result.normalized.copy()
     bad[1, 2, 0, 1] += 0.01
     rstd = (result.rstd * 1.01).astype("f4").reshape(1, 4, 1, 1)
     save(x=X, y=y, bad=bad, mean=result.mean.astype("f4"), rstd=rstd, turned=y.transpose(0, 1, 3, 2))
-    return tmp_path
+    return here
 
 
 BN = ["check", "bn", "-i", "x.npy", "--gamma", "[1,2,3,4]", "--beta", "[0,1,2,3]"]
@@ -60,30 +55,15 @@ def test_the_tolerance_that_is_suggested_passes_and_no_smaller_one_does(normcli,
         assert normcli(*asked, *itertools.chain(*{**limits, option: value}.items())).code == code
 
 
-def test_the_tolerance_of_a_gated_norm_is_suggested_too(normcli, folder):
-    x, z = np.random.default_rng(0).normal(size=(2, 64, 64)).astype("f2")
-    wide, gate = x.astype("f8"), z.astype("f8")
-    exact = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
-    y = exact.astype("f2") * (gate / (1 + np.exp(-gate))).astype("f2")
-    save(x=x, y=y, z=z)
-    asked = ["check", "ln", "-i", "x.npy", "--gate", "z.npy", "--actual", "y.npy"]
-    told = normcli(*asked, "--max-ulp", 0.6, "-fjson").json["diagnosis"]
-    assert told["cause"] == "ln differs by rounding alone"
-    assert normcli(*asked, *told["remedy"].partition(" … ")[2].split()).code == 0
-
-
 def test_a_gate_multiplies_what_is_expected(normcli, folder):
     z = np.random.default_rng(2).normal(size=SHAPE).astype("f4")
     save(z=z, gated=np.load("y.npy") * np.tanh(z))
-    asked = [*BN, "--actual", "gated.npy", "--gate"]
-    ran = normcli(*asked, "z.npy", "--gate-act", "tanh")
-    assert (ran.code, ran.err) == (0, "")
-    assert "gate (tanh)" in ran.out
-    ran = normcli(*asked, "z.npy", "-fjson")
+    asked = [*BN, "--actual", "gated.npy", "--gate", "z.npy"]
+    ran = normcli(*asked, "--gate-act", "tanh")
+    assert (ran.code, ran.err, "gate (tanh)" in ran.out) == (0, "", True)
+    ran = normcli(*asked, "-fjson")
     assert (ran.code, ran.json["diagnosis"]["fault"]) == (1, "after-gate-activation")
-    assert normcli(*asked, "[1,2,3,4,5,6,7]").code == 3
-    assert "give --gate too" in normcli(*BN, "--actual", "y.npy", "--gate-act", "tanh").err
-    assert "--gate is of one machine" in normcli(*asked, "z.npy", "--workers", 2).err
+    assert "--gate is of one machine" in normcli(*asked, "--workers", 2).err
 
 
 def test_a_missing_residual_is_named(normcli, folder):
@@ -101,44 +81,14 @@ def test_a_difference_is_exit_code_1_with_its_place(normcli, folder):
 
 
 @pytest.mark.slow
-def test_the_smallest_tolerances_pass_as_they_are_printed_and_smaller_ones_fail(normcli, folder):
-    def judge(*limits):
-        return normcli(*BN, "--actual", "bad.npy", *limits)
-
-    line = next(line for line in judge().lines if line.startswith("passes with one of"))
-    rtol, atol, ulp = re.findall(r"[\d.e+-]+(?= \(|(?= ulp))", line)
-    for name, printed in (("--rtol", rtol), ("--atol", atol), ("--max-ulp", ulp)):
-        assert judge(name, printed).code == 0
-        assert judge(name, float(printed) * 0.98).code == 1
-    found = judge("-fjson").json["check"]["smallest"]
-    for name, limit in found.items():
-        assert judge(f"--{name.replace('_', '-')}", limit).code == 0
-        assert judge(f"--{name.replace('_', '-')}", np.nextafter(limit, 0.0)).code == 1
-
-
-@pytest.mark.slow
-def test_where_nan_is_no_tolerance_passes(normcli, folder):
-    y = np.load("y.npy")
-    y[0, 0, 0, 0] = np.nan
-    np.save("nan.npy", y)
-    assert (
-        f"no tolerance passes: NaN where {np.load('y.npy')[0, 0, 0, 0]:.6g}"[:-2]
-        in normcli(*BN, "--actual", "nan.npy").out
-    )
-
-
-@pytest.mark.slow
 def test_json(normcli, folder):
-    ran = normcli(
-        *BN, "--actual", "bad.npy", "--actual-mean", "mean.npy", "--actual-rstd", "rstd.npy", "-fjson"
-    )
-    assert ran.code == 1
-    found = json.loads(ran.out)["check"]
-    assert (found["ok"], found["compared"], found["mismatches"]) == (False, 48, 1)
+    actual = ("--actual", "bad.npy", "--actual-mean", "mean.npy", "--actual-rstd", "rstd.npy")
+    ran = normcli(*BN, *actual, "-fjson")
+    found, worst = ran.json["check"], ran.json["check"]["worst"]
+    assert (ran.code, found["ok"], found["compared"], found["mismatches"]) == (1, False, 48, 1)
     assert (found["rtol"], found["atol"]) == (1.3e-6, 1e-5)
-    assert found["worst"]["index"] == {"n": 1, "c": 2, "h": 0, "w": 1}
-    assert found["worst"]["group"] == {"c": 2}
-    assert found["worst"]["actual"] == pytest.approx(found["worst"]["expected"] + 0.01, rel=1e-5)
+    assert (worst["index"], worst["group"]) == ({"n": 1, "c": 2, "h": 0, "w": 1}, {"c": 2})
+    assert worst["actual"] == pytest.approx(worst["expected"] + 0.01, rel=1e-5)
     assert sum(part["count"] for part in found["histogram"]) == 48
     assert found["groups"] == [{"group": {"c": 2}, "mismatches": 1, "max_ulp": found["max_ulp"]}]
     assert found["groups_with_mismatches"] == 1
@@ -146,24 +96,6 @@ def test_json(normcli, folder):
     assert (statistics["mean"]["ok"], statistics["rstd"]["ok"], ran.json["ok"]) == (True, False, False)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    ("line", "actual"), [(("check", "bn"), "bad.npy"), (("identify",), "y.npy")], ids=["check", "identify"]
-)
-def test_a_page_says_what_the_table_says_without_a_script(line, actual, normcli):
-    words = (*line, *BN[2:], "--actual", actual)
-    page, table = normcli(*words, "-f", "html"), normcli(*words)
-    assert (page.code, page.err) == (table.code, table.err)
-    text = html.unescape(page.out)
-    title, *_, verdict = [text for text in table.lines if text and not text.startswith(" ")]
-    assert f"<h1>{title}</h1>" in text
-    assert verdict in text
-    assert "<script" not in text
-    assert "default-src 'none'" in text
-
-
-@pytest.mark.slow
 def test_lines_hold_each_group_that_differs(normcli, folder):
     arguments = [*BN, "--actual", "bad.npy", "--actual-rstd", "rstd.npy"]
     rows = normcli(*arguments, "-fcsv").lines
@@ -194,7 +126,6 @@ def test_every_norm_agrees_with_itself(norm, normcli, folder):
 
 
 def test_text_counts_in_the_dtype_that_is_asked_for(normcli, folder):
-    normcli("ln", "-i", "x.npy", "-f", "json")
     (folder / "y.json").write_text(json.dumps(normalize(X, "ln").normalized.tolist()))
     arguments = ["check", "ln", "-i", "x.npy", "--actual", "y.json", "--max-ulp", "0.501"]
     assert normcli(*arguments).code == 1
@@ -210,7 +141,9 @@ def test_a_nan_is_a_difference_and_no_error(normcli, folder):
     assert (ran.code, ran.err) == (1, "")
     assert ran.json["check"]["worst"]["index"] == {"n": 0, "c": 1, "h": 2, "w": 0}
     assert (ran.json["check"]["worst"]["actual"], ran.json["check"]["max_ulp"]) == ("nan", "inf")
-    assert "not finite" in normcli(*BN, "--actual", "nan.npy").out
+    table = normcli(*BN, "--actual", "nan.npy").out
+    assert "no tolerance passes: NaN where " in table
+    assert "not finite" in table
 
 
 def test_degenerate_groups_are_warned_of(normcli, folder):
@@ -240,6 +173,8 @@ USAGE, DATA = 2, 3
         pytest.param("bn -i x.npy --actual no.npy", DATA, "--actual: no.npy: there is no such file", id="missing"),
         pytest.param("bn -i x.npy --actual y.npy --max-ulp 1 --rtol 0", USAGE, "max-ulp takes the place", id="both"),
         pytest.param("bn -i x.npy --actual y.npy --rtol -1", USAGE, "rtol -1.0 is not a finite number", id="negative"),
+        pytest.param("bn -i x.npy --actual y.npy --gate-act tanh", USAGE, "give --gate too", id="no gate"),
+        pytest.param("bn -i x.npy --actual y.npy --gate [1,2,3]", DATA, "gate", id="gate"),
         pytest.param("rms -i x.npy --actual-mean y.npy", USAGE, "No such option", id="no mean"),
         pytest.param("layernrm -i x.npy", USAGE, "did you mean layernorm", id="no norm"),
     ],
@@ -249,12 +184,6 @@ def test_bad_input(line, code, message, normcli, folder):
     assert (ran.code, ran.raw) == (code, b""), ran.err
     assert len(ran.err.splitlines()) == 1
     assert message in ran.err
-
-
-@pytest.mark.slow
-def test_a_pipe(folder, served):
-    line = "normcli ln -i x.npy -o - | normcli check ln -i x.npy --actual -"
-    assert subprocess.run(line, shell=True, capture_output=True, check=False, env=served).returncode == 0
 
 
 @pytest.mark.slow
@@ -273,26 +202,13 @@ def test_a_mismatch_is_explained_by_the_convention_that_made_it(normcli):
     assert normcli(*arguments, "--like", "annotated-transformer", "-f", "json").json["sentence"] is None
 
 
-WITH_GAMMA = ("check", "rms", "-i", "x.npy", "--actual", "y.npy", "--gamma", "g.npy", "-f", "json")
-
-
 @pytest.mark.usefixtures("folder")
 def test_the_convention_that_is_asked_for_is_the_one_that_is_spoken_of(normcli):
     x = np.random.default_rng(5).normal(0.0, 2.0, (8, 50)).astype("f4")
     save(x=x, g=x[0], y=normalize(x, "rms", gamma=x[0], like="keras").normalized)
-    told = normcli(*WITH_GAMMA, "--like", "gemma").json["diagnosis"]
+    line = "check rms -i x.npy --actual y.npy --gamma g.npy --like gemma -f json"
+    told = normcli(*line.split()).json["diagnosis"]
     assert told["cause"] == "rms differs: gamma multiplies, not 1 + gamma"
-
-
-@pytest.mark.usefixtures("folder")
-def test_bits_of_other_roundings_are_remarked_on_and_no_difference(normcli):
-    rng = np.random.default_rng(5)
-    x, gamma = rng.normal(0.0, 2.0, (16, 50)).astype("f2"), rng.uniform(0.5, 2.0, 50).astype("f2")
-    save(x=x, g=gamma, y=normalize(x, "rms", gamma=gamma, like="llama").normalized)
-    ran = normcli(*WITH_GAMMA, "--eps", "1e-6")
-    assert (ran.code, ran.json["ok"]) == (0, True)
-    assert "rms agrees but for its bits: x̂ is rounded first" in ran.json["sentence"]
-    assert normcli(*WITH_GAMMA, "--like", "llama").json["sentence"] is None
 
 
 def test_a_verb_without_its_norm_says_so_in_a_line(normcli):
@@ -302,23 +218,11 @@ def test_a_verb_without_its_norm_says_so_in_a_line(normcli):
         assert f"{verb} needs a norm" in ran.err
 
 
-def test_json_lines_hold_every_group_that_differs(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("x.npy", np.arange(6.0).reshape(2, 3))
-    ran = normcli("check", "bn", "-i", "x.npy", "--actual", "x.npy", "-f", "jsonl")
-    groups = [json.loads(line) for line in ran.lines]
-    assert ran.code == 1
-    assert [(group["compared"], group["group"], group["mismatches"]) for group in groups] == [
-        ("normalized", {"c": c}, 2) for c in range(3)
-    ]
-
-
 class TestDeclaredAlgorithm:
     """A kernel is held to what the roundings of the algorithm that it is said to be come to."""
 
     @pytest.fixture(autouse=True)
-    def _files(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
+    def _files(self, here):
         x = np.random.default_rng(0).normal(3.0, 1.0, (4, 64)).astype(np.float32)
         centred = x - x.mean(1, keepdims=True)
         y = centred / np.sqrt((centred * centred).mean(1, keepdims=True) + np.float32(1e-5))
@@ -347,35 +251,11 @@ class TestDeclaredAlgorithm:
         assert told in ran.err
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("wrong", "cause"),
-    [
-        pytest.param(lambda x, g, b: (x, np.roll(g, 1, 0), b), "gamma is rolled by 1.", id="of another sample"),
-        pytest.param(lambda x, g, b: (x, 1 + g, b), "1 + gamma multiplies, not gamma.", id="1 + gamma"),
-        pytest.param(lambda x, g, b: (x, g, 0 * b), "beta is not applied.", id="no beta"),
-    ],
-)
-def test_gamma_of_each_sample_and_head_is_judged(wrong, cause, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    x, g, b = (rng.normal(size=shape).astype("f4") for shape in ((3, 5, 8), (3, 8), (3, 8)))
-    _, gamma, beta = wrong(x, g, b)
-    y = normalize(x, "ln", layout="BND").normalized * gamma[:, None] + beta[:, None]
-    save(x=x, g=g, b=b, y=y)
-    given = "--layout BND --feature-axes BD --gamma g.npy --beta b.npy"
-    ran = normcli("check", "ln", "-i", "x.npy", *given.split(), "--actual", "y.npy")
-    assert ran.code == 1
-    assert f"✗ ln differs: {cause}" in ran.out
-
-
 @pytest.mark.parametrize(
     ("norm", "places", "words"),
     [
         ("ln", (0, 32), "statistics are over all of c, not 0:8"),
-        ("ln", (0, 9), "statistics are over 0:9 of c, not 0:8"),
         ("rms", (4, 12), "statistics are over 4:12 of c, not 0:8"),
-        ("rms", (16, 32), "statistics are over 16:32 of c, not 0:8"),
         ("lp", (0, 32), "values count that are not in the slice"),
         ("lp", (0, 9), "nothing known explains y with that slice"),
     ],
@@ -391,15 +271,6 @@ def test_the_slice_is_named_that_statistics_are_over(normcli, folder, norm, plac
     assert (ran.code, ran.json["diagnosis"]["cause"]) == (1, f"{norm} differs: {words}")
 
 
-@pytest.mark.slow
-def test_of_a_slice_other_faults_are_named_too(normcli, folder):
-    x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32))
-    part = x[:, :8]
-    save(x=x, y=(x - part.mean(-1, keepdims=True)) / np.sqrt(part.var(-1, keepdims=True) + 1e-3))
-    ran = normcli("check", "ln", "-i", "x.npy", "--actual", "y.npy", "--over", "0:8", "-fjson")
-    assert ran.json["diagnosis"]["cause"] == "ln differs: eps is 0.001, not 1e-05"
-
-
 def test_a_norm_of_all_values_is_no_norm_of_a_slice(normcli, folder):
     x = np.random.default_rng(0).normal(1.0, 2.0, (16, 32)).astype("f4")
     gamma = np.linspace(0.5, 1.5, 32)
@@ -411,11 +282,11 @@ def test_a_norm_of_all_values_is_no_norm_of_a_slice(normcli, folder):
 REWARDS = "prompt,reward,advantage\na,1,-0.70703\na,3,0.70703\nb,2,-0.7070818\nb,6,0.7070818\n"
 
 
-@sampled
-@pytest.mark.parametrize("by", ["prompt", "0"])
-@pytest.mark.parametrize("actual", ["both.csv:advantage", "both.csv:2", "plain.csv", "y.npy"])
-def test_advantages_need_not_have_the_name_of_the_rewards(normcli, tmp_path, monkeypatch, actual, by):
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.parametrize(
+    ("actual", "by"),
+    [("both.csv:advantage", "prompt"), ("both.csv:2", "0"), ("plain.csv", "prompt"), ("y.npy", "0")],
+)
+def test_advantages_need_not_have_the_name_of_the_rewards(normcli, here, actual, by):
     Path("both.csv").write_text(REWARDS)
     advantages = [line.split(",")[2] for line in REWARDS.splitlines()[1:]]
     Path("plain.csv").write_text("\n".join(advantages))
@@ -425,11 +296,3 @@ def test_advantages_need_not_have_the_name_of_the_rewards(normcli, tmp_path, mon
     assert (ran.code, ran.json["ok"]) == (0, True)
     assert ran.json["input"]["shape"] == [4, 1]
     assert ran.json["check"]["max_abs"] == pytest.approx(2.678e-5, rel=1e-3)
-
-
-def test_a_column_that_a_table_has_not_is_named(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("both.csv").write_text(REWARDS)
-    ran = normcli("zscore", "-i", "both.csv:score")
-    assert (ran.code, ran.out) == (2, "")
-    assert "both.csv has no column 'score'; it has prompt, reward, advantage" in ran.err

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import pty
 import re
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
-from tests.conftest import is_writing
 from tests.marks import costly, sampled, slowly
 
 COMMAND = [sys.executable, "-m", "normcli"]
@@ -60,38 +56,6 @@ def test_a_reader_that_stops_reading_ends_it_quietly():
 
 
 @pytest.mark.slow
-def test_a_reader_that_never_reads_ends_it_quietly():
-    reading, writing = os.pipe()
-    os.close(reading)
-    process = subprocess.run(
-        [*COMMAND, "bn", "--shape", "2,3"], stdout=writing, stderr=subprocess.PIPE, check=False
-    )
-    os.close(writing)
-    assert (process.returncode, process.stderr) == (0, b"")
-
-
-@costly
-@pytest.mark.usefixtures("interruptible")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.slow
-def test_a_signal_leaves_the_old_file_whole(tmp_path, number, code):
-    target = tmp_path / "y.csv"
-    target.write_text("old")
-    with start("bn", "--shape", "2000,500", "-o", str(target)) as process:
-        deadline = time.monotonic() + 60
-        while not is_writing(process, tmp_path):
-            assert process.poll() is None, process.stderr.read()
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        process.send_signal(number)
-        assert process.wait() == code
-        assert process.stdout.read() == b""
-        assert b"Traceback" not in process.stderr.read()
-    assert target.read_text() == "old"
-    assert os.listdir(tmp_path) == ["y.csv"]
-
-
-@pytest.mark.slow
 def test_a_pipe_has_no_colour_and_a_terminal_has(served, on_a_terminal):
     command = ["normcli", "bn", "--shape", "2,3"]
     plain = subprocess.run(command, capture_output=True, check=True, env=served).stdout
@@ -101,16 +65,7 @@ def test_a_pipe_has_no_colour_and_a_terminal_has(served, on_a_terminal):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "environment"),
-    [
-        pytest.param(["--color", "never"], {}, id="never"),
-        *slowly(
-            [
-                pytest.param([], {"NO_COLOR": "1"}, id="NO_COLOR"),
-                pytest.param([], {"TERM": "dumb"}, id="dumb"),
-            ]
-        ),
-    ],
+    ("arguments", "environment"), [(["--color", "never"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})]
 )
 def test_a_terminal_without_colours(arguments, environment, on_a_terminal):
     assert "\x1b" not in on_a_terminal("bn", "--shape", "2,3", *arguments, **environment)
@@ -126,15 +81,8 @@ def test_always_means_on_a_pipe_and_a_dumb_terminal_too(term, served):
 @pytest.mark.slow
 @costly
 @sampled
-@pytest.mark.parametrize("columns", [80, *slowly([200])])
-@pytest.mark.parametrize(
-    "line",
-    [
-        "zscore --shape 3,40 --full",
-        "norms",
-        *slowly(["bn --shape 2,3,4,4", "ln --shape 8,64,32,32", "gn --groups 2 --shape 2,4,3,3"]),
-    ],
-)
+@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize("line", ["zscore --shape 3,40 --full", "norms", "ln --shape 8,64,32,32"])
 def test_nothing_is_wider_than_the_terminal(line, columns, on_a_terminal):
     shown = re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(*line.split(), columns=columns))
     widest = max(shown.splitlines(), key=len)
@@ -163,22 +111,12 @@ def test_a_file_whose_name_is_no_text(tmp_path):
 @pytest.mark.parametrize(
     ("line", "code", "out", "err"),
     [
-        pytest.param("bn --shape 2,3 >&-", 3, "", "normcli: standard output is closed\n", id="stdout"),
-        *slowly(
-            [
-                pytest.param("--help >&-", 3, "", "normcli: standard output is closed\n", id="stdout of help"),
-                pytest.param("bn -i - <&-", 3, "", "normcli: standard input is closed\n", id="stdin"),
-                pytest.param("bn --data '[[1,1]]' --print mean 2>&-", 0, "1.0\n1.0\n", "", id="stderr"),
-                pytest.param("bn --nothing 2>&-", 2, "", "", id="stderr of an error"),
-            ]
-        ),
-        pytest.param(
-            "bn --shape 20,30 >/dev/full",
-            3,
-            "",
-            "normcli: I/O error: No space left on device\n",
-            id="full",
-        ),
+        ("bn --shape 2,3 >&-", 3, "", "normcli: standard output is closed\n"),
+        ("--help >&-", 3, "", "normcli: standard output is closed\n"),
+        ("bn -i - <&-", 3, "", "normcli: standard input is closed\n"),
+        ("bn --data '[[1,1]]' --print mean 2>&-", 0, "1.0\n1.0\n", ""),
+        ("bn --nothing 2>&-", 2, "", ""),
+        ("bn --shape 20,30 >/dev/full", 3, "", "normcli: I/O error: No space left on device\n"),
     ],
 )
 def test_closed_and_full_streams(line, code, out, err):
@@ -186,58 +124,6 @@ def test_closed_and_full_streams(line, code, out, err):
         f"{sys.executable} -m normcli {line}", shell=True, capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (code, out, err)
-
-
-def has_open(process, path) -> bool:
-    """Whether a process that runs has a file open."""
-    folder = f"/proc/{process.pid}/fd"
-    with contextlib.suppress(OSError):
-        return any(os.path.realpath(f"{folder}/{descriptor}") == str(path) for descriptor in os.listdir(folder))
-    return False
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs Linux' /proc")
-def test_a_termination_while_an_archive_is_read_is_no_damage(tmp_path):
-    path = tmp_path / "big.npz"
-    np.savez_compressed(path, x=np.zeros(16_000_000))
-    with start("bn", "-i", str(path), "--keep", "()", "--print", "mean") as process:
-        while not has_open(process, path):
-            assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() in (143, -signal.SIGTERM)
-        assert process.stderr.read() == b""
-
-
-@pytest.mark.slow
-def test_control_characters_never_reach_the_terminal(tmp_path, served):
-    path = tmp_path / "a\x1b[31mb\nc.csv"
-    path.write_text('"x\x1b[31m","y\ty","z\nz"\n1,2,3\n4,5,7\n')
-    for format_name in ("table", "markdown"):
-        command = ["normcli", "zscore", "-i", str(path), "-f", format_name]
-        ran = subprocess.run(command, capture_output=True, check=True, env=served)
-        assert b"\x1b" not in ran.stdout
-        assert b"c=0 x\\x1b[31m" in ran.stdout
-        assert b"c=2 z\\x0az" in ran.stdout
-    command = ["normcli", "zscore", "-i", "\x1b[31m.npy"]
-    ran = subprocess.run(command, capture_output=True, check=False, env=served)
-    assert b"\x1b" not in ran.stderr
-
-
-@pytest.mark.slow
-def test_a_failed_second_file_leaves_neither(tmp_path):
-    (tmp_path / "y.npy").write_bytes(b"old")
-    code = (
-        "import normcli.tensors.formats.npz as npz, sys\n"
-        "def fail(*a): raise OSError(28, 'No space left on device')\n"
-        "npz.write_npz = fail\n"
-        "from normcli.cli.run import run\n"
-        f"sys.exit(run(['bn', '--shape', '9,3', '-o', {str(tmp_path / 'y.npy')!r}, '--stats-output', {str(tmp_path / 's.npz')!r}]))"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert (ran.returncode, ran.stdout) == (3, b"")
-    assert (tmp_path / "y.npy").read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["y.npy"]
 
 
 def test_a_hangup_that_is_ignored_stays_so():

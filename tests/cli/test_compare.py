@@ -9,12 +9,11 @@ import json
 import numpy as np
 import pytest
 
-from normcli import NORMS, normalize
+from normcli import normalize
 from normcli.tensors.random.generate import generate
 from normcli.tensors.random.recipe import Recipe
 from tests.conftest import ROOT
 from tests.marks import sampled
-from tests.strategies import options_for
 
 SHAPE = (2, 4, 4, 4)
 FOUR = ["compare", "bn", "ln", "in", "gn", "--groups", 2, "--shape", "2,4,4,4"]
@@ -32,18 +31,16 @@ GIVEN = ["--eval", "--running-mean", "0,1,2", "--running-var", "1,2,3"]
 
 
 def test_one_norm_in_training_and_in_evaluation(normcli):
-    ran = normcli("compare", "bn", "bn:eval", "--shape", "4,3", "-f", "json")
-    trained, evaluated = ran.json["columns"]
     x = generate(Recipe((4, 3))).values
-    np.testing.assert_array_equal(trained["normalized"], normalize(x, "bn").normalized)
-    begun = normalize(x, "bn", running_mean=0.0, running_var=1.0)
-    np.testing.assert_array_equal(evaluated["normalized"], begun.normalized)
-    ran = normcli("compare", "bn", "bn:eval:eps=1", "--shape", "4,3", *GIVEN[1:], "-f", "json")
-    given = normalize(x, "bn", running_mean=[0, 1, 2], running_var=[1, 2, 3], eps=1)
-    np.testing.assert_array_equal(ran.json["columns"][0]["normalized"], trained["normalized"])
-    np.testing.assert_array_equal(ran.json["columns"][1]["normalized"], given.normalized)
-    ran = normcli("compare", "bn", "ln:eval", "--shape", "4,3")
-    assert (ran.code, ran.out) == (2, "")
+    given = {"running_mean": [0, 1, 2], "running_var": [1, 2, 3], "eps": 1}
+    for line, options in (
+        (["bn:eval"], {"running_mean": 0.0, "running_var": 1.0}),
+        (["bn:eval:eps=1", *GIVEN[1:]], given),
+    ):
+        trained, evaluated = normcli("compare", "bn", *line, "--shape", "4,3", "-f", "json").json["columns"]
+        np.testing.assert_array_equal(trained["normalized"], normalize(x, "bn").normalized)
+        np.testing.assert_array_equal(evaluated["normalized"], normalize(x, "bn", **options).normalized)
+    assert normcli("compare", "bn", "ln:eval", "--shape", "4,3").code == 2
 
 
 def test_norms_that_track_are_evaluated_and_the_others_measure(normcli):
@@ -64,58 +61,32 @@ def test_norms_that_track_are_evaluated_and_the_others_measure(normcli):
 
 
 def test_what_does_not_count_is_left_out_of_every_column(normcli):
-    ran = normcli(
-        "compare", "bn", "ln", "--shape", "2,3,4", "--layout", "NLC", "--lengths", "3,2", "-f", "json"
-    )
     x = generate(Recipe((2, 3, 4))).values
+    ran = normcli(
+        *["compare", "bn", "ln", "--shape", "2,3,4", "--layout", "NLC", "--lengths", "3,2", "-f", "json"]
+    )
     for column in ran.json["columns"]:
         own = normalize(x, column["name"], layout="NLC", lengths=(3, 2))
         assert column["normalized"] == own.normalized.tolist()
         assert column["counting"] == {"mask": True, "omits_nan": False, "fill": "pass"}
-    assert len(ran.json["columns"][0]["first_group"]) == 5
-    counts = np.array([[1, 1, 1], [1, 1, 0]], bool)
-    y = normalize(x, "bn", layout="NLC", lengths=(3, 2)).normalized[counts]
-    assert ran.json["columns"][0]["output_var"] == pytest.approx(y.var())
-    related = normcli("compare", "bn", "ln", "--shape", "2,3,4", "--lengths", "3,2", "-f", "json").json[
-        "equalities"
-    ]
-    assert {(*one["norms"], one["kind"]) for one in related} >= {("ln", "in", "identical")}
+    first = ran.json["columns"][0]
+    y = normalize(x, "bn", layout="NLC", lengths=(3, 2)).normalized
+    assert first["output_var"] == pytest.approx(y[np.array([[1, 1, 1], [1, 1, 0]], bool)].var())
+    assert len(first["first_group"]) == 5
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        pytest.param(["ln", "rms", *GIVEN], "none of ln, rms has running statistics", id="nothing to evaluate"),
-        pytest.param(["bn", "ln", "--eval"], "bn: --eval needs running statistics", id="nothing given"),
-        pytest.param(["bn", "ln", *GIVEN[1:]], "what --eval normalizes with; add it", id="no --eval"),
-        pytest.param(["bn", "ln", "--mask", "[1,0]"], "mask", id="a mask that does not fit"),
+        (["ln", "rms", *GIVEN], "none of ln, rms has running statistics"),
+        (["bn", "ln", "--eval"], "bn: --eval needs running statistics"),
+        (["bn", "ln", *GIVEN[1:]], "what --eval normalizes with; add it"),
     ],
 )
 def test_what_cannot_be_evaluated_or_left_out(line, message, normcli):
     ran = normcli("compare", *line, "--shape", "2,3,4")
     assert (ran.code in (2, 3), ran.out) == (True, "")
     assert message in ran.err
-
-
-def test_batch_norm_by_its_definition_and_layer_norm_on_the_same_words(normcli):
-    table = read_table(normcli("compare", "bn", "ln", "-i", WORDS, "--layout", "NLC").lines)
-    assert table["reduces"] == ["N×L = 2×3", "C = 4"]
-    assert table["keeps"] == ["C = 4", "N×L = 2×3"]
-    assert table["shape of the stats"] == ["nlc → 11c", "nlc → nl1"]
-    assert table["with a batch of one"] == ["yes: it is “in” then", "yes"]
-
-
-def test_shapes_are_drawn_with_the_letters_of_the_layout(normcli):
-    ran = normcli("compare", "bn", "ln", "--shape", "2,3,4", "--layout", "bnd")
-    assert read_table(ran.lines)["shape of the stats"] == ["bnd → 11d", "bnd → bn1"]
-
-
-def test_a_pipe_gets_group_numbers_and_no_colours(normcli):
-    ran = normcli("compare", "bn", "ln", "--shape", "2,3", "--show", "groups")
-    assert "\x1b" not in ran.out
-    assert ran.out.endswith(
-        "groups of bn  rows n, columns c\n 0 1 2\n 0 1 2\n\ngroups of ln  rows n, columns c\n 0 0 0\n 1 1 1\n"
-    )
 
 
 def test_a_window_is_drawn_around_one_value(normcli):
@@ -132,19 +103,8 @@ def test_a_terminal_gets_the_colours_of_each_norms_groups(normcli):
 
 
 def test_own_options_come_before_shared_ones(normcli):
-    ran = normcli(
-        "compare",
-        "gn",
-        "gn:groups=4:eps=0",
-        "gn:group-order=interleaved",
-        "--groups",
-        2,
-        "--eps",
-        0.5,
-        "--shape",
-        "2,4,3",
-        "-fjson",
-    )
+    line = "compare gn gn:groups=4:eps=0 gn:group-order=interleaved --groups 2 --eps 0.5 --shape 2,4,3 -fjson"
+    ran = normcli(*line.split())
     told = [(c["groups"], c["eps"], c["group_order"]) for c in ran.json["columns"]]
     assert told == [(2, 0.5, "contiguous"), (4, 0, "contiguous"), (2, 0.5, "interleaved")]
 
@@ -155,73 +115,38 @@ def test_a_shared_option_goes_to_the_norms_that_have_it(normcli):
     assert [c["ddof"] for c in ran.json["columns"]] == [1, None, None, 1]
 
 
-def test_axes_of_a_norms_own_replace_those_that_are_kept(normcli):
-    ran = normcli("compare", "bn", "ln:axes=2", "--keep", "C", "--shape", "2,3,4", "-fjson")
-    assert [c["axes"] for c in ran.json["columns"]] == [[0, 2], [2]]
-
-
 def test_frameworks_beside_each_other(normcli):
     ran = normcli(
-        "compare", "bn:like=keras", "bn:like=torch", "lp", "--layout", "NC", "--shape", "5,3", "-fjson"
+        *["compare", "bn:like=keras", "bn:like=torch", "lp", "--layout", "NC", "--shape", "5,3", "-fjson"]
     )
     assert [c["eps"] for c in ran.json["columns"]] == [1e-3, 1e-5, 1e-12]
     (claim,) = [e for e in ran.json["equalities"] if not e["related"]]
-    assert claim["kind"] == "similar"
     assert "eps 0.001 inside the root against eps 1e-05 inside the root" in claim["reason"]
-    shared = normcli(
-        "compare", "bn", "gn:groups=1", "lrn", "--like", "caffe", "--shape", "1,3,2,2", "-fjson"
-    ).json
-    assert [c["like"] for c in shared["columns"]] == ["caffe", None, "caffe"]
+    ran = normcli(*["compare", "bn", "gn:groups=1", "lrn", "--like", "caffe", "--shape", "1,3,2,2", "-fjson"])
+    assert [c["like"] for c in ran.json["columns"]] == ["caffe", None, "caffe"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("norms", "shape", "claim", "formulas"),
+    ("norms", "shape", "claim"),
     [
-        pytest.param(
-            ["gn:groups=1", "ln:axes=CHW"], "1,2,1,2", "bit for bit before gamma and beta   they differ in gamma's shape",
-            ["(x − mean) / √(var + eps) · gamma + beta"] * 2, id="identical",
+        (
+            "gn:groups=1 ln:axes=CHW",
+            "1,2,1,2",
+            "bit for bit before gamma and beta   they differ in gamma's shape",
         ),
-        pytest.param(
-            ["bn", "mvn"], "4,3", "apart by 1.2e-05 at most before gamma and beta   they differ in",
-            ["(x − mean) / √(var + eps) · gamma + beta", "(x − mean) / (√var + eps)"], id="similar, and one alone has them",
-        ),
-        pytest.param(
-            ["wn", "l1"], "4,3", "no two of these are equal on this tensor before gamma\n",
-            ["x / ‖x‖₂ · gamma", "x / max(‖x‖ₚ, eps)"], id="none",
-        ),
-        pytest.param(
-            ["rms:like=gemma", "rms"], "4,3", "before gamma   they differ in",
-            ["x / √(ms + eps) · (1 + gamma)", "x / √(ms + eps) · gamma"], id="one that is added to gamma",
-        ),
+        ("bn mvn", "4,3", "apart by 1.2e-05 at most before gamma and beta   they differ in"),
+        ("wn l1", "4,3", "no two of these are equal on this tensor before gamma\n"),
+        ("rms:like=gemma rms", "4,3", "before gamma   they differ in"),
     ],
-)  # fmt: skip
-def test_claims_are_of_what_comes_before_gamma_and_beta(norms, shape, claim, formulas, normcli):
-    ran = normcli("compare", *norms, "--shape", shape, "--affine-seed", 1)
-    assert claim in ran.out
-    assert read_table(ran.lines)["formula"] == formulas
-    answer = normcli("compare", *norms, "--shape", shape, "--affine-seed", 1, "-fjson").json
-    assert all(e["before"] for e in answer["equalities"] if e["norms"][0] == norms[0])
-    plain = normcli("compare", *norms, "--shape", shape)
+)
+def test_claims_are_of_what_comes_before_gamma_and_beta(norms, shape, claim, normcli):
+    asked = ("compare", *norms.split(), "--shape", shape)
+    assert claim in normcli(*asked, "--affine-seed", 1).out
+    plain = normcli(*asked)
     assert "before gamma" not in plain.out
     assert "gamma" not in " ".join(read_table(plain.lines)["formula"])
-    assert {
-        tuple(e["before"]) for e in normcli("compare", *norms, "--shape", shape, "-fjson").json["equalities"]
-    } <= {()}
-
-
-@pytest.mark.slow
-def test_a_norm_in_another_layout_is_named_with_it(normcli):
-    ran = normcli("compare", "bn:like=keras", "in:eps=0.001", "--shape", "1,3,4,4")
-    table = read_table(ran.lines)
-    assert table["with a batch of one"] == ["yes: it is “in:eps=0.001:layout=NHWC” then", "yes"]
-    assert "\nbn:like=keras = in:eps=0.001:layout=NHWC " in ran.out
-    assert "\nbn:like=keras = gn:groups=4:eps=0.001:layout=NHWC " in ran.out
-    assert "\nin:eps=0.001 = gn:groups=3:eps=0.001 " in ran.out
-    ran = normcli("compare", "gn:groups=1:like=mlx", "bn", "--shape", "2,1,4,4")
-    assert "\ngn:groups=1:like=mlx = ln:axes=2,3 " in ran.out
-    same = normcli("compare", "bn:like=keras", "in:eps=0.001:layout=NHWC", "--shape", "1,3,4,4")
-    assert "\nbn:like=keras = in:eps=0.001:layout=NHWC  the same groups" in same.out
+    assert not any(e["before"] for e in normcli(*asked, "-fjson").json["equalities"])
 
 
 def test_a_layout_that_is_shared_is_not_said_again(normcli):
@@ -232,16 +157,9 @@ def test_a_layout_that_is_shared_is_not_said_again(normcli):
 
 
 def test_the_affine_seed_draws_for_each_norm_of_its_shape(normcli):
-    ran = normcli(
-        "compare", "bn", "ln:axes=CHW", "wn", "lp", "--affine-seed", 3, "--shape", "2,3,4,4", "-fjson"
-    )
-    columns = ran.json["columns"]
-    assert [None if c["gamma"] is None else np.shape(c["gamma"]) for c in columns] == [
-        (3,),
-        (3, 4, 4),
-        (2,),
-        None,
-    ]
+    line = "compare bn ln:axes=CHW wn lp --affine-seed 3 --shape 2,3,4,4 -fjson"
+    columns = normcli(*line.split()).json["columns"]
+    assert [np.shape(c["gamma"]) for c in columns] == [(3,), (3, 4, 4), (2,), ()]
     assert [c["beta"] is None for c in columns] == [False, False, True, True]
     alone = normcli("bn", "--affine-seed", 3, "--shape", "2,3,4,4", "-fjson").json
     assert columns[0]["gamma"] == alone["gamma"]
@@ -258,9 +176,7 @@ def test_json_has_all_that_a_norms_own_has(normcli):
     claim = answer["equalities"][0]
     assert list(claim) == ["norms", "kind", "reason", "differences", "max_abs", "before", "related"]
     assert (claim["norms"], claim["kind"], claim["max_abs"]) == (["in", "gn:groups=4"], "identical", 0)
-    alone_of_bn = answer["columns"][0]["batch_of_one"]
-    assert alone_of_bn == {"works": True, "reason": None, "becomes": "in"}
-    assert answer["columns"][1]["first_group"] == [6, 3, 7, 4]
+    assert answer["columns"][0]["batch_of_one"] == {"works": True, "reason": None, "becomes": "in"}
 
 
 def test_json_lines_hold_a_column_each(normcli):
@@ -284,67 +200,32 @@ def test_a_file_gets_what_its_name_says(suffix, normcli, tmp_path):
     assert path.read_text() == normcli(*FOUR, "-f", formats.get(suffix, suffix)).out
 
 
-def test_a_picture_is_drawn_of_all_results(normcli, tmp_path, monkeypatch):
-    drawn = []
-    monkeypatch.setattr("normcli.pictures.draw.draw", lambda *given, **_: drawn.append(given) or "scene")
-    monkeypatch.setattr("normcli.pictures.svg.write", lambda scene, stream: stream.write(scene.encode()))
+def test_a_picture_is_drawn_of_all_results(normcli, tmp_path):
     ran = normcli(*FOUR, "-o", tmp_path / "c.svg")
     assert (ran.code, ran.err) == (0, "")
-    assert (tmp_path / "c.svg").read_bytes() == b"scene"
-    ((results, tensor, *_),) = drawn
-    assert [result.plan.norm.name for result in results] == ["bn", "ln", "in", "gn"]
-    assert tensor.values.shape == SHAPE
-
-
-def test_a_page_shows_all_results(normcli, tmp_path, monkeypatch):
-    pages = []
-    monkeypatch.setattr("normcli.page.write", lambda document, stream, view: pages.append(document.page()))
-    assert normcli(*FOUR, "-o", tmp_path / "c.html").code == 0
-    (page,) = pages
-    assert [result.plan.norm.name for result in page.results] == ["bn", "ln", "in", "gn"]
-    assert page.title == "bn, ln, in, gn"
+    text = (tmp_path / "c.svg").read_text()
+    assert [name for name in ("bn", "ln", "in", "gn") if f">{name}<" not in text] == []
 
 
 def test_a_page_says_below_which_norms_are_equal(normcli, tmp_path):
-    assert (
-        normcli("compare", "ln:axes=CHW", "gn:groups=1", "--shape", "2,4,3,3", "-o", tmp_path / "c.html").code
-        == 0
-    )
+    normcli("compare", "ln:axes=CHW", "gn:groups=1", "--shape", "2,4,3,3", "-o", tmp_path / "c.html")
     text = (tmp_path / "c.html").read_text()
     assert "<h2>equalities on this tensor</h2><table><tr><td>ln:axes=CHW = gn:groups=1</td>" in text
     assert "bit for bit" in text
-
-
-@pytest.mark.slow
-def test_every_norm_stands_beside_another(normcli):
-    specs = [f"{name}:groups=2" if NORMS[name].needs_groups else name for name in NORMS]
-    ran = normcli("compare", *specs, "--shape", "2,4,4,4", "-q", "-fjson")
-    assert (ran.code, ran.err) == (0, "")
-    values = np.array(normcli("generate", "--shape", "2,4,4,4").json)
-    for name, column in zip(NORMS, ran.json["columns"], strict=True):
-        expected = normalize(values, name, **options_for(name, SHAPE)).normalized
-        np.testing.assert_array_equal(column["normalized"], expected)
 
 
 @sampled
 @pytest.mark.parametrize(
     "source",
     [
-        ("--shape", "()"),
-        ("--shape", "5"),
-        ("--shape", "0,3"),
-        ("--shape", "2,0,3"),
-        ("--shape", "1,1"),
-        ("--shape", "2,1,3,1,2,2"),
-        ("--data", '[["nan",2],[3,"inf"]]'),
-        ("--data", "[[1e300,-1e300],[1,2]]"),
-        ("--shape", "2,3", "--dtype", "float16"),
+        *("--shape ()", "--shape 5", "--shape 0,3", "--shape 2,0,3", "--shape 1,1", "--shape 2,1,3,1,2,2"),
+        *('--data [["nan",2],[3,"inf"]]', "--data [[1e300,-1e300],[1,2]]", "--shape 2,3 --dtype float16"),
     ],
-    ids=" ".join,
 )
 @pytest.mark.parametrize("format_", ["table", "json", "jsonl", "csv", "markdown"])
 def test_odd_tensors(source, format_, normcli):
-    ran = normcli("compare", "bn", "ln", "rms", "l1", "zscore", "mvn", "wn", *source, "-q", "-f", format_)
+    norms = "bn ln rms l1 zscore mvn wn"
+    ran = normcli("compare", *norms.split(), *source.split(), "-q", "-f", format_)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out
 
@@ -361,14 +242,11 @@ def test_full_shows_every_value(normcli):
 
 def test_warnings_name_the_norm(normcli):
     ran = normcli("compare", "bn", "ln", "--data", "[[1,1],[1,2]]")
-    assert ran.err.splitlines() == [
-        "normcli: bn: group c=0 is constant: its variance is 0 and its normalized values 0",
-        "normcli: ln: group n=0 is constant: its variance is 0 and its normalized values 0",
-    ]
+    told = [line.partition(" is ")[0] for line in ran.err.splitlines()]
+    assert told == ["normcli: bn: group c=0", "normcli: ln: group n=0"]
     assert normcli("compare", "bn", "ln", "--data", "[[1,1],[1,2]]", "-q").err == ""
     strict = normcli("compare", "bn", "ln", "--data", "[[1,1],[1,2]]", "--strict")
     assert (strict.code, strict.out) == (4, "")
-    assert strict.err.startswith("normcli: bn: group c=0 is constant")
 
 
 USAGE, DATA = 2, 3
@@ -383,22 +261,16 @@ BAD = [
     pytest.param("bn ln:foo=1", USAGE, "ln:foo=1: ln has no option 'foo'; it has layout, axes, keep, feature-axes, gamma-offset, eps, eps-mode, ddof, over, like", id="unknown option"),
     pytest.param("bn l1:p=3", USAGE, "l1:p=3: l1 has no option 'p'; it has", id="what a preset fixes"),
     pytest.param("bn ln:axes", USAGE, "'axes' is no KEY=VALUE, such as ln:axes=0", id="no value"),
-    pytest.param("bn ln:axes=", USAGE, "'axes=' is no KEY=VALUE", id="empty value"),
     pytest.param("bn ln:", USAGE, "'' is no KEY=VALUE", id="nothing behind the colon"),
     pytest.param("bn ln:eps=1:eps=2", USAGE, "says eps twice", id="said twice"),
     pytest.param("bn gn:groups=two", USAGE, "gn:groups=two: groups takes an integer, not 'two'", id="no integer"),
-    pytest.param("bn ln:eps=small", USAGE, "ln:eps=small: eps takes a number, not 'small'", id="no number"),
     pytest.param("bn ln:eps=-1", USAGE, "ln:eps=-1: eps -1.0 is not a finite number", id="eps"),
-    pytest.param("bn ln:axes=Q", USAGE, "ln:axes=Q: axes: there is no axis 'Q'", id="axes"),
-    pytest.param("bn ln:axes=1:keep=0", USAGE, "axes and keep say the same", id="axes and keep"),
-    pytest.param("bn ln:eps-mode=beside", USAGE, "neither 'inside' nor 'outside'", id="place of eps"),
     pytest.param("bn:like=foo ln", USAGE, "bn:like=foo: like='foo': bn knows torch", id="framework"),
     pytest.param("bn gn", USAGE, "gn needs groups (--groups)", id="no groups"),
-    pytest.param("bn gn:groups=3", USAGE, "groups 3 does not divide the length 4", id="groups"),
     pytest.param("bn ln --p 3", USAGE, "none of bn, ln has --p", id="an option of none"),
-    pytest.param("lp robust --eps-mode inside", USAGE, "none of lp, robust has --eps-mode", id="a place of none"),
     pytest.param("bn ln --like caffe2", USAGE, "none of bn, ln has --like caffe2", id="a framework of none"),
-    pytest.param("lp zscore --affine-seed 1", USAGE, "none of lp, zscore has --affine-seed", id="gamma of none"),
+    pytest.param("lp zscore --affine-seed 1", USAGE, "none of lp, zscore has --affine-seed", id="a seed of none"),
+    pytest.param("zscore mvn --gamma 1", USAGE, "none of zscore, mvn has --gamma", id="gamma of none"),
     pytest.param("bn lrn --axes CHW", USAGE, "lrn has a window along one axis", id="axes of a window"),
     pytest.param("bn ln -o x.foo", USAGE, "--output x.foo has the suffix .foo; .txt", id="suffix"),
     pytest.param("bn ln -o x.svg -f json", USAGE, "--format json and --output x.svg are two formats", id="formats"),
@@ -409,14 +281,13 @@ BAD = [
 
 @pytest.mark.all_quick
 @pytest.mark.parametrize(("line", "code", "message"), BAD)
-def test_bad_input(line, code, message, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_bad_input(line, code, message, normcli, here):
     source = [] if "-i" in line else ["--shape", "2,4,3,3"]
     ran = normcli("compare", *line.split(), *source)
     assert (ran.code, ran.raw) == (code, b""), ran.err
     assert len(ran.err.splitlines()) == 1
     assert message in ran.err
-    assert not list(tmp_path.iterdir())
+    assert not list(here.iterdir())
 
 
 def test_gamma_and_beta_go_to_the_norms_that_have_them(normcli):
@@ -428,7 +299,3 @@ def test_gamma_and_beta_go_to_the_norms_that_have_them(normcli):
     ran = normcli("compare", "bn", "ln", "--shape", "4,3,2", "--gamma", "2,3,4")
     assert (ran.code, ran.out) == (3, "")
     assert ran.err == "normcli: ln: gamma has the shape (3,); ln of (4, 3, 2) takes (2,)\n"
-    assert (
-        "none of zscore, mvn has --gamma"
-        in normcli("compare", "zscore", "mvn", "--shape", "4,3", "--gamma", "1").err
-    )

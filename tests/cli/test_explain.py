@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from tests.conftest import pose
 from tests.marks import sampled, slowly
 from tests.teach.printed import check_true
 
@@ -26,18 +25,6 @@ GROUPS = {name: ["--groups", "2"] if row.needs_groups else [] for name, row in N
 
 def list_equations(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.startswith("   ")]
-
-
-@pytest.mark.parametrize("at", [[], ["--at", "1,3,2"]], ids=["group", "value"])
-@pytest.mark.parametrize("name", NORMS)
-def test_every_norm_is_explained_and_every_line_is_true(name, at, normcli):
-    ran = normcli("explain", name, *GROUPS[name], "--shape", "2,4,3", "--affine-seed" if NORMS[name].parameter_names else
-                  "--seed", "3", *at)  # fmt: skip
-    assert (ran.code, ran.err) == (0, "")
-    lines = list_equations(ran.out)
-    assert len(lines) >= 3
-    least = 2 if NORMS[name].rows is None else 1  # no arithmetic leads to σ
-    assert sum(check_true(line, 8) for line in lines) >= least
 
 
 @pytest.mark.parametrize("name", NORMS)
@@ -59,32 +46,6 @@ def test_json_has_the_steps_of_the_result(name, normcli):
         assert (step["value"] is None) == (step["text"] is None) == (step["expression"] is None)
 
 
-def test_the_seed_word(normcli):
-    ran = normcli("explain", "ln", *WORD)
-    assert list_equations(ran.out)[:8] == [
-        "Σx = 1 + 2 + 3 + 4 = 10",
-        "μ = (1 + 2 + 3 + 4) / 4 = 2.5",
-        "Σ(x − μ)² = (1 − 2.5)² + (2 − 2.5)² + (3 − 2.5)² + (4 − 2.5)² = 2.25 + 0.25 + 0.25 + 2.25 = 5",
-        "σ² = 5 / 4 = 1.25",
-        "σ = √1.25 ≈ 1.118034",
-        "x̂[0,0] ≈ (1 − 2.5) / 1.118034 ≈ -1.3416408",
-        "x̂[0,1] ≈ (2 − 2.5) / 1.118034 ≈ -0.4472136",
-        "x̂[0,2] ≈ (3 − 2.5) / 1.118034 ≈ 0.4472136",
-    ]
-
-
-def test_digits(normcli):
-    ran = normcli("explain", "ln", *WORD, "--at", "0,0", "--digits", "3")
-    assert "   x̂ ≈ (1 − 2.5) / 1.12 ≈ -1.34" in ran.lines
-
-
-def test_letters_in_any_order_and_negative_numbers_name_the_same_value(normcli):
-    shape = ["bn", "--shape", "2,3,4,4"]
-    plain = normcli("explain", *shape, "--at", "0,1,2,3").raw
-    assert normcli("explain", *shape, "--at", "w=3,h=2,n=0,c=1").raw == plain
-    assert normcli("explain", *shape, "--at", "-2,-2,-2,-1").raw == plain
-
-
 def test_a_long_group_is_abbreviated_and_its_count_told(normcli):
     ran = normcli("explain", "bn", "--shape", "2,3,4,4", "--at", "0,1,2,3")
     assert "1. The group c=1 holds 32 values: they differ along n, h and w." in ran.lines
@@ -92,25 +53,6 @@ def test_a_long_group_is_abbreviated_and_its_count_told(normcli):
     assert "25 of 32 values hidden; --full shows all" in ran.lines
     assert "   Σx = 1 + 7 + 5 + … + 8 = 160" in ran.lines
     assert sum(line.startswith("…") for line in ran.lines) == 2
-
-
-def test_full_leaves_nothing_out(normcli):
-    ran = normcli("explain", "bn", "--shape", "2,3,4,4", "--full")
-    assert "…" not in ran.out
-    assert "hidden" not in ran.out
-    assert sum("x̂[" in line for line in ran.lines) == 32
-    values = re.search(r"Σx = (.*) = 149", ran.out)
-    assert values
-    assert len(values[1].split(" + ")) == 32
-
-
-@pytest.mark.slow
-def test_a_group_of_thousands_says_how_many_are_left_out(normcli):
-    ran = normcli("explain", "ln", "--shape", "1200", "--seed", "1")
-    assert "1,196 of 1,200 values hidden; --full shows all" in ran.lines
-    assert sum("x̂[" in line for line in ran.lines) == 4
-    assert "   …" in ran.lines
-    assert len(normcli("explain", "ln", "--shape", "120", "--full").out.splitlines()) > 360
 
 
 def test_json_lines_and_csv_have_a_step_each(normcli):
@@ -140,24 +82,23 @@ def test_files(suffix, normcli, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("line", "code", "told"),
     [
-        pytest.param(["bn", "--shape", "2,3", "--at", "0,3"], 2, "3 is outside axis c, whose length is 3", id="outside"),
-        pytest.param(["bn", "--shape", "2,3", "--at", "0"], 2, "takes 2, one for each of n, c", id="too few"),
-        pytest.param(["bn", "--shape", "2,3", "--at", "x=1,c=0"], 2, "there is no axis 'x'", id="unknown"),
-        pytest.param(["bn", "--shape", "0,3", "--at", "0,0"], 2, "whose length is 0", id="empty"),
-        pytest.param(["bn", "--shape", "2,3", "-o", "story.svg"], 2, "story.svg", id="suffix"),
-        pytest.param(["bn"], 2, "there is no tensor", id="no tensor"),
-        pytest.param(["gn", "--shape", "2,4"], 2, "needs groups", id="groups"),
-        pytest.param(["xn", "--shape", "2,4"], 2, "there is no norm 'xn'", id="norm"),
-        pytest.param(["bn", "--data", "[[1,5],[2,5]]", "--at", "0,1", "--strict"], 4, "group c=1 is constant", id="strict"),
-        pytest.param(["ln", "--shape", "3,0", "--strict"], 4, "holds no values", id="strict and empty"),
+        ("bn --shape 2,3 --at 0,3", 2, "3 is outside axis c, whose length is 3"),
+        ("bn --shape 2,3 -o story.svg", 2, "story.svg"),
+        ("bn", 2, "there is no tensor"),
+        ("xn --shape 2,4", 2, "there is no norm 'xn'"),
+        ("bn --data [[1,5],[2,5]] --at 0,1 --strict", 4, "group c=1 is constant"),
+        ("ln --shape 3,0 --strict", 4, "holds no values"),
+        ("minmax --data 1,2,3 --backward", 2, "minmax has no backward pass"),
+        ("ln --data 1,2,3 --dy dy.npy", 3, "dy has the shape (1, 4)"),
+        ("ln -i - --dy -", 2, "standard input holds one of the tensors"),
+        ("ln --data 1,2,3 --dy dy.npy --dy-seed 1", 2, "leave out --dy or --dy-seed"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_told_is_said_in_a_line(arguments, code, told, normcli):
-    ran = normcli("explain", *arguments)
-    assert (ran.code, ran.raw) == (code, b"")
-    assert len(ran.err.splitlines()) == 1
+)
+def test_what_cannot_be_told_is_said_in_a_line(line, code, told, dy, normcli):
+    ran = normcli("explain", *line.split())
+    assert (ran.code, ran.raw, len(ran.err.splitlines())) == (code, b"", 1)
     assert told in ran.err
 
 
@@ -165,10 +106,7 @@ def test_only_the_group_in_question_is_warned_of(normcli):
     data = ["--data", "[[1,5],[2,5]]"]
     assert normcli("explain", "bn", *data, "--at", "0,0", "--strict").err == ""
     ran = normcli("explain", "bn", *data, "--at", "0,1")
-    assert (ran.code, ran.err) == (
-        0,
-        "normcli: bn: group c=1 is constant: its variance is 0 and its normalized values 0\n",
-    )
+    assert "bn: group c=1 is constant" in ran.err
     assert normcli("explain", "bn", *data, "--at", "0,1", "--quiet").err == ""
 
 
@@ -191,10 +129,7 @@ def test_odd_tensors_are_told_of_in_every_format(format_name, name, data, normcl
 
 def test_a_window_lists_what_it_holds(normcli):
     ran = normcli("explain", "lrn", "--shape", "1,6,1,1", "--size", "3", "--at", "0,0,0,0")
-    assert (
-        "1. The window of n=0 c=0 h=0 w=0 holds 2 values, at c=0 … c=1; the other 1 would lie outside."
-        in ran.lines
-    )
+    assert "holds 2 values, at c=0 … c=1; the other 1 would lie outside." in ran.out
     assert "n=0 c=0 h=0 w=0   6   ← this one" in ran.lines
 
 
@@ -211,32 +146,19 @@ def test_a_file_larger_than_memory_is_explained(normcli, tmp_path):
     assert ran.json["group"]["values"] == row.tolist()
 
 
-def test_page_is_of_the_whole_result_and_opens_at_the_value():
-    from normcli.answers.teaching.explanation import Explanation
-    from normcli.norms.plan import make_plan
-    from normcli.norms.request import Request
-    from normcli.teach.explain.explain import explain
-
-    x = np.arange(6.0).reshape(2, 3)
-    problem = pose(make_plan(Request("ln"), x.shape, x.dtype), x)
-    page = Explanation(explain(problem, at=(1, 2)), problem).page()
-    np.testing.assert_array_equal(page.results[0].normalized, normalize(x, "ln").normalized)
-    assert (page.at, page.tensor.source) == ((1, 2), "x")
-
-
 @pytest.mark.parametrize(
     ("mean", "variance", "told"),
     [
         pytest.param("0", "0", "has the running variance 0 and no eps", id="divided by 0"),
-        pytest.param("0", "nan", "has running statistics that are not finite", id="nan"),
         pytest.param("inf", "1", "has running statistics that are not finite", id="infinite"),
     ],
 )
 def test_running_statistics_that_spoil_values_are_warned_of_and_fail_under_strict(
     mean, variance, told, normcli
 ):
-    line = ["explain", "bn", "--data", "[[1,2],[3,4]]", "--eps", "0", "--eval"]
-    line += ["--running-mean", mean, "--running-var", variance]
+    line = (
+        f"explain bn --data [[1,2],[3,4]] --eps 0 --eval --running-mean {mean} --running-var {variance}".split()
+    )
     ran = normcli(*line)
     assert (ran.code, told in ran.err) == (0, True)
     assert "counts as 1" not in ran.out
@@ -245,16 +167,12 @@ def test_running_statistics_that_spoil_values_are_warned_of_and_fail_under_stric
 
 
 def test_an_evaluation_is_explained_with_the_running_statistics(normcli):
-    given = ("--eval", "--running-mean", "1,2,3", "--running-var", "4,5,6")
-    ran = normcli(
-        "explain", "bn", "--shape", "2,3,4,4", "--at", "0,1,0,1", *given, "--gamma", "2", "--eps", "0"
-    )
+    given = ["bn", "--shape", "2,3,4,4", "--eval", "--running-mean", "1,2,3", "--running-var", "4,5,6", "-f"]
+    ran = normcli("explain", *given, "table", "--at", "0,1,0,1")
     assert (ran.code, ran.err) == (0, "")
-    assert "running mean" in ran.out
-    assert "μ = 2" in ran.out
-    assert "Σ" not in ran.out
-    story = normcli("explain", "bn", "--shape", "2,3,4,4", "--at", "0,1,0,1", *given, "-f", "json").json
-    answer = normcli("bn", "--shape", "2,3,4,4", *given, "-f", "json").json
+    assert ("running mean" in ran.out, "μ = 2" in ran.out, "Σ" in ran.out) == (True, True, False)
+    story = normcli("explain", *given, "json", "--at", "0,1,0,1").json
+    answer = normcli(*given, "json").json
     assert story["steps"][-1]["value"] == answer["normalized"][0][1][0][1]
     assert normcli("explain", "bn", "--shape", "2,3,4,4", "--eval").code == 2
 
@@ -263,8 +181,7 @@ BACKWARD = ("explain", "ln", "--data", "[[1,2,3,6]]", "--eps", "0.5", "--dy", "d
 
 
 @pytest.fixture
-def dy(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def dy(here):
     np.save("dy.npy", np.array([[1.0, 0.0, 0.0, 2.0]]))
 
 
@@ -304,8 +221,6 @@ def test_the_page_of_a_backward_pass_has_its_steps_and_what_dy_reaches(dy, normc
     (picture,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)" alt="([^"]+)"', text)
     assert "Coloured are the values whose dx a dy at n=0 c=1 changes." in picture[1]
     assert b'data-part="reached"' in base64.b64decode(picture[0])
-    assert normcli(*BACKWARD[:-2], "-o", "plain.html").code == 0
-    assert 'id="further"' not in Path("plain.html").read_text()
 
 
 @pytest.mark.parametrize("at", [[], ["--at", "1,3,2"]], ids=["group", "value"])
@@ -333,30 +248,3 @@ def test_the_code_of_long_sums_goes_over_the_values_and_dy(normcli):
     assert any("zip(" in step["expression"] for step in found)
     for step in found:
         assert eval(step["expression"], {**vars(math), **names}) == pytest.approx(step["value"], rel=1e-9)
-
-
-@pytest.mark.all_quick
-@pytest.mark.parametrize(
-    ("arguments", "code", "told"),
-    [
-        (("minmax", "--data", "1,2,3", "--backward"), 2, "minmax has no backward pass"),
-        (("ln", "--data", "1,2,3", "--dy", "dy.npy"), 3, "dy has the shape (1, 4)"),
-        (("ln", "-i", "-", "--dy", "-"), 2, "standard input holds one of the tensors"),
-        (("ln", "--data", "1,2,3", "--dy", "dy.npy", "--dy-seed", "1"), 2, "leave out --dy or --dy-seed"),
-    ],
-)
-def test_a_backward_pass_that_cannot_be_explained_is_one_line(arguments, code, told, dy, normcli):
-    ran = normcli("explain", *arguments)
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
-    assert told in ran.err
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_gradients_in_half_precision_are_explained(dtype, normcli):
-    line = ("ln", "--shape", "2,8", "--dist", "normal", "--dtype", dtype)
-    ran = normcli("explain", *line, "--backward", "--at", "0,1")
-    assert (ran.code, ran.err) == (0, "")
-    assert f"The result, rounded once, to {dtype}." in ran.out
-    told = float(ran.lines[-1].split()[-1])
-    dx = normcli("backward", *line, "--print", "dx").lines[1]
-    assert told == pytest.approx(float(dx), rel=1e-7)

@@ -16,9 +16,8 @@ LENGTHS = (3, 1, 4)
 
 
 @pytest.fixture
-def data(rng, tmp_path, monkeypatch):
+def data(rng, here):
     """Files x0.npy to x2.npy in the working folder; returns all of their values."""
-    monkeypatch.chdir(tmp_path)
     parts = [(rng.standard_normal((n, 3, 5, 4)) * 3 + 1).astype("float32") for n in LENGTHS]
     for i, part in enumerate(parts):
         np.save(f"x{i}.npy", part)
@@ -44,65 +43,13 @@ def test_files_patterns_folders_and_lists_name_the_same_tensors(data, normcli, t
     np.savez("some.npz", a=np.load("x0.npy"), b=np.load("x1.npy"))
     np.savez("more.npz", c=np.load("x2.npy"), d=np.zeros(3))
     expected = expect_means(data)
-    for arguments in (
-        ["x0.npy", "x1.npy", "x2.npy"],
-        ["x?.npy"],
-        ["folder"],
-        ["--files-from", "list"],
-        ["--files-from", "nul"],
-        ["x1.npy", "x[02].npy"],
-        ["some.npz", "more.npz:c"],
+    for line in (
+        *("x0.npy x1.npy x2.npy", "x?.npy", "x1.npy x[02].npy", "folder", "some.npz more.npz:c"),
+        *("--files-from list", "--files-from nul"),
     ):
-        assert read_means(normcli("fit", "bn", *arguments, "--print", "mean")) == expected, arguments
+        assert read_means(normcli("fit", "bn", *line.split(), "--print", "mean")) == expected, line
     listed = normcli("fit", "bn", "--files-from", "-", "--print", "mean", stdin=b"x0.npy\nx1.npy\nx2.npy")
     assert read_means(listed) == expected
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".json", ".safetensors", ".npz"])
-def test_each_format_is_read(suffix, normcli, tmp_path):
-    x = np.array([[1.0, 2.5], [3.0, 4.0]])
-    np.save(tmp_path / "x.npy", x)
-    path = tmp_path / f"x{suffix}"
-    if suffix == ".safetensors":
-        pytest.importorskip("safetensors.numpy").save_file({"x": x}, path)
-    elif suffix == ".npz":
-        np.savez(path, x=x)
-    elif suffix == ".json":
-        path.write_text(json.dumps(x.tolist()))
-    else:
-        path.write_text(
-            "\n".join({".csv": ",", ".tsv": "\t"}[suffix].join(map(str, row)) for row in x.tolist())
-        )
-    ran = normcli("fit", "zscore", path, tmp_path / "x.npy", "--print", "var")
-    assert ran.lines == ["1.0", "0.5625"]
-
-
-def test_text_of_whole_numbers_goes_with_text_of_others(normcli, tmp_path):
-    (tmp_path / "a.csv").write_text("1,2\n3,4\n")
-    (tmp_path / "b.csv").write_text("1.5,2\n")
-    assert normcli("fit", "zscore", tmp_path / "a.csv", tmp_path / "b.csv", "--print", "count").lines == [
-        "3",
-        "3",
-    ]
-
-
-@pytest.mark.slow
-def test_fits_apart_and_merged_are_one_fit_to_the_byte(data, normcli, tmp_path):
-    assert normcli("fit", "bn", "x?.npy", "-o", "all.npz").code == 0
-    for i in range(3):
-        assert normcli("fit", "bn", f"x{i}.npy", "-o", f"s{i}.npz").code == 0
-    for order in ("012", "201"):
-        ran = normcli("merge", *(f"s{i}.npz" for i in order), "-o", "merged.npz")
-        assert (ran.code, ran.err) == (0, "")
-        assert (tmp_path / "merged.npz").read_bytes() == (tmp_path / "all.npz").read_bytes()
-    assert ran.out == normcli("merge", "all.npz").out
-
-
-def test_only_images_have_deviations_of_their_own_by_that_name(data, normcli):
-    ran = normcli("fit", "zscore", "x0.npy", "--layout", "time,level,lat,lon", "--keep", "level")
-    assert ran.code == 0
-    assert "per-sample std" in ran.out
-    assert "ImageNet" not in ran.out
 
 
 def test_the_table_fits_a_narrow_terminal(data, normcli):
@@ -125,18 +72,12 @@ def test_json_csv_and_lines_say_the_same(data, normcli):
 
 def test_emitted_code_normalizes_alike(data, normcli):
     expected = normalize(data, "bn", eps=0.0, dtype="float64").normalized
-    namespace = {}
     code = normcli("fit", "bn", "x?.npy", "--emit", "torchvision").out
     line = next(line for line in code.splitlines() if line.startswith("transforms.Normalize"))
     given = eval(line, {"transforms": type("T", (), {"Normalize": dict})})
     mean, std = (np.array(given[name])[:, None, None] for name in ("mean", "std"))
     np.testing.assert_allclose((data - mean) / std, expected, rtol=1e-12)
-    assert "per" in code or "image" in code
-    exec(
-        normcli("fit", "bn", "x?.npy", "--emit", "json").out.replace("NaN", "None").join(["stats = ", ""]),
-        namespace,
-    )
-    assert namespace["stats"]["mean"] == mean.reshape(-1).tolist()
+    assert normcli("fit", "bn", "x?.npy", "--emit", "json").json["mean"] == mean.reshape(-1).tolist()
 
 
 @pytest.mark.parametrize(("ddof", "others"), [(0, [1]), (1, [0]), (2, [0, 1])])
@@ -204,27 +145,6 @@ def test_apply_and_invert_go_there_and_back(data, normcli):
     np.testing.assert_allclose(np.load("back.npy"), np.load("x0.npy"), atol=2e-6)
 
 
-@pytest.mark.slow
-def test_apply_writes_every_format_and_standard_output(data, normcli):
-    normcli("fit", "bn", "x?.npy", "-o", "stats.npz")
-    expected = normalize(data, "bn").normalized[:3]
-    ran = normcli("apply", "stats.npz", "x0.npy", "-o", "-")
-    np.testing.assert_array_equal(np.load(__import__("io").BytesIO(ran.raw)), expected)
-    for suffix in ("json", "npz", "jsonl"):
-        assert normcli("apply", "stats.npz", "x0.npy", "-o", f"y.{suffix}").code == 0
-    np.testing.assert_array_equal(np.load("y.npz")["normalized"], expected)
-
-
-@pytest.mark.slow
-def test_a_large_file_is_applied_and_inverted_where_it_lies(data, normcli, monkeypatch):
-    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
-    normcli("fit", "bn", "x?.npy", "-o", "stats.npz")
-    assert normcli("apply", "stats.npz", "x2.npy", "-o", "x2.npy").code == 0
-    np.testing.assert_array_equal(np.load("x2.npy"), normalize(data, "bn").normalized[4:], strict=True)
-    assert normcli("invert", "stats.npz", "x2.npy", "-o", "x2.npy", "-q").code == 0
-    np.testing.assert_allclose(np.load("x2.npy"), data[4:], atol=2e-6)
-
-
 @pytest.fixture
 def bad(data, tmp_path):
     whole = (tmp_path / "x1.npy").read_bytes()
@@ -245,29 +165,10 @@ def test_bad_files_can_be_left_out_and_are_listed(bad, normcli, tmp_path):
     ran = normcli("fit", "bn", "x?.npy", "x9.npy", "--skip-bad", "-o", "stats.npz", "--print", "mean")
     assert ran.code == 3
     assert [float(line) for line in ran.lines] == expect_means(np.concatenate([bad[:3], bad[4:]]))
-    assert [name for name in ("x1.npy", "x3.npy", "x9.npy") if f"left out: {name}" in ran.err] == [
-        "x1.npy",
-        "x3.npy",
-        "x9.npy",
-    ]
-    assert ran.err.splitlines()[-1] == "normcli: 3 files were left out; the statistics are of the others"
+    *left_out, said = ran.err.splitlines()
+    assert [line.split()[3][:6] for line in left_out] == ["x1.npy", "x3.npy", "x9.npy"]
+    assert said == "normcli: 3 files were left out; the statistics are of the others"
     assert (tmp_path / "stats.npz").exists()
-
-
-def test_files_of_two_dtypes_are_refused_with_a_cure(data, normcli):
-    np.save("y.npy", np.zeros((2, 3, 5, 4)))
-    ran = normcli("fit", "bn", "x0.npy", "y.npy")
-    assert (ran.code, ran.out) == (3, "")
-    told = (
-        "y.npy is float64, and x0.npy float32: all must be of one dtype; save x.astype('float32') in its place"
-    )
-    assert ran.err == f"normcli: {told}\n"
-
-
-def test_nothing_but_bad_files(normcli, tmp_path):
-    (tmp_path / "a.npy").write_bytes(b"nothing")
-    ran = normcli("fit", "bn", tmp_path / "a.npy", "--skip-bad")
-    assert (ran.code, ran.out) == (3, "")
 
 
 @pytest.mark.all_quick
@@ -302,33 +203,10 @@ def test_what_is_wrong_is_said_in_a_line(arguments, code, told, data, normcli):
     assert ran.err.count("\n") == 1
 
 
-@pytest.mark.slow
-def test_nan_rules(data, normcli):
-    x = np.load("x1.npy")
-    x[0, 0, 0, 0] = np.nan
-    np.save("x1.npy", x)
-    ran = normcli("fit", "bn", "x?.npy", "--print", "nan_count")
-    assert ran.lines == ["1", "0", "0"]
-    assert ran.err == ("normcli: bn: c=0: NaN spreads; --nan omit leaves such values out\n")
-    assert np.isnan(float(normcli("fit", "bn", "x?.npy", "--print", "mean").lines[0]))
-    ran = normcli("fit", "bn", "x?.npy", "--nan", "raise")
-    assert (ran.code, ran.out) == (3, "")
-    assert "x1.npy: 1 value is NaN" in ran.err
-    assert read_means(normcli("fit", "bn", "x?.npy", "--nan", "omit", "--print", "count")) == [159, 160, 160]
-
-
-@pytest.mark.parametrize(
-    ("x", "told"),
-    [
-        pytest.param([[2.0, 1.0], [2.0, 3.0]], "c=0: constant", id="constant"),
-        pytest.param([[np.inf, 1.0], [2.0, 3.0]], "c=0: infinite values", id="infinite"),
-        pytest.param(np.zeros((0, 5)), "c=0, c=1, c=2, … (5 groups): no values", id="empty"),
-    ],
-)
-def test_odd_groups_are_told_unless_quiet(x, told, normcli, tmp_path):
-    np.save(tmp_path / "x.npy", np.array(x))
+def test_odd_groups_are_told_unless_quiet(normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((0, 5)))
     ran = normcli("fit", "zscore", tmp_path / "x.npy")
-    assert (ran.code, ran.err) == (0, f"normcli: zscore: {told}\n")
+    assert (ran.code, ran.err) == (0, "normcli: zscore: c=0, c=1, c=2, … (5 groups): no values\n")
     assert normcli("fit", "zscore", tmp_path / "x.npy", "-q").err == ""
 
 
@@ -359,30 +237,20 @@ def test_emitted_code_needs_no_names_for_what_is_not_finite(framework, tmp_path,
 
 
 @pytest.mark.slow
-def test_merge_takes_patterns_and_folders(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_merge_takes_patterns_and_folders(normcli, here):
     np.save("a.npy", [[1.0], [3.0]])
-    (tmp_path / "kept").mkdir()
+    (here / "kept").mkdir()
     for name in "ab":
         normcli("fit", "zscore", "a.npy", "-o", f"kept/{name}.npz")
     for asked in ("kept/*.npz", "kept"):
         ran = normcli("merge", asked, "--print", "count")
-        assert (ran.lines, ran.err) == (
-            ["4"],
-            "normcli: kept/b.npz: it is a copy of kept/a.npz, and counts beside it\n",
-        )
+        said = "normcli: kept/b.npz: it is a copy of kept/a.npz, and counts beside it\n"
+        assert (ran.lines, ran.err) == (["4"], said)
 
 
-def test_how_a_file_was_read_is_not_said_beside_an_error(normcli, tmp_path):
-    (tmp_path / "t.csv").write_text("t,x\n1700000000000000001,0.5\n3,1\n")
-    ran = normcli("bn", "-i", tmp_path / "t.csv", "--gamma", "[1,2,3]")
-    assert (ran.code, len(ran.err.splitlines())) == (3, 1)
-
-
-def test_of_many_notes_on_files_the_first_are_written_and_a_remedy(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_of_many_notes_on_files_the_first_are_written_and_a_remedy(normcli, here):
     for number in range(5):
-        (tmp_path / f"t{number}.csv").write_text("a,b\n9007199254740993,1.5\n2,3\n")
+        (here / f"t{number}.csv").write_text("a,b\n9007199254740993,1.5\n2,3\n")
     ran = normcli("fit", "zscore", "t*.csv")
     assert ran.err.count("rounded to float64") == 3
     assert "read exactly where all --columns hold whole numbers, none missing" in ran.err
@@ -393,34 +261,20 @@ def test_statistics_that_are_nan_are_told_where_they_are_used(normcli, tmp_path)
     x = np.array([[1.0, 2.0], [3.0, np.nan], [4.0, 6.0]])
     np.save(tmp_path / "x.npy", x)
     for rule, said in (("omit", ""), ("propagate", "c=1: the statistics are NaN, and so is all")):
-        stats, y = str(tmp_path / f"{rule}.npz"), str(tmp_path / "y.npy")
-        assert normcli("fit", "zscore", str(tmp_path / "x.npy"), "--nan", rule, "-o", stats, "-q").code == 0
-        applied = normcli("apply", stats, str(tmp_path / "x.npy"), "-o", y)
-        assert (applied.code, applied.err.count("\n")) == (0, bool(said))
-        assert said in applied.err
+        stats, y = tmp_path / f"{rule}.npz", tmp_path / "y.npy"
+        normcli("fit", "zscore", tmp_path / "x.npy", "--nan", rule, "-o", stats, "-q")
+        applied = normcli("apply", stats, tmp_path / "x.npy", "-o", y)
+        assert (said in applied.err, applied.err.count("\n")) == (True, bool(said))
         assert np.isnan(np.load(y)[:, 1]).sum() == (3 if said else 1)
 
 
-@pytest.mark.slow
-def test_notes_on_many_files_are_written_for_the_first_and_counted(data, normcli):
-    for number in range(5):
-        np.save(f"many{number}.npy", np.load("x0.npy"))
-    names = [f"many{number}.npy" for number in range(5)]
-    assert normcli("fit", "bn", *names, "-o", "many.npz").code == 0
-    assert normcli("apply", "many.npz", *names, "-o", "y/", "--dtype", "float16").code == 0
-    lines = normcli("invert", "many.npz", *(f"y/{name}" for name in names), "-o", "x/").err.splitlines()
-    assert ["may be more than 1 ulp" in line for line in lines] == [True, True, True, False]
-    assert lines[-1] == "normcli: invert: 2 more such notes, each of a file"
-
-
 @pytest.fixture
-def shops(tmp_path, monkeypatch):
+def shops(here):
     """Tables of two shops: the fitted one, and others."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.csv").write_text('shop,price,qty\nA,1,2\n"B, C",5,4\nA,3,2\n"B, C",9,8\n')
-    (tmp_path / "new.csv").write_text('qty,shop,day,price\n4,A,mon,2\n6,"B, C",tue,11\n')
-    (tmp_path / "third.csv").write_text("shop,price,qty\nA,1,2\nD,5,4\n")
-    (tmp_path / "none.csv").write_text("price,qty\n1,2\n")
+    (here / "s.csv").write_text('shop,price,qty\nA,1,2\n"B, C",5,4\nA,3,2\n"B, C",9,8\n')
+    (here / "new.csv").write_text('qty,shop,day,price\n4,A,mon,2\n6,"B, C",tue,11\n')
+    (here / "third.csv").write_text("shop,price,qty\nA,1,2\nD,5,4\n")
+    (here / "none.csv").write_text("price,qty\n1,2\n")
 
 
 @pytest.mark.slow
@@ -459,49 +313,42 @@ def test_statistics_of_groups_are_printed_and_merged(normcli, tmp_path):
         normcli("fit", "zscore", f"{name}.csv", "--by", "shop", "-o", f"{name}.npz", "-q")
     for number in (1, 2):
         normcli("fit", "zscore", "s.csv", "--by", "shop", "--shard", f"{number}/2", "-o", f"{number}.npz", "-q")
-    calls = (
-        ("fit", "zscore", "s.csv", "--by", "shop"),
-        ("fit", "zscore", "b.csv", "a.csv", "--by", "shop"),
-        ("merge", "b.npz", "a.npz"),
-        ("merge", "1.npz", "2.npz"),
-    )
-    printed = [normcli(*call, "-f", "csv", "-q").out for call in calls]
+    calls = [
+        *("fit zscore s.csv --by shop", "fit zscore b.csv a.csv --by shop"),
+        *("merge b.npz a.npz", "merge 1.npz 2.npz"),
+    ]
+    printed = [normcli(*call.split(), "-f", "csv", "-q").out for call in calls]
     assert printed[0].splitlines()[:2] == [
         "shop,column,mean,var,std,rstd,var1,std1,min,max,count,nan_count",
         f"A,price,2.0,1.0,1.0,1.0,2.0,{2**0.5},1.0,3.0,2,0",
     ]
     assert {*printed} == {printed[0]}
-    groups = json.loads(normcli("fit", "zscore", "a.csv", "--by", "shop", "-f", "json", "-q").out)["groups"]
-    assert [(group["group"], group["count"], group["var1"]) for group in groups[::2]] == [
-        ("A", 1, "nan"),
-        ("B, C", 1, "nan"),
-    ]
+    groups = normcli("fit", "zscore", "a.csv", "--by", "shop", "-f", "json", "-q").json["groups"]
+    told = [(group["group"], group["count"], group["var1"]) for group in groups[::2]]
+    assert told == [("A", 1, "nan"), ("B, C", 1, "nan")]
     assert normcli("merge", "a.npz", "b.npz", "--print", "mean").lines == ["2.0", "2.0", "7.0", "6.0"]
     table = normcli("fit", "zscore", "s.csv", "--by", "shop")
     assert "rows by shop   2 groups" in table.out
     assert table.err == "normcli: zscore: shop=A qty: constant\n"
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "json", "parquet", "tsv"])
-@pytest.mark.usefixtures("shops")
+@pytest.mark.parametrize("suffix", ["jsonl", "json", "parquet"])
 def test_groups_of_one_table_are_those_of_another_format(suffix, normcli, tmp_path):
     if suffix == "parquet":
         pytest.importorskip("pyarrow")
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame({"shop": [3, None, 3, 4], "v": [1.0, 5.0, 3.0, 7.0]}).astype({"shop": "Int64"})
     table.to_csv(tmp_path / "t.csv", index=False)
-    if suffix == "tsv":
-        table.to_csv(tmp_path / "t.tsv", index=False, sep="\t")
-    elif suffix == "parquet":
+    if suffix == "parquet":
         table.to_parquet(tmp_path / "t.parquet")
     else:
         table.to_json(tmp_path / f"t.{suffix}", orient="records", lines=suffix == "jsonl")
     first, other = (
-        normcli("fit", "zscore", name, "--by", "shop", "-f", "csv", "-q").lines
-        for name in ("t.csv", f"t.{suffix}")
+        normcli("fit", "zscore", tmp_path / f"t.{each}", "--by", "shop", "-f", "csv", "-q").lines
+        for each in ("csv", suffix)
     )
-    assert first == other
     assert [line.split(",")[0] for line in first] == ["shop", "", "3", "4"]
+    assert first == other
 
 
 @pytest.mark.all_quick
@@ -512,10 +359,7 @@ def test_groups_of_one_table_are_those_of_another_format(suffix, normcli, tmp_pa
         (["fit", "zscore", "half.jsonl", "--by", "shop"], 3, "half.jsonl holds half a surrogate pair"),
         (["fit", "zscore", "x.npy", "--by", "shop"], 3, "--by is of tables; x.npy is none"),
         (["fit", "zscore", "none.csv", "--header", "no", "--by", "shop"], 3, "it has no names of columns"),
-        (["fit", "zscore", "s.csv", "--by", "9"], 3, "s.csv has no column '9' to group its rows by; it has shop, price"),
         (["fit", "zscore", "s.csv", "--by", "0,shop"], 3, "--by names the column '0' of s.csv twice"),
-        (["fit", "zscore", "s.csv", "--by", "shop,shop"], 3, "--by names the column 'shop' of s.csv twice"),
-        (["fit", "zscore", "s.csv", "--by", "shop,town"], 3, "s.csv has no column 'town' to group its rows by"),
         (["fit", "zscore", "s.csv", "--by", "shop", "--axes", "0"], 2, "--axes goes with no --by"),
         (["fit", "zscore", "s.csv", "--by", "shop", "--workers", "2"], 2, "--workers goes with no --by"),
         (["fit", "zscore", "s.csv", "--by", "shop", "--emit", "sklearn"], 2, "one for each shop: fit without --by, or keep them by -o STATS.npz"),
@@ -553,9 +397,7 @@ def test_names_of_groups_stay_as_they_are_in_other_languages(normcli, tmp_path):
     (tmp_path / "w.csv").write_text("mean,std\nmean,1\nmean,3\n")
     ran = normcli("fit", "zscore", "s.csv", "--by", "shop", "--lang", "zh", "-q")
     assert "B, C   price " in ran.out
-    assert re.search(
-        r"^shop +列 +均值 +方差 +标准差 +rstd +方差（n − 1） +标准差（n − 1） .* NaN$", ran.out, re.MULTILINE
-    )
+    assert re.search(r"^shop +列 +均值 +方差 +标准差 +rstd .* NaN$", ran.out, re.MULTILINE)
     for verb in (["fit", "zscore"], ["zscore"]):
         ran = normcli(*verb, "w.csv", "--by", "mean", "--lang", "zh", "-q")
         assert any(line.startswith("mean   std ") for line in ran.lines)

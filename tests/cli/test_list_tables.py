@@ -19,13 +19,12 @@ NUMBERS = [[160, 50.5], [np.nan, 80], [180, 95.5]]
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(here):
     files = {"p.csv": P, "q.csv": Q, "people.csv": PEOPLE, "bare.csv": "1,100\n3,102\n", "z.csv": "x,z\n1,2\n"}
     for name, text in files.items():
-        (tmp_path / name).write_bytes(text.encode())
+        (here / name).write_bytes(text.encode())
     np.save("x.npy", [[1.0, 100.0], [3.0, 102.0]])
-    return tmp_path
+    return here
 
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -37,32 +36,11 @@ def read_lines(ran):
 
 
 class TestFittedByName:
-    def test_another_order_is_taken_by_name(self, normcli):
-        assert normcli("fit", "zscore", "p.csv", "q.csv", "-f", "json").json["stats"]["mean"] == [2, 151]
-        assert normcli("fit", "zscore", "q.csv", "p.csv", "-f", "json").json["stats"]["mean"] == [151, 2]
-
     def test_statistics_are_applied_by_name_and_the_file_keeps_its_order(self, normcli):
         normcli("fit", "zscore", "p.csv", "-o", "p.npz")
-        assert read_lines(normcli("apply", "p.npz", "q.csv", "-o", "-", "-f", "csv")) == [
-            "y,x",
-            "99.0,-1.0",
-            "101.0,1.0",
-        ]
         normcli("apply", "p.npz", "q.csv", "-o", "z.csv")
-        assert read_lines(normcli("invert", "p.npz", "z.csv", "-o", "-", "-f", "csv")) == [
-            "y,x",
-            "200.0,1.0",
-            "202.0,3.0",
-        ]
-
-    @pytest.mark.slow
-    def test_statistics_are_merged_by_name(self, normcli):
-        normcli("fit", "zscore", "p.csv", "-o", "p.npz")
-        normcli("fit", "zscore", "q.csv", "-o", "q.npz")
-        merged = normcli("merge", "p.npz", "q.npz", "-f", "json").json
-        both = normcli("fit", "zscore", "p.csv", "q.csv", "-f", "json").json
-        assert merged == both
-        assert merged["columns"] == ["x", "y"]
+        assert Path("z.csv").read_text() == "y,x\n99.0,-1.0\n101.0,1.0\n"
+        assert read_lines(normcli("invert", "p.npz", "z.csv", "-o", "-")) == ["y,x", "200.0,1.0", "202.0,3.0"]
 
     @pytest.mark.parametrize(
         "line", ["fit zscore p.csv z.csv", "apply p.npz z.csv -o out.csv", "merge p.npz z.npz"]
@@ -80,16 +58,10 @@ class TestFittedByName:
         ran = normcli("fit", "zscore", "p.csv", name, "--print", "mean")
         assert ran.lines == ["2.0", "101.0"]
         assert ran.err == f"normcli: {name}: its columns have no names: they are taken to be x, y\n"
-        normcli("fit", "zscore", "p.csv", "-o", "p.npz")
-        ran = normcli("apply", "p.npz", name, "-o", "-", "-f", "json")
-        assert "its columns have no names" in ran.err
 
     def test_names_behind_a_file_without_are_told_of(self, normcli):
         ran = normcli("fit", "zscore", "bare.csv", "q.csv", "--print", "mean")
-        assert (
-            ran.err
-            == "normcli: q.csv: the first file names no columns: those of this one are taken in its order\n"
-        )
+        assert "q.csv: the first file names no columns: those of this one are taken in its order" in ran.err
 
     def test_merging_what_has_no_names_is_told_of(self, normcli):
         normcli("fit", "zscore", "p.csv", "-o", "p.npz")
@@ -122,9 +94,6 @@ class TestNames:
         assert "c=1 steep" in ran.out
         assert "flat" in ran.err
 
-    def test_matrices_have_them(self, normcli):
-        assert "|  | x | y |" in normcli("zscore", "-i", "p.csv", "-f", "markdown").out
-
     @pytest.mark.all_quick
     @pytest.mark.parametrize("framework", ["sklearn", "torchvision", "keras", "json"])
     def test_emitted_code_has_them(self, framework, normcli):
@@ -135,33 +104,14 @@ class TestNames:
 
 class TestChosenColumns:
     @pytest.mark.parametrize(
-        "options",
-        [
-            ["--columns", 'height,"weight, kg"'],
-            ["--columns", "1-2"],
-            ["--columns", "2,1"],
-            ["--exclude", "name,note"],
-            ["--exclude", "0,3"],
-        ],
-        ids=" ".join,
-    )
-    @pytest.mark.parametrize("verb", ["zscore", "apply", "invert"])
-    def test_the_others_pass_through_cell_by_cell(self, verb, options, normcli):
-        if verb == "zscore":
-            ran = normcli("zscore", "-i", "people.csv", "--nan", "omit", *options, "-o", "out.csv")
-        else:
-            normcli("fit", "zscore", "people.csv", "--nan", "omit", *options, "-o", "s.npz")
-            ran = normcli(verb, "s.npz", "people.csv", *options, "-o", "out.csv")
-        assert ran.code == 0, ran.err
-        written = Path("out.csv").read_bytes().decode()
-        cells = [
-            ("name", "height", '"weight, kg"', "note"), ("ann", None, None, '"a ""b"""'),
-            ('"bob\nlee"', None, None, ""), ("cid", None, None, "-"),
-        ]  # fmt: skip
-        assert written.startswith('name,height,"weight, kg",note\nann,')
-        for row in cells[1:]:
-            assert f"{row[0]}," in written
-            assert f",{row[3]}\n" in written
+        ("option", "columns"),
+        [("--columns", 'height,"weight, kg"'), ("--columns", "2,1"), ("--exclude", "name,note"), ("--exclude", "0,3")],
+    )  # fmt: skip
+    def test_the_others_pass_through_cell_by_cell(self, option, columns, normcli):
+        expected = 'name,height,"weight, kg",note\nann,-1.0,{},"a ""b"""\n"bob\nlee",NA,{},\ncid,1.0,{},-\n'
+        ran = normcli("zscore", "-i", "people.csv", "--nan", "omit", option, columns, "-o", "-", "-f", "csv")
+        weights = [line.split(",")[2] for line in ran.lines if line[:3] in ("ann", "lee", "cid")]
+        assert ran.out == expected.format(*weights)
 
     def test_a_column_of_text_is_named_with_its_remedy(self, normcli):
         ran = normcli("zscore", "-i", "people.csv")
@@ -169,20 +119,6 @@ class TestChosenColumns:
         assert ran.err == (
             "normcli: people.csv, line 2, column name: 'ann' is not a number; --exclude name,note leaves them out\n"
         )
-
-    @pytest.mark.parametrize(
-        ("option", "remedy"),
-        [
-            ("--exclude", "--exclude name,note leaves them out"),
-            ("--columns", "--columns height takes the others"),
-        ],
-    )
-    def test_its_remedy_is_the_option_that_was_given_whole(self, option, remedy, normcli):
-        given = {"--exclude": "name", "--columns": "height,note"}[option]
-        ran = normcli("zscore", "-i", "people.csv", option, given)
-        assert ran.err.endswith(f"is not a number; {remedy}\n")
-        _, *words = remedy.split()
-        assert normcli("zscore", "-i", "people.csv", option, words[0], "--nan", "omit").code == 0
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -199,21 +135,6 @@ class TestChosenColumns:
         assert (ran.code, ran.raw) == (2, b"")
         assert message in ran.err
 
-    @pytest.mark.parametrize("option", ["--columns", "--exclude", "--delimiter"])
-    def test_an_empty_option_is_an_error(self, option, normcli):
-        ran = normcli("zscore", "-i", "p.csv", option, "")
-        assert (ran.code, ran.raw) == (2, b"")
-
-    def test_columns_are_of_tables(self, normcli):
-        ran = normcli("zscore", "-i", "x.npy", "--columns", "0")
-        assert (ran.code, ran.raw) == (2, b"")
-        assert "of tables; x.npy is none" in ran.err
-
-    def test_a_table_may_replace_itself(self, normcli):
-        before = Path("p.csv").read_text()
-        assert normcli("zscore", "-i", "p.csv", "-o", "p.csv").code == 0
-        assert Path("p.csv").read_text() == "x,y\n-1.0,-1.0\n1.0,1.0\n" != before
-
 
 class TestDialects:
     def test_a_table_of_semicolons_and_commas_stays_one(self, normcli):
@@ -221,27 +142,6 @@ class TestDialects:
         assert read_lines(normcli("zscore", "-i", "d.csv", "--decimal", ",", "--columns", "x", "-o", "-", "-f", "csv")) == [
             "n;x;y", "a;-1,0;1.000", "b;1,0;x",
         ]  # fmt: skip
-
-    @pytest.mark.parametrize(
-        ("word", "character"), [("semicolon", ";"), ("bar", "|"), ("tab", "\t"), ("^", "^")]
-    )
-    def test_delimiters(self, word, character, normcli):
-        Path("d.csv").write_text(P.replace(",", character))
-        assert normcli("zscore", "-i", "d.csv", "--delimiter", word, "--print", "mean").lines == [
-            "2.0",
-            "101.0",
-        ]
-
-    def test_a_header_of_numbers(self, normcli):
-        Path("d.csv").write_text("2019,2020\n1,100\n3,102\n")
-        assert normcli("zscore", "-i", "d.csv", "--header", "yes", "--print", "mean").lines == ["2.0", "101.0"]
-        assert normcli("zscore", "-i", "d.csv", "--print", "count").lines == ["3", "3"]
-
-    @pytest.mark.parametrize("row", ["null,null", "-,-", "NA,"])
-    def test_missing_values_are_no_header(self, row, normcli):
-        Path("d.csv").write_text(f"{row}\n1,2\n3,5\n")
-        assert normcli("zscore", "-i", "d.csv", "--nan", "omit", "--print", "count").lines == ["2", "2"]
-        assert normcli("zscore", "-i", "d.csv", "-o", "-", "-f", "csv").lines[0] == row
 
     def test_rows_of_empty_cells_stay(self, normcli):
         Path("d.csv").write_text("x,y\n1,2\n,\n3,4\n")
@@ -266,42 +166,14 @@ class TestFilters:
         again = normcli("zscore", "-i", "-", "-o", "-", "-f", "json", stdin=ran.raw)
         assert again.json == [{"x": -1.0, "y": -1.0}, {"x": 1.0, "y": 1.0}]
 
-    @pytest.mark.parametrize("source", TABLES)
-    def test_text_passes_through_from_every_format(self, source, normcli):
-        ran = normcli(
-            "zscore", "-i", "people.csv", "--exclude", "name,note", "--nan", "omit", "-o", "-", "-f", source
-        )
-        assert ran.code == 0, ran.err
-        ran = normcli(
-            "zscore",
-            "-i",
-            "-",
-            "--exclude",
-            "name,note",
-            "--nan",
-            "omit",
-            "-o",
-            "-",
-            "-f",
-            "json",
-            stdin=ran.raw,
-        )
-        assert [row["name"] for row in ran.json] == ["ann", "bob\nlee", "cid"]
-        assert [row["note"] for row in ran.json] == ['a "b"', "", "-"]
-
     @pytest.mark.all_quick
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            (
-                "zscore -i p.csv -o - -f table",
-                "-o - writes the tensor: --format npy, csv, tsv, json, jsonl, parquet, not table",
-            ),
+            ("zscore -i p.csv -o - -f table", "-o - writes the tensor: --format npy, csv, tsv, json"),
             ("zscore -i p.csv -f npy", "--format npy is of tensors: -o - writes one"),
             ("bn --shape 2,3,4 -o - -f csv", "it holds rows of columns"),
             ("bn --shape 2,3,4 -o y.tsv", ".npy, .npz, .json, .jsonl, .safetensors hold it"),
-            ("bn --data [] -o y.csv", "it holds rows of columns"),
-            ("ln --shape 3 -o y.csv", "it holds rows of columns"),
         ],
     )
     def test_what_is_refused(self, line, message, normcli):
@@ -310,11 +182,10 @@ class TestFilters:
         assert message in ran.err
 
     def test_columns_that_a_format_cannot_hold_are_told_of(self, normcli):
-        ran = normcli("zscore", "-i", "people.csv", "--columns", "2", "-o", "y.npy", "-q")
-        assert (ran.code, ran.err) == (0, "")
-        ran = normcli("zscore", "-i", "people.csv", "--columns", "2", "-o", "y.npy")
+        asked = ("zscore", "-i", "people.csv", "--columns", "2", "-o", "y.npy")
+        assert normcli(*asked, "-q").err == ""
         assert (
-            "normcli: people.csv: npy holds numbers alone, without the columns name, height, note\n" in ran.err
+            "people.csv: npy holds numbers alone, without the columns name, height, note" in normcli(*asked).err
         )
         assert np.load("y.npy").shape == (3, 1)
 
@@ -334,57 +205,21 @@ class TestFilters:
         assert normcli("zscore", "-i", "p.csv", "-o", "-").code == 0
 
     def test_generate_and_apply_are_filters_too(self, normcli):
-        assert normcli("generate", "--shape", "2,3", "-f", "csv").lines == ["6,3,7", "4,6,9"]
-        assert normcli("generate", "--shape", "2,3", "-o", "-", "-f", "jsonl").lines == [
-            "[6, 3, 7]",
-            "[4, 6, 9]",
-        ]
-        assert normcli("generate", "--shape", "2,3").lines == ["[[6, 3, 7], [4, 6, 9]]"]
-
-
-class TestWholeNumbers:
-    STAMPS = (1700000000000000001, 1700000000000000003, 1700000000000000005)
-
-    @pytest.mark.parametrize("way", ["csv", "json", "jsonl", "--data"])
-    def test_beyond_float64_they_reach_the_tensor_as_they_are(self, way, normcli):
-        texts = {
-            "csv": "t\n" + "".join(f"{stamp}\n" for stamp in self.STAMPS),
-            "json": json.dumps([[stamp] for stamp in self.STAMPS]),
-            "jsonl": "".join(f"[{stamp}]\n" for stamp in self.STAMPS),
-        }
-        source = ["--data", texts["json"]] if way == "--data" else ["-i", "-"]
-        stdin = texts.get(way, "").encode()
-        ran = normcli("zscore", *source, "-f", "json", stdin=stdin)
-        assert ran.json["input"]["dtype"] == "int64"
-
-    @pytest.mark.parametrize("way", ["--data", "npy", "csv"])
-    def test_they_are_calculated_with_as_what_they_are(self, way, normcli):
-        np.save("t.npy", self.STAMPS)
-        Path("t.csv").write_text("t\n" + "".join(f"{stamp}\n" for stamp in self.STAMPS))
-        source = ["--data", json.dumps(self.STAMPS)] if way == "--data" else ["-i", f"t.{way}"]
-        ran = normcli("minmax", *source, "--axes", "0", "--print", "range")
-        assert (ran.lines, ran.err) == (["4.0"], "")
-        if way != "--data":
-            ran = normcli("fit", "zscore", f"t.{way}", "--print", "var")
-            assert (ran.lines, ran.err) == (["2.6666666666666665"], "")
-
-    def test_beside_fractions_what_is_rounded_is_told_of(self, normcli):
-        Path("t.csv").write_text("t,x\n1700000000000000001,0.5\n3,1\n")
-        ran = normcli("zscore", "-i", "t.csv", "--print", "mean")
-        assert "1700000000000000001 in line 2, column t, is rounded to float64" in ran.err
+        generate = ("generate", "--shape", "2,3")
+        assert normcli(*generate, "-f", "csv").lines == ["6,3,7", "4,6,9"]
+        assert normcli(*generate, "-o", "-", "-f", "jsonl").lines == ["[6, 3, 7]", "[4, 6, 9]"]
+        assert normcli(*generate).lines == ["[[6, 3, 7], [4, 6, 9]]"]
 
 
 class TestParametersByName:
+    @pytest.mark.parametrize(("name", "text"), [("g.csv", "y,x\n10,1\n"), ("g.json", '[{"y": 10, "x": 1}]')])
     @pytest.mark.parametrize(
-        "text", ["y,x\n10,1\n", "y\tx\n10\t1\n", '[{"y": 10, "x": 1}]'], ids=["csv", "tsv", "json"]
+        ("option", "told"),
+        [("--gamma", ["x,y", "-1.0,-10.0", "1.0,10.0"]), ("--beta", ["x,y", "0.0,9.0", "2.0,11.0"])],
     )
-    def test_gamma_and_beta_of_a_table_are_taken_by_name(self, text, normcli):
-        Path("g.json" if text.startswith("[") else "g.csv").write_text(text)
-        name = "g.json" if text.startswith("[") else "g.csv"
-        ran = normcli("bn", "-i", "p.csv", "--gamma", name, "--eps", "0", "-o", "-", "-f", "csv")
-        assert ran.lines == ["x,y", "-1.0,-10.0", "1.0,10.0"]
-        ran = normcli("bn", "-i", "p.csv", "--beta", name, "--eps", "0", "-o", "-", "-f", "csv")
-        assert ran.lines == ["x,y", "0.0,9.0", "2.0,11.0"]
+    def test_gamma_and_beta_of_a_table_are_taken_by_name(self, option, told, name, text, normcli):
+        Path(name).write_text(text)
+        assert normcli("bn", "-i", "p.csv", option, name, "--eps", "0", "-o", "-", "-f", "csv").lines == told
 
     def test_a_single_column_of_another_name_is_taken_by_position(self, normcli):
         Path("g.csv").write_text("gamma\n1\n10\n")
@@ -402,32 +237,8 @@ class TestParametersByName:
         ran = normcli("zscore", "-i", "p.csv", "--mask", "m.csv", "--print", "count")
         assert ran.lines == ["2", "1"]
         Path("r.csv").write_text("y,x\n100,1\n")
-        ran = normcli(
-            "bn",
-            "-i",
-            "p.csv",
-            "--eval",
-            "--running-mean",
-            "r.csv",
-            "--running-var",
-            "1",
-            "--eps",
-            "0",
-            "-o",
-            "-",
-            "-f",
-            "csv",
-        )
-        assert ran.lines == ["x,y", "0.0,0.0", "2.0,2.0"]
-
-    @pytest.mark.slow
-    def test_what_is_checked_is_compared_by_name(self, normcli):
-        Path("p.csv").write_text("x,y\n-7,102\n-1,114\n1,86\n7,98\n")
-        Path("y.csv").write_text("y,x\n2,-1.4\n14,-0.2\n-14,0.2\n-2,1.4\n")
-        Path("gamma.csv").write_text("x,y\n1,10\n")
-        rest = ["-i", "p.csv", "--gamma", "gamma.csv", "--actual", "y.csv"]
-        assert normcli("check", "bn", *rest, "--eps", "0").code == 0
-        assert normcli("identify", *rest, "-f", "json").code == 0
+        line = "bn -i p.csv --eval --running-mean r.csv --running-var 1 --eps 0 -o - -f csv"
+        assert normcli(*line.split()).lines == ["x,y", "0.0,0.0", "2.0,2.0"]
 
 
 class TestSeveralFiles:
@@ -447,24 +258,6 @@ class TestSeveralFiles:
         assert (ran.code, ran.raw) == (2, b"")
         assert "-o -" in ran.err
 
-    def test_statistics_without_names_are_told_of(self, normcli):
-        normcli("fit", "zscore", "bare.csv", "-o", "s.npz")
-        assert "the statistics name no columns" in normcli("apply", "s.npz", "q.csv", "-o", "y.csv").err
-
-    def test_two_orders_behind_a_file_without_names_are_an_error(self, normcli):
-        ran = normcli("fit", "zscore", "bare.csv", "p.csv", "q.csv")
-        assert (ran.code, ran.raw) == (3, b"")
-        assert "q.csv names its columns otherwise than p.csv" in ran.err
-        assert normcli("fit", "zscore", "bare.csv", "p.csv", "-f", "json").json["columns"] == ["x", "y"]
-
-    def test_the_columns_of_the_statistics_are_taken_and_others_pass_through(self, normcli):
-        normcli("fit", "zscore", "people.csv", "--columns", "1,2", "--nan", "omit", "-o", "s.npz")
-        assert normcli("apply", "s.npz", "people.csv", "-o", "y.csv").code == 0
-        named = normcli("apply", "s.npz", "people.csv", "-o", "z.csv", "--columns", 'height,"weight, kg"')
-        assert named.code == 0
-        assert Path("y.csv").read_text() == Path("z.csv").read_text()
-        assert Path("y.csv").read_text().splitlines()[0] == Path("people.csv").read_text().splitlines()[0]
-
     @pytest.mark.parametrize("norm", ["zscore", "minmax", "robust"])
     def test_some_columns_of_the_statistics_are_used_alone(self, normcli, norm):
         Path("both.csv").write_text("a,b\n1,10\n2,30\n5,40\n")
@@ -477,32 +270,6 @@ class TestSeveralFiles:
         assert normcli("invert", "s.npz", "y.csv", "--columns", "b", "-o", "x.csv").code == 0
         assert np.loadtxt("x.csv", skiprows=1) == pytest.approx([10.0, 40.0], rel=1e-15)
 
-    def test_files_to_fit_are_refused_columns_that_the_first_has_not(self, normcli):
-        Path("a.csv").write_text("a\n1\n2\n")
-        Path("ab.csv").write_text("a,b\n1,10\n2,30\n")
-        assert (
-            "there is also b; --columns a takes those alone" in normcli("fit", "zscore", "a.csv", "ab.csv").err
-        )
-
-    def test_equal_names_in_the_same_order_are_taken(self, normcli):
-        Path("d.csv").write_text("x,x\n1,10\n3,30\n")
-        normcli("fit", "zscore", "d.csv", "-o", "d.npz")
-        assert normcli("apply", "d.npz", "d.csv", "-o", "-", "-f", "csv").lines == [
-            "x,x",
-            "-1.0,-1.0",
-            "1.0,1.0",
-        ]
-
-
-class TestNamesInAnswers:
-    def test_csv_has_a_column_of_names(self, normcli):
-        assert normcli("zscore", "-i", "p.csv", "-f", "csv").lines[:3] == [
-            "n,c,column,input,mean,var,std,rstd,normalized",
-            "0,0,x,1.0,2.0,1.0,1.0,1.0,-1.0",
-            "0,1,y,100.0,101.0,1.0,1.0,1.0,-1.0",
-        ]
-        assert normcli("fit", "zscore", "p.csv", "-f", "csv").lines[1].startswith("0,x,2.0")
-
 
 class TestMissingValues:
     @pytest.mark.parametrize("word", ["NA", "", "-", "NaN", "null", '""'])
@@ -510,21 +277,11 @@ class TestMissingValues:
         Path("m.csv").write_text(f"n,x,y\na,1,{word}\nb,3,4\nc,,6\n")
         ran = normcli("zscore", "-i", "m.csv", "--exclude", "n", "--nan", "omit", "-o", "-", "-f", "csv")
         assert ran.lines == ["n,x,y", f"a,-1.0,{word}", "b,1.0,-1.0", "c,,1.0"]
-        again = normcli(
-            "zscore", "-i", "-", "--exclude", "n", "--nan", "omit", "--print", "count", stdin=ran.raw
-        )
-        assert again.lines == ["2", "2"]
 
     def test_in_json_they_are_null(self, normcli):
         Path("m.csv").write_text("x,y\n1,NA\n3,4\n,6\n")
         ran = normcli("zscore", "-i", "m.csv", "--nan", "omit", "-o", "-", "-f", "json")
         assert ran.json == [{"x": -1.0, "y": None}, {"x": 1.0, "y": -1.0}, {"x": None, "y": 1.0}]
-        again = normcli("zscore", "-i", "-", "--nan", "omit", "-o", "-", "-f", "csv", stdin=ran.raw)
-        assert again.lines == ["x,y", "-1.0,", "1.0,-1.0", ",1.0"]
-
-    def test_a_value_that_is_not_missing_may_become_nan(self, normcli):
-        Path("m.csv").write_text("x\n1\nNA\n")
-        assert normcli("zscore", "-i", "m.csv", "-o", "-", "-f", "csv").lines == ["x", "nan", "NA"]
 
 
 class TestDoubts:
@@ -536,21 +293,7 @@ class TestDoubts:
         )
         ran = normcli("fit", "zscore", "w.csv", "--columns", "2019,2020", "--header", "yes", "--print", "mean")
         assert (ran.lines, ran.err) == (["2.25", "3.5"], "")
-        assert (
-            normcli("fit", "zscore", "w.csv", "--columns", "1,2", "--header", "no", "--print", "count").err
-            == ""
-        )
-
-    def test_the_header_is_the_first_remedy(self, normcli):
-        Path("w.csv").write_text("country,2019\nDE,1.5\n")
-        assert (
-            "not a number; --header yes takes the first row for names, --exclude 0"
-            in normcli("zscore", "-i", "w.csv").err
-        )
-
-    def test_a_decimal_comma_is_recognized(self, normcli):
-        Path("e.csv").write_text("Datum;T\n01.01.;3,5\n02.01.;4,5\n")
-        assert "--decimal , reads decimal commas" in normcli("zscore", "-i", "e.csv", "--exclude", "Datum").err
+        assert normcli("fit", "zscore", "w.csv", "--columns", "1,2", "--header", "no", "-q").err == ""
 
     def test_names_that_read_as_data_are_told_of(self, normcli):
         Path("y.csv").write_text("2019,2020\n1,2\n3,4\n")
@@ -561,9 +304,6 @@ class TestDoubts:
         Path("c.csv").write_text('a,b\n"1,5",x\n"2,5",y\n')
         ran = normcli("zscore", "-i", "c.csv", "--decimal", ",", "--columns", "a", "-o", "-", "-f", "csv")
         assert ran.lines == ["a,b", '"-1,0",x', '"1,0",y']
-        Path("c.csv").write_text('a,b\n"1,5","2,5"\n"2,5","4,5"\n')
-        ran = normcli("zscore", "-i", "c.csv", "--decimal", ",", "-o", "-", "-f", "csv")
-        assert ran.lines == ["a,b", '"-1,0","-1,0"', '"1,0","1,0"']
 
     def test_equal_names_are_no_records(self, normcli):
         Path("d.csv").write_text("a,a\n1,2\n3,4\n")
@@ -577,21 +317,15 @@ class TestDoubts:
         assert normcli("zscore", "-i", "s.csv", "-f", "json").json["columns"] == ["x ", "b"]
 
     @pytest.mark.parametrize(
-        "arguments",
-        [
-            ("--shape", "2,3", "--columns", "0"),
-            ("--data", "[[1,2]]", "--exclude", "0"),
-            ("-i", "x.npy", "--delimiter", ";"),
-            ("-i", "r.json", "--header", "yes"),
-            ("-i", "r.json", "--decimal", ","),
-        ],
-        ids=" ".join,
-    )
-    def test_what_is_of_tables_is_refused_elsewhere(self, arguments, normcli):
+        ("source", "option"),
+        [("--shape 2,3", "--columns 0"), ("-i x.npy", "--columns 0"), ("-i x.npy", "--delimiter ;"),
+         ("--data [[1,2]]", "--exclude 0"), ("-i r.json", "--header yes"), ("-i r.json", "--decimal ,")],
+    )  # fmt: skip
+    def test_what_is_of_tables_is_refused_elsewhere(self, source, option, normcli):
         Path("r.json").write_text('[{"x": 1}, {"x": 2}]')
-        ran = normcli("zscore", *arguments)
+        ran = normcli("zscore", *source.split(), *option.split())
         assert (ran.code, ran.raw) == (2, b"")
-        assert arguments[2] in ran.err
+        assert option.split()[0] in ran.err
 
     @pytest.mark.parametrize("text", ["x\ny", "x\ry", '"x', "a,,b"])
     def test_odd_lists_of_columns_are_refused(self, text, normcli):
@@ -616,32 +350,14 @@ def test_what_is_checked_need_not_have_the_columns_that_are_left_out(name, normc
 
 class TestStatesByName:
     def test_batches_enter_by_name(self, normcli):
-        line = ["bn", "-i", "p.csv", "-i", "q.csv", "--momentum", "none", "--state", "s.npz", "-f", "json"]
-        run = normcli(*line).json
-        one = normcli("bn", "-i", "p.csv", "--momentum", "none", "--state", "t.npz", "-q")
-        two = normcli("bn", "-i", "q.csv", "--momentum", "none", "--state", "t.npz", "-f", "json")
-        assert one.code == two.code == 0
-        for path in ("s.npz", "t.npz"):
-            with np.load(path) as state:
-                assert state["columns"].tolist() == ["x", "y"]
-                np.testing.assert_array_equal(state["mean"], [2, 151])
-        assert "x" in json.dumps(run)
+        normcli(*["bn", "-i", "p.csv", "-i", "q.csv", "--momentum", "none", "--state", "s.npz", "-q"])
+        with np.load("s.npz") as state:
+            assert state["columns"].tolist() == ["x", "y"]
+            np.testing.assert_array_equal(state["mean"], [2, 151])
 
     def test_they_are_evaluated_by_name(self, normcli):
-        normcli(
-            "bn",
-            "-i",
-            "p.csv",
-            "--momentum",
-            "1",
-            "--running-ddof",
-            "0",
-            "--eps",
-            "0",
-            "--state",
-            "s.npz",
-            "-q",
-        )
+        trained = "bn -i p.csv --momentum 1 --running-ddof 0 --eps 0 --state s.npz -q"
+        assert normcli(*trained.split()).code == 0
         ran = normcli("bn", "-i", "q.csv", "--eval", "--state", "s.npz", "-o", "-", "-f", "csv")
         assert ran.lines == ["y,x", "99.0,-1.0", "101.0,1.0"]
 
@@ -675,16 +391,6 @@ class TestAmongMiller:
         line = "mlr --icsv --ojsonl cat f.csv | normcli zscore -i - --exclude n -o - -f csv | mlr --icsv --ojson cat"
         assert json.loads(run_shell(line)) == [{"n": "ann", "x": -1, "y": -1}, {"n": "bob", "x": 1, "y": 1}]
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("suffix", ["csv", "tsv", "json", "jsonl"])
-    def test_every_format_of_a_table(self, suffix):
-        Path("f.csv").write_text('n,"x y",z\n"a, ""b""",1.5,0.1\né,-2.5e-7,1e300\n')
-        line = (
-            f"mlr --icsv --o{suffix} cat f.csv | normcli minmax -i - --exclude n -o - -f {suffix} "
-            f"| mlr --i{suffix} --ojson cat"
-        )
-        assert json.loads(run_shell(line)) == [{"n": 'a, "b"', "x y": 1, "z": 0}, {"n": "é", "x y": 0, "z": 1}]
-
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
 class TestAmongJq:
@@ -695,36 +401,26 @@ class TestAmongJq:
         )
         assert run_shell(line) == "bob\n"
 
-    @pytest.mark.slow
-    def test_an_indented_array_in_and_out(self):
-        line = """jq -n '[{n: "ann", x: 1}, {n: "bob", x: 3}]' | normcli zscore -i - --columns x -o - -f json | jq -c 'map(.x)'"""
-        assert [float(x) for x in json.loads(run_shell(line))] == [-1, 1]
-
 
 class TestStream:
     """`-o -` keeps the format of the table that its tensor is columns of."""
 
     @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
+    def _folder(self, here):
         Path("t.csv").write_text("n,x,y\na,1,2\nb,3,4\n")
 
     @pytest.mark.parametrize(
         ("name", "text"),
         [
-            pytest.param("t.csv", "n,x,y\na,-1.0,2\nb,1.0,4\n", id="csv"),
-            pytest.param("t.tsv", "n\tx\ty\na\t-1.0\t2\nb\t1.0\t4\n", id="tsv"),
-            pytest.param("s.csv", "n;x;y\na;-1.0;2\nb;1.0;4\n", id="semicolons"),
-            pytest.param(
-                "t.jsonl", '{"n": "a", "x": -1.0, "y": 2}\n{"n": "b", "x": 1.0, "y": 4}\n', id="JSON Lines"
-            ),
+            ("t.csv", "n,x,y\na,{},2\nb,{},4\n"),
+            ("t.tsv", "n\tx\ty\na\t{}\t2\nb\t{}\t4\n"),
+            ("s.csv", "n;x;y\na;{};2\nb;{};4\n"),
+            ("t.jsonl", '{{"n": "a", "x": {}, "y": 2}}\n{{"n": "b", "x": {}, "y": 4}}\n'),
         ],
     )
     def test_of_a_table_it_is_a_table(self, name, text, normcli):
-        Path("t.tsv").write_text("n\tx\ty\na\t1\t2\nb\t3\t4\n")
-        Path("s.csv").write_text("n;x;y\na;1;2\nb;3;4\n")
-        Path("t.jsonl").write_text('{"n": "a", "x": 1, "y": 2}\n{"n": "b", "x": 3, "y": 4}\n')
-        assert normcli("zscore", "-i", name, "--columns", "x", "-o", "-").out == text
+        Path(name).write_text(text.format(1, 3))
+        assert normcli("zscore", "-i", name, "--columns", "x", "-o", "-").out == text.format(-1.0, 1.0)
 
     def test_parquet_stays_parquet(self, normcli):
         pytest.importorskip("pyarrow")
@@ -735,16 +431,8 @@ class TestStream:
         ran = normcli("zscore", "-i", "t.csv", "--columns", "x", "-o", "-", "-f", "npy")
         assert ran.raw.startswith(b"\x93NUMPY")
 
-    def test_of_applied_statistics_too(self, normcli):
-        normcli("fit", "zscore", "t.csv", "--columns", "x", "-o", "s.npz")
-        assert normcli("apply", "s.npz", "t.csv", "-o", "-").out == "n,x,y\na,-1.0,2\nb,1.0,4\n"
 
-    def test_a_tensor_without_a_table_is_npy(self, normcli):
-        assert normcli("ln", "--shape", "2,3", "-o", "-").raw.startswith(b"\x93NUMPY")
-
-
-def test_separators_of_thousands_are_said(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_separators_of_thousands_are_said(normcli, here):
     Path("t.csv").write_text('n,x\na,"1,234"\nb,"2,000"\nc,"900"\n')
     ran = normcli("zscore", "-i", "t.csv", "--columns", "x", "--print", "mean")
     assert ran.out == "1378.0\n"
@@ -757,8 +445,7 @@ def test_separators_of_thousands_are_said(normcli, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "other"), [(("--thousands", "."), ","), (("--decimal", ",", "--thousands", ","), ".")]
 )
-def test_a_separator_of_thousands_is_no_decimal_point(normcli, tmp_path, monkeypatch, given, other):
-    monkeypatch.chdir(tmp_path)
+def test_a_separator_of_thousands_is_no_decimal_point(normcli, here, given, other):
     Path("t.csv").write_text("a;b\n1.234;5\n4.567;4\n")
     ran = normcli("zscore", "-i", "t.csv", *given, "--print", "mean")
     assert (ran.code, ran.out) == (2, "")
@@ -768,14 +455,7 @@ def test_a_separator_of_thousands_is_no_decimal_point(normcli, tmp_path, monkeyp
 def test_norms_name_the_presets_with_what_they_are_asked_by_and_their_source(normcli):
     printed = normcli("norms").out
     presets = json.loads(normcli("norms", "-f", "json").out)["presets"]
-    rows = (
-        "in --like revin",
-        "rms --like qwen3",
-        "rms --like olmo2",
-        "rms --like pixel-norm",
-        "lp --like scale-norm",
-    )
-    assert [preset["command"] for preset in presets] == [f"normcli {row}" for row in rows]
+    assert (len(presets), presets[0]["command"]) == (5, "normcli in --like revin")
     for preset in presets:
         assert preset["preset"] in printed
         assert preset["source"] in printed

@@ -40,100 +40,32 @@ def test_every_name_is_a_command(name, normcli, x_npy):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "lines"),
+    ("line", "lines"),
     [
-        pytest.param(["bn", "--shape", "2,3,4,4", "--print", "mean"], ["4.65625", "5.0", "4.78125"], id="mean"),
-        pytest.param(
-            ["bn", "--shape", "2,3,4,4", "--print", "var"], ["6.1005859375", "9.5", "9.0458984375"], id="var"
-        ),
-        pytest.param(["bn", "--shape", "2,3,4,4", "--print", "shape"], ["2", "3", "4", "4"], id="shape"),
-        pytest.param(["bn", "--shape", "2x3x4x4", "--print", "axes"], ["0", "2", "3"], id="axes"),
-        pytest.param(["bn", "--shape", "(2, 3)", "--print", "group_count"], ["3"], id="group_count"),
-        pytest.param(["bn", "--shape", "2,3", "--print", "group_size"], ["2"], id="group_size"),
-        pytest.param(["l1", "--data", "[[1,-3]]", "--print", "norm"], ["4.0"], id="norm"),
-        pytest.param(["lp", "--p", "inf", "--data", "[[1,-3]]", "--print", "norm"], ["3.0"], id="p inf"),
-        pytest.param(["ln", "--data", "[1,2,3,4]", "--print", "mean"], ["2.5"], id="1-D"),
-        pytest.param(["ln", "--data", "7", "--print", "mean"], ["7.0"], id="0-D"),
-        pytest.param(["ln", "--data", "[[1,2]]", "--gamma", "[3,4]", "--print", "gamma"], ["3", "4"], id="gamma"),
-        pytest.param(["ln", "--data", "[[1,3]]", "--bias", "0.5", "--eps", "0", "--print", "normalized"],
-                     ["-0.5", "1.5"], id="bias"),
-        pytest.param(["ln", "--data", "[[1,3]]", "--ddof", "1", "--print", "var"], ["2.0"], id="ddof"),
-        pytest.param(["bn", "--data", "[[1,2],[3,4]]", "--axes", "-1", "--print", "mean"], ["1.5", "3.5"], id="axes -1"),
-        pytest.param(["bn", "--data", "[[1,2],[3,4]]", "--keep", "N", "--print", "mean"], ["1.5", "3.5"], id="keep"),
-        pytest.param(["bn", "--data", "[[1,2],[3,4]]", "--layout", "cn", "--print", "mean"], ["1.5", "3.5"], id="layout"),
-        pytest.param(["generate", "--shape", "2,2"], ["[[6, 3], [7, 4]]"], id="generate"),
-        pytest.param(["generate", "--shape", "2", "--dist", "normal", "--rng", "torch", "--seed", "0"],
-                     ["[1.5409960746765137, -0.293428897857666]"], id="torch"),
-    ],
-)  # fmt: skip
-def test_numbers(arguments, lines, normcli):
-    ran = normcli(*arguments)
-    assert (ran.code, ran.lines) == (0, lines)
-
-
-@pytest.mark.parametrize(
-    "stdin",
-    [
-        pytest.param(npy(np.array([[1.0, 2.0], [3.0, 5.0]])), id="npy"),
-        pytest.param(b"[[1,2],[3,5]]", id="json"),
-        pytest.param(b'  {"normalized": [[1,2],[3,5]]}', id="our json"),
-        pytest.param(b"1,2\n3,5\n", id="csv"),
-        pytest.param(b"a,b\n1,2\n3,5\n", id="csv with a header"),
-        pytest.param(b"a\tb\n1\t2\n3\t5\n", id="tsv"),
+        ("bn --shape 2,3,4,4 --print mean", ["4.65625", "5.0", "4.78125"]),
+        ("bn --shape 2,3,4,4 --print var", ["6.1005859375", "9.5", "9.0458984375"]),
+        ("bn --shape 2x3x4x4 --print axes", ["0", "2", "3"]),
+        ("bn --shape (2,3) --print group_count,group_size", ["3\t2"]),
+        ("lp --p inf --data [[1,-3]] --print norm", ["3.0"]),
+        ("ln --data 7 --print mean", ["7.0"]),
+        ("ln --data [[1,2]] --gamma [3,4] --print gamma", ["3", "4"]),
+        ("ln --data [[1,3]] --bias 0.5 --eps 0 --print normalized", ["-0.5", "1.5"]),
+        ("ln --data [[1,3]] --ddof 1 --print var", ["2.0"]),
+        ("bn --data [[1,2],[3,4]] --axes -1 --print mean", ["1.5", "3.5"]),
+        ("bn --data [[1,2],[3,4]] --keep N --print mean", ["1.5", "3.5"]),
+        ("bn --data [[1,2],[3,4]] --layout cn --print mean", ["1.5", "3.5"]),
+        ("generate --shape 2 --dist normal --rng torch --seed 0", ["[1.5409960746765137, -0.293428897857666]"]),
     ],
 )
-def test_standard_input_is_told_apart_by_its_first_bytes(stdin, normcli):
-    assert normcli("bn", "-i", "-", "--print", "mean", stdin=stdin).lines == ["2.0", "3.5"]
+def test_numbers(line, lines, normcli):
+    ran = normcli(*line.split())
+    assert (ran.code, ran.lines) == (0, lines)
 
 
 def test_an_archive_on_standard_input(normcli):
     stream = io.BytesIO()
     np.savez(stream, x=np.array([[1.0, 2.0], [3.0, 5.0]]))
     assert normcli("bn", "-i", "-", "--print", "mean", stdin=stream.getvalue()).lines == ["2.0", "3.5"]
-
-
-def test_output_of_one_run_is_input_of_the_next(normcli):
-    first = normcli("bn", "--shape", "4,3", "-f", "json", "--dtype", "float32")
-    second = normcli("ln", "-i", "-", "-f", "json", stdin=first.raw)
-    expected = normalize(np.array(first.json["normalized"], dtype="f4"), "ln").normalized
-    assert second.json["input"]["dtype"] == "float32"
-    np.testing.assert_array_equal(np.array(second.json["normalized"], dtype="f4"), expected)
-
-
-def test_generate_into_a_norm_is_the_norm_of_the_shape(normcli):
-    piped = normcli(
-        "bn", "-i", "-", "--print", "var", stdin=normcli("generate", "--shape", "2,3,4,4", "-o", "-").raw
-    )
-    assert piped.raw == normcli("bn", "--shape", "2,3,4,4", "--print", "var").raw
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".json", ".csv", ".tsv"])
-def test_output_files(suffix, normcli, tmp_path):
-    path = tmp_path / f"y{suffix}"
-    ran = normcli("bn", "--shape", "5,3", "-o", path)
-    assert ran.code == 0
-    assert "y, normalized  rows" not in ran.out
-    expected = normcli("bn", "--shape", "5,3", "--print", "normalized").raw
-    assert normcli("ln", "-i", path, "--print", "shape").lines == ["5", "3"]
-    assert normcli("lrn", "--alpha", "0", "-i", path, "--print", "normalized").raw == expected
-
-
-def test_a_csv_keeps_its_header(normcli, tmp_path):
-    (tmp_path / "x.csv").write_text("height,weight\n1,2\n3,5\n")
-    normcli("zscore", "-i", tmp_path / "x.csv", "-o", tmp_path / "y.csv")
-    assert (tmp_path / "y.csv").read_text() == "height,weight\n-1.0,-1.0\n1.0,1.0\n"
-
-
-def test_a_tensor_of_three_axes_is_no_table(normcli, tmp_path):
-    ran = normcli("bn", "--shape", "2,2,2", "-o", tmp_path / "y.csv", "-q")
-    assert (ran.code, ran.raw) == (2, b"")
-    assert "-f csv prints the answer's table; .npy, .npz, .json, .jsonl, .safetensors hold it" in ran.err
-    assert not (tmp_path / "y.csv").exists()
-
-
-def test_input_and_output_may_be_one_file(normcli, x_npy):
-    assert normcli("ln", "-i", x_npy, "-o", x_npy).code == 0
-    np.testing.assert_array_equal(np.load(x_npy), normalize(X, "ln").normalized)
 
 
 def test_dash_output_is_npy_and_nothing_else(normcli):
@@ -146,14 +78,12 @@ def test_statistics_files(norm, normcli, tmp_path, x_npy):
     result = normalize(X, norm)
     for path in (tmp_path / "stats.npz", tmp_path / "stats.json"):
         assert normcli(norm, "-i", x_npy, "--stats-output", path, "--show", "check").code == 0
+    written = json.loads((tmp_path / "stats.json").read_text())
     with np.load(tmp_path / "stats.npz") as saved:
-        assert list(saved) == list(result.statistics)
+        assert list(saved) == list(written) == list(result.statistics)
         for name, values in result.statistics.items():
             np.testing.assert_array_equal(saved[name], values)
-    written = json.loads((tmp_path / "stats.json").read_text())
-    assert list(written) == list(result.statistics)
-    for name, values in result.statistics.items():
-        np.testing.assert_array_equal(written[name], values)
+            np.testing.assert_array_equal(written[name], values)
 
 
 @pytest.mark.slow
@@ -169,54 +99,20 @@ def test_statistics_files_name_the_columns_that_they_are_of(axes, names, normcli
     assert normcli("ln", "-i", f"{tmp_path}/s.json:mean", "--print", "shape").code == 0
 
 
-def test_gamma_and_beta_from_files(normcli, tmp_path, x_npy):
-    gamma, beta = np.arange(4.0) + 1, np.arange(4.0) - 1
-    np.savez(tmp_path / "p.npz", gamma=gamma, beta=beta)
-    ran = normcli("bn", "-i", x_npy, "--weight", f"{tmp_path}/p.npz:gamma", "--bias", f"{tmp_path}/p.npz:beta",
-                  "--print", "normalized")  # fmt: skip
-    expected = normalize(X, "bn", gamma=gamma, beta=beta).normalized
-    assert [float(line) for line in ran.lines] == expected.reshape(-1).tolist()
-
-
-def test_affine_seed_draws_from_the_stream_that_rng_names(normcli, x_npy):
-    ran = normcli("bn", "-i", x_npy, "--affine-seed", 1, "--rng", "torch", "-f", "json")
-    np.testing.assert_allclose(ran.json["gamma"], [0.6614, 0.2669, 0.0617, 0.6213], atol=5e-5)
-    np.testing.assert_allclose(ran.json["beta"], [-0.4519, -0.1661, -1.5228, 0.3817], atol=5e-5)
-
-
-def test_like_torch_moves_the_window_of_lrn(normcli):
-    shape = ["--shape", "1,6,1,1", "--size", "4", "--alpha", "1"]
-    plain, torch = (normcli("lrn", *shape, *like, "-f", "json").json for like in ([], ["--like", "torch"]))
-    assert (plain["window"]["before"], plain["window"]["after"], plain["like"]) == (1, 2, None)
-    assert (torch["window"]["before"], torch["window"]["after"], torch["like"]) == (2, 1, "torch")
-    assert plain["normalized"] != torch["normalized"]
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_dtype(dtype, normcli, tmp_path):
-    normcli("bn", "--shape", "4,3", "--dtype", dtype, "-o", tmp_path / "y.npy")
-    assert np.load(tmp_path / "y.npy").dtype == dtype
-
-
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    ("line", "expected"),
     [
-        pytest.param(["bn", "--shape", "2,3,4,4"],
-                     "reduces N×H×W = 2×4×4   keeps C = 3   nchw → 1c11   3 groups × 32", id="bn"),
-        pytest.param(["bn", "--shape", "2,3,4", "--layout", "bnd"],
-                     "reduces B×N = 2×3   keeps D = 4   bnd → 11d   4 groups × 6", id="bn of bnd"),
-        pytest.param(["ln", "--shape", "2,3,4", "--layout", "bnd"],
-                     "reduces D = 4   keeps B×N = 2×3   bnd → bn1   6 groups × 4", id="ln of bnd"),
-        pytest.param(["ln", "--shape", "4,3,2,2", "--layout", "bchw", "--axes", "chw"],
-                     "reduces C×H×W = 3×2×2   keeps B = 4   bchw → b111   4 groups × 12", id="ln of bchw"),
-        pytest.param(["gn", "--groups", "2", "--shape", "2,4,3,3"],
-                     "reduces C/G×H×W = 2×3×3   keeps N×G = 2×2   nchw → ng11   4 groups × 18", id="gn"),
-        pytest.param(["ln", "--data", "[1,2]"],
-                     "reduces axis0 = 2   keeps nothing   (2,) → (1,)   1 group × 2", id="1-D"),
+        ("bn --shape 2,3,4,4", "reduces N×H×W = 2×4×4   keeps C = 3   nchw → 1c11   3 groups × 32"),
+        ("ln --shape 2,3,4 --layout bnd", "reduces D = 4   keeps B×N = 2×3   bnd → bn1   6 groups × 4"),
+        (
+            "gn --groups 2 --shape 2,4,3,3",
+            "reduces C/G×H×W = 2×3×3   keeps N×G = 2×2   nchw → ng11   4 groups × 18",
+        ),
+        ("ln --data [1,2]", "reduces axis0 = 2   keeps nothing   (2,) → (1,)   1 group × 2"),
     ],
-)  # fmt: skip
-def test_the_header_says_on_one_line_what_is_reduced_and_kept(arguments, expected, normcli):
-    assert f"groups   {expected}" in normcli(*arguments).lines
+)
+def test_the_header_says_on_one_line_what_is_reduced_and_kept(line, expected, normcli):
+    assert f"groups   {expected}" in normcli(*line.split()).lines
 
 
 def test_a_warning_goes_to_stderr_and_stdout_stays_clean(normcli):
@@ -227,18 +123,12 @@ def test_a_warning_goes_to_stderr_and_stdout_stays_clean(normcli):
 
 
 @pytest.mark.parametrize(
-    "data",
-    ["[[1,5],[2,5]]", '[["nan",5],[2,6]]', '[["inf",5],[2,6]]', "[[1,2]]", "[[],[]]"],
-    ids=["constant", "nan", "inf", "single", "empty"],
+    "data", ["[[1,5],[2,5]]", '[["nan",5],[2,6]]', '[["inf",5],[2,6]]', "[[1,2]]", "[[],[]]"]
 )
-def test_strict_fails_on_degenerate_groups_and_writes_nothing(data, normcli, tmp_path):
+def test_strict_fails_on_degenerate_groups_alone_and_writes_nothing(data, normcli, tmp_path):
     ran = normcli("bn", "--data", data, "--strict", "-o", tmp_path / "y.npy")
-    assert (ran.code, ran.raw) == (4, b"")
-    assert len(ran.err.splitlines()) == 1
+    assert (ran.code, ran.raw, len(ran.err.splitlines())) == (4, b"", 1)
     assert not (tmp_path / "y.npy").exists()
-
-
-def test_strict_lets_sound_groups_pass(normcli):
     assert normcli("bn", "--data", "[[1,5],[2,6]]", "--strict").code == 0
 
 
@@ -288,17 +178,6 @@ def test_help_lists_the_fields_of_the_norm(normcli):
     assert "Fields: ms, rms, rstd, shape, axes, group_count, group_size, count, xhat, y, gamma, beta." in told
 
 
-def test_digits_are_significant_everywhere(normcli):
-    out = normcli("ln", "--data", "[[1,2,6]]", "--digits", "3", "--show", "stats,y").out
-    assert "3   4.67   2.16   0.463" in out
-    assert "-0.926 -0.463  1.39" in out
-
-
-def test_with_running_statistics_nothing_is_reduced(normcli):
-    ran = normcli("bn", "--shape", "2,3", "--eval", "--running-mean", "0", "--running-var", "1")
-    assert "groups        reduces nothing   has statistics given for C = 3\n" in ran.out
-
-
 def test_of_a_file_one_line_says_what_was_written(normcli, tmp_path):
     ran = normcli("bn", "--shape", "2,3", "-o", tmp_path / "y.npy")
     assert (ran.code, ran.out) == (0, "")
@@ -312,17 +191,6 @@ def test_of_a_file_one_line_says_what_was_written(normcli, tmp_path):
 def test_a_seed_draws_beta_where_something_is_subtracted(norm, drawn, normcli):
     told = normcli(norm, "--shape", "2,3", "--affine-seed", "1", "-f", "json").json
     assert {name for name in ("gamma", "beta") if told[name] is not None} == drawn
-
-
-def test_no_word_of_a_help_is_cut(normcli, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    assert all(len(line) <= 80 for line in normcli("bn", "--help").lines)
-
-
-@pytest.mark.parametrize("options", [[], ["-f", "csv"]], ids=len)
-def test_what_is_generated_has_one_format_on_standard_output(options, normcli):
-    line = ["generate", "--shape", "2,2", *options]
-    assert normcli(*line).raw == normcli(*line, "-o", "-").raw != b""
 
 
 def test_fold_has_no_second_weight(normcli):
@@ -341,27 +209,17 @@ def test_what_nan_makes_nan_is_told_with_the_option_that_leaves_it_out(normcli, 
 
 
 def test_the_tensor_and_the_statistics_are_both_on_the_disk_before_either_takes_its_place(
-    normcli, tmp_path, monkeypatch
+    normcli, here, monkeypatch
 ):
-    monkeypatch.chdir(tmp_path)
-    done = []
-    for owner, name in ((os, "fsync"), (Path, "replace")):
-        monkeypatch.setattr(owner, name, _record(done, getattr(owner, name)))
+    done, replace = [], Path.replace
+    monkeypatch.setattr(os, "fsync", lambda _: done.append("fsync"))
+    monkeypatch.setattr(Path, "replace", lambda *paths: done.append("replace") or replace(*paths))
     assert normcli("ln", "--shape", "2,3", "-o", "y.npy", "--stats-output", "s.npz").code == 0
-    assert [name for name in done if name == "fsync"][:2] == done[:2]
+    assert done[:3] == ["fsync", "fsync", "replace"]
     assert done.count("replace") == 2
 
 
-def _record(done, function):
-    def call(*arguments, **options):
-        done.append(function.__name__)
-        return function(*arguments, **options)
-
-    return call
-
-
-def test_a_failure_to_place_one_of_two_files_leaves_no_litter(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_failure_to_place_one_of_two_files_leaves_no_litter(normcli, here, monkeypatch):
     Path("y.npy").write_text("old")
     Path("s.npz").write_text("old")
 
@@ -376,14 +234,13 @@ def test_a_failure_to_place_one_of_two_files_leaves_no_litter(normcli, tmp_path,
 
 
 @pytest.mark.slow
-def test_a_result_that_takes_the_place_of_its_input_is_said(normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_result_that_takes_the_place_of_its_input_is_said(normcli, here):
     np.save("x.npy", np.arange(6.0).reshape(2, 3))
     told = "normcli: x.npy: the result has taken the place of the input\n"
     assert normcli("ln", "x.npy", "-o", "y.npy").err.count("the place") == 0
     assert normcli("ln", "y.npy", "-o", "x.npy").err.count("the place") == 0
     assert normcli("fit", "zscore", "x.npy", "-o", "s.npz").code == 0
-    assert normcli("ln", "x.npy", "-o", "../" + tmp_path.name + "/x.npy").err.startswith(told)
+    assert normcli("ln", "x.npy", "-o", "../" + here.name + "/x.npy").err.startswith(told)
     assert normcli("apply", "s.npz", "x.np?", "-o", "./").err == told
 
 
@@ -399,10 +256,10 @@ def test_of_a_pipe_no_size_is_said(normcli, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        pytest.param(("bn",), "eps keeps var below 1", id="eps"),
-        pytest.param(("bn", "--eps", "0"), "var ≈ 1 (1)", id="without eps"),
-        pytest.param(("rms",), "eps keeps ms below 1", id="mean square"),
-        pytest.param(("bn", "--eps", "1"), "rather than 1, as the statistics and eps predict", id="far below"),
+        (("bn",), "eps keeps var below 1"),
+        (("bn", "--eps", "0"), "var ≈ 1 (1)"),
+        (("rms",), "eps keeps ms below 1"),
+        (("bn", "--eps", "1"), "rather than 1, as the statistics and eps predict"),
     ],
 )
 def test_a_variance_below_1_is_explained(arguments, told, normcli):
@@ -410,23 +267,16 @@ def test_a_variance_below_1_is_explained(arguments, told, normcli):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("line", "told"),
     [
-        pytest.param(["ln", "--shape", "2,3,2", "--gamma", "[[[1,2]],[[3,4]]]"], "(2, 1, 2)   along n l   1, 2, 3, 4", id="samples"),
-        pytest.param(["gn", "--groups", 2, "--shape", "2,4,3", "--gamma", "[1,2]"], "(2,)   along c, in groups   1, 2", id="groups"),
-        pytest.param(
-            ["ws", "--shape", "2,2", "--gamma", "[1,2]"],
-            "(2,)   along n, as ws has it; --feature-axes lays it along others   1, 2", id="two meanings",
+        ("ln --shape 2,3,2 --gamma [[[1,2]],[[3,4]]]", "(2, 1, 2)   along n l   1, 2, 3, 4"),
+        ("gn --groups 2 --shape 2,4,3 --gamma [1,2]", "(2,)   along c, in groups   1, 2"),
+        (
+            "ws --shape 2,2 --gamma [1,2]",
+            "(2,)   along n, as ws has it; --feature-axes lays it along others   1, 2",
         ),
-        pytest.param(["ln", "--shape", "2,3", "--gamma", "[1,2,3]"], "(3,)   1, 2, 3", id="its own"),
+        ("ln --shape 2,3 --gamma [1,2,3]", "(3,)   1, 2, 3"),
     ],
-)  # fmt: skip
-def test_the_header_says_along_which_axes_gamma_lies(arguments, told, normcli):
-    ran = normcli(*arguments)
-    assert f"gamma    {told}" in ran.out.replace("gamma     ", "gamma    ")
-
-
-def test_json_has_the_axes_that_a_gamma_of_another_shape_lies_along(normcli):
-    answer = normcli("ln", "--shape", "2,3,2", "--gamma", "[[[1,2]],[[3,4]]]", "-f", "json").json
-    assert (answer["parameter_axes"], answer["gamma"]) == ([0, 2], [[[1.0, 2.0]], [[3.0, 4.0]]])
-    assert "parameter_axes" not in normcli("ln", "--shape", "2,3", "--gamma", "[1,2,3]", "-f", "json").json
+)
+def test_the_header_says_along_which_axes_gamma_lies(line, told, normcli):
+    assert f"gamma    {told}" in normcli(*line.split()).out.replace("gamma     ", "gamma    ")

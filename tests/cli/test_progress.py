@@ -13,25 +13,12 @@ import numpy as np
 import pytest
 
 from normcli.cli.progress import Forecast, ProgressBar
-from normcli.engine.run import run
-from normcli.engine.walk import Effort
-from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
 from tests.marks import costly
 
 
 class Terminal(io.StringIO):
     def isatty(self):
         return True
-
-
-def test_short_work_has_no_bar():
-    stream = Terminal()
-    with ProgressBar(stream) as bar:
-        bar.expect(100)
-        bar.advance(50)
-        bar.advance(50)
-    assert stream.getvalue() == ""
 
 
 def test_long_work_has_one_that_says_bytes_speed_and_time(monkeypatch):
@@ -90,34 +77,6 @@ def test_a_run_of_many_batches_without_a_terminal_is_forecast(options, said, nor
     ran = normcli("simulate", "training", "--runs", "3", "--steps", "2", "--shape", "64,3", *options)
     assert ran.code == 0
     assert bool(re.fullmatch(r"normcli: progress: \d+% done after 0 s, about 0 s to go\n", ran.err)) is said
-
-
-class Counter:
-    def __init__(self):
-        self.expected = self.done = 0
-
-    def expect(self, byte_count):
-        self.expected += byte_count
-
-    def advance(self, byte_count):
-        self.done += byte_count
-
-
-@pytest.mark.parametrize(
-    ("norm", "values", "passes"),
-    [
-        pytest.param("ln", np.ones((40, 50)), 1, id="one pass"),
-        pytest.param("bn", np.ones((40, 50)), 2, id="two passes"),
-    ],
-)
-def test_what_is_expected_is_what_is_done(norm, values, passes):
-    counter = Counter()
-    run(
-        make_plan(Request(norm), values.shape, values.dtype),
-        values,
-        effort=Effort(2, counter, block=100, whole=60),
-    )
-    assert counter.expected == counter.done == passes * values.nbytes
 
 
 @costly

@@ -9,7 +9,7 @@ import pytest
 
 from normcli.algorithms.row_computation import parse_computation
 from normcli.checking.ulp import choose_tolerance
-from normcli.doctor.examination import Distances, Distribution, Examination, Finding, Lost, Overflow
+from normcli.doctor.examination import Distances, Distribution, Examination, Finding, Lost
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 
@@ -116,16 +116,6 @@ def test_a_computation_is_found_by_its_name():
     assert found.find(parse_computation("welford:float16")) is None
 
 
-def test_findings_of_other_groups_are_added():
-    one, other = (Finding(parse_computation(NAMES[0]), Distances(mismatches=n)) for n in (2, 3))
-    other.overflow = Overflow(3, 1)
-    one.merge(other)
-    assert (one.distances.mismatches, one.overflow, one.is_safe) == (5, Overflow(3, 1), False)
-    one.merge(Finding(parse_computation(NAMES[0]), overflow=Overflow(1, 7)))
-    assert one.overflow == Overflow(1, 7)
-    assert Finding(parse_computation(NAMES[0])).is_safe
-
-
 @pytest.mark.parametrize(
     ("values", "room"),
     [
@@ -137,7 +127,3 @@ def test_the_headroom_of_half_precision_sums_is_told(values, room, normcli):
     line = ("doctor", "rms", "--data", values, "--dtype", "float16")
     assert f"float16 sums hold {room:.3g} × the largest Σx²" in normcli(*line).out
     assert normcli(*line, "-f", "json").json["float16_headroom"] == room
-
-
-def test_zeros_have_no_headroom_to_tell(normcli):
-    assert "float16 sums hold" not in normcli("doctor", "rms", "--data", "[[0,0]]", "--dtype", "float16").out

@@ -25,22 +25,17 @@ def list_facts(*requests, shape):
         pytest.param("bn", {}, (2, 4, 6), [TOKENS], id="tokens"),
         pytest.param("gn", {"groups": 2}, (2, 4, 6), [TOKENS], id="groups of channels"),
         pytest.param("gn", {"groups": 4}, (2, 4, 6), [], id="groups that tokens cannot have"),
-        pytest.param("bn", {"layout": "NCL"}, (2, 4, 6), [], id="a layout is given"),
         pytest.param("bn", {"axes": "0,2"}, (2, 4, 6), [], id="axes by number"),
         pytest.param("bn", {"axes": "NL"}, (2, 4, 6), [TOKENS], id="axes by letter"),
         pytest.param("ln", {}, (2, 4, 6), [TOKENS], id="names of tokens that are reduced alone"),
-        pytest.param("ln", {"layout": "bnd"}, (2, 4, 6), [], id="the last axis of a layout that is given"),
         pytest.param("bn", {"like": "keras"}, (2, 4, 6), [], id="a framework's layout"),
-        pytest.param("bn", {}, (2, 3, 4, 4), [], id="images"),
         pytest.param(
             "bn", {}, (2, 8, 8, 3), ["layout NCHW; --layout NHWC where channels are last"], id="photos"
         ),
         pytest.param("ln", {}, (2, 3, 4, 4), [IMAGES], id="ln of images"),
         pytest.param("rms", {"layout": "NCHW"}, (2, 3, 4, 4), [IMAGES], id="the axes alone are guessed"),
         pytest.param("ln", {"layout": "NHWC"}, (2, 4, 4, 3), [], id="features last"),
-        pytest.param("ln", {"axes": "W"}, (2, 3, 4, 4), [], id="as asked"),
         pytest.param("ln", {}, (2, 3, 2, 4, 4), ["W alone is reduced; --axes CDHW for volumes"], id="volumes"),
-        pytest.param("ln", {}, (2, 3), [], id="a table"),
         pytest.param("bn", {}, (2, 2, 2, 2, 2, 2), [], id="no letters"),
     ],
 )
@@ -71,9 +66,3 @@ def test_the_example_of_each_help_guesses_nothing(norm, normcli):
     ran = normcli(*first.split()[1:])
     assert (ran.code, ran.err) == (0, "")
     assert "assumed" not in ran.out
-
-
-@pytest.mark.slow
-def test_every_header_says_it_once(normcli):
-    for line in (["bn"], ["explain", "bn"], ["restore", "bn"], ["compare", "bn", "in"]):
-        assert normcli(*line, "--shape", "2,4,6").out.count(TOKENS) == 1, line

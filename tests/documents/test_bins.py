@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.documents.bins import choose_bins, choose_ticks, collect_pairs, count_in_bins, share_no_scale
+from normcli.documents.bins import choose_bins, choose_ticks, collect_pairs, count_in_bins
 
 
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("low", "high", "ticks"),
     [
-        pytest.param(0.0, 9.0, [0, 2, 4, 6, 8], id="whole"),
         pytest.param(-1.3, 1.7, [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5], id="around zero"),
         pytest.param(0.1, 0.52, [0.1, 0.2, 0.3, 0.4, 0.5], id="tenths"),
         pytest.param(4201.0, 4999.0, [4400, 4600, 4800], id="far out"),
-        pytest.param(1e-300, 3e-300, [1e-300, 1.5e-300, 2e-300, 2.5e-300, 3e-300], id="small"),
         pytest.param(5e-324, 1e-323, [5e-324], id="of the smallest steps"),
         pytest.param(3.0, 3.0, [3.0], id="of no width"),
         pytest.param(-1.7e308, 1.7e308, [-1e308, 0.0, 1e308], id="as wide as can be"),
@@ -37,13 +35,8 @@ def test_marks_are_those_within_the_bins():
         "mean": 3.0,
     }
     assert "0" in count_in_bins(values, np.array([-1.0, 7.0])).marks
-    assert count_in_bins(np.array([np.nan]), np.array([0.5, 1.0])).marks == {}
-
-
-def test_values_as_large_as_can_be_have_a_mean_and_a_deviation():
-    values = np.array([1.7e308, 1.5e308])
-    found = count_in_bins(values, choose_bins([values]))
-    assert (found.mean, found.std) == (pytest.approx(1.6e308), pytest.approx(1e307))
+    found = count_in_bins(np.array([1.0, 3.0, np.nan]), np.array([0.0, 2.0, 4.0]))
+    assert (found.counts.tolist(), found.others, set(found.marks)) == ([1, 1], 1, {"0"})
 
 
 @pytest.mark.parametrize(("centre", "shares"), [(0.0, True), (1000.0, False)])
@@ -56,37 +49,24 @@ def test_before_and_after_have_one_scale_where_it_suits_both(centre, shares):
     assert all(counts.counts.sum() == 50 for pair in pairs for counts in pair)
 
 
-@pytest.mark.parametrize("size", [100, 1000, 5000])
-def test_bins_are_as_wide_as_numpys_automatic_ones(size):
+@pytest.mark.parametrize(
+    ("size", "options", "edges"),
+    [
+        pytest.param(100, {}, None, id="as wide as NumPy's automatic ones"),
+        pytest.param(5000, {}, 49, id="as many as there is room for"),
+        pytest.param(5000, {"bins": 7}, 8, id="as asked for"),
+        pytest.param(5000, {"most": 20}, 21, id="at most"),
+    ],
+)
+def test_how_many_bins_there_are(size, options, edges):
     values = np.random.default_rng(1).normal(size=size)
-    assert len(choose_bins([values])) == min(len(np.histogram_bin_edges(values, "auto")), 49)
-
-
-def test_bins_are_as_many_as_asked_for_or_as_there_is_room_for():
-    values = np.random.default_rng(1).normal(size=5000)
-    assert len(choose_bins([values], 7)) == 8
-    assert len(choose_bins([values], most=20)) == 21
-    assert len(choose_bins([np.ones(50)])) == 6
-
-
-@pytest.mark.parametrize(("spread", "apart"), [(5.0, False), (50.0, True)])
-def test_groups_have_scales_of_their_own_where_their_spreads_are_far_apart(spread, apart):
-    x = np.random.default_rng(0).normal(size=(100, 2)) * [1.0, spread]
-    pairs = collect_pairs(normalize(x, "bn"), [0, 1])
-    assert share_no_scale(pairs) == apart
-    assert np.array_equal(pairs[0].output.edges, pairs[1].output.edges), "y of both has deviation 1"
+    assert len(choose_bins([values], **options)) == (edges or len(np.histogram_bin_edges(values, "auto")))
 
 
 def test_bars_may_be_as_high_as_logarithms():
     found = count_in_bins(np.array([0.0, 0.1, 0.2, 1.0]), np.array([0.0, 0.5, 1.0]))
     assert found.measure_bars(log=False) == [3.0, 1.0]
     assert found.measure_bars(log=True) == pytest.approx(np.log([4, 2]))
-
-
-def test_no_mean_is_marked_of_values_that_have_none():
-    found = count_in_bins(np.array([1.0, 3.0, np.nan]), np.array([0.0, 2.0, 4.0]))
-    assert (found.counts.tolist(), found.others) == ([1, 1], 1)
-    assert set(found.marks) == {"0"}
 
 
 def test_edges_between_neighbours_rise():

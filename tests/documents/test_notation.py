@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
 
-import numpy as np
 import pytest
 
 from normcli.documents.notation import build_equation, format_code
@@ -44,22 +42,16 @@ def spell(expression, value=1.0, digits=None, full=False):
     [
         pytest.param(Sum((MINUS, MINUS)), "-3 + (-3)", "-3 + (-3)", "-3 + (-3)", id="negative"),
         pytest.param(Difference(ONE, MINUS), "1 − (-3)", "1 - (-3)", "1 - (-3)", id="less a negative"),
-        pytest.param(Difference(ONE, Sum((ONE, TWO))), "1 − (1 + 2)", "1 - (1 + 2)", "1 - (1 + 2)", id="less a sum"),
         pytest.param(Sum((ONE, Difference(ONE, TWO))), "1 + 1 − 2", "1 + 1 - 2", "1 + 1 - 2", id="plus a difference"),
-        pytest.param(Product(Sum((ONE, TWO)), MINUS), "(1 + 2) · (-3)", r"(1 + 2) \cdot (-3)", "(1 + 2) * (-3)", id="product"),
         pytest.param(Quotient(Sum((ONE, TWO)), Difference(TWO, ONE)), "(1 + 2) / (2 − 1)", r"\frac{1 + 2}{2 - 1}", "(1 + 2) / (2 - 1)", id="quotient"),
         pytest.param(Quotient(ONE, Product(TWO, TWO)), "1 / (2 · 2)", r"\frac{1}{2 \cdot 2}", "1 / (2 * 2)", id="over a product"),
-        pytest.param(Quotient(ONE, Quotient(ONE, TWO)), "1 / (1 / 2)", r"\frac{1}{\frac{1}{2}}", "1 / (1 / 2)", id="over a quotient"),
         pytest.param(Power(MINUS, TWO), "(-3)²", "(-3)^{2}", "(-3) ** 2", id="square"),
         pytest.param(Power(Difference(ONE, TWO), TWO), "(1 − 2)²", "(1 - 2)^{2}", "(1 - 2) ** 2", id="square of a difference"),
         pytest.param(Power(Quotient(ONE, TWO), Constant(0.75)), "(1 / 2)^0.75", r"\left(\frac{1}{2}\right)^{0.75}", "(1 / 2) ** 0.75", id="power of a quotient"),
-        pytest.param(Power(TWO, Quotient(ONE, Constant(3))), "2^(1 / 3)", r"2^{\frac{1}{3}}", "2 ** (1 / 3)", id="to a quotient"),
         pytest.param(Power(Root(TWO), TWO), "(√2)²", r"\sqrt{2}^{2}", "sqrt(2) ** 2", id="square of a root"),
         pytest.param(Root(Sum((ONE, SMALL))), "√(1 + 1e-05)", r"\sqrt{1 + 1 \times 10^{-5}}", "sqrt(1 + 1e-05)", id="root of a sum"),
         pytest.param(Root(Power(TWO, TWO)), "√(2²)", r"\sqrt{2^{2}}", "sqrt(2 ** 2)", id="root of a square"),
-        pytest.param(Power(SMALL, TWO), "(1e-05)²", r"(1 \times 10^{-5})^{2}", "1e-05 ** 2", id="square of a small number"),
         pytest.param(Absolute(MINUS), "|-3|", r"\lvert -3 \rvert", "abs(-3)", id="absolute"),
-        pytest.param(Maximum((MINUS, Sum((ONE, TWO)))), "max(-3, 1 + 2)", r"\max(-3, 1 + 2)", "max(-3, 1 + 2)", id="maximum"),
         pytest.param(Maximum((Absolute(MINUS),)), "max(|-3|)", r"\max(\lvert -3 \rvert)", "abs(-3)", id="maximum of one"),
     ],
 )  # fmt: skip
@@ -87,7 +79,6 @@ def test_long_sums_are_elided_and_full_ones_are_not():
         pytest.param(Quotient(ONE, Constant(3)), 1 / 3, 3, "a = 1 / 3 ≈ 0.333", id="rounded"),
         pytest.param(Quotient(ONE, TWO), 0.5, 3, "a = 1 / 2 = 0.5", id="exact"),
         pytest.param(Root(Constant(4)), 2.0, None, "a = √4 = 2", id="root of a square"),
-        pytest.param(Root(TWO), math.sqrt(2), 3, "a = √2 ≈ 1.41", id="root"),
         pytest.param(Sum((Constant(0.12345),)), 0.12345, 3, "a ≈ 0.123", id="one term"),
         pytest.param(Sum((Constant(0.5, exact=False), ONE)), 1.5, None, "a ≈ 0.5 + 1 = 1.5", id="of a rounded number"),
         pytest.param(Difference(Constant(1000.25), Constant(1000.1875)), 0.0625, 3, "a = 1000.25 − 1000.1875 = 0.0625", id="cancels"),
@@ -112,9 +103,7 @@ def test_latex_is_balanced_and_of_known_commands(case, tensor):
             continue
         latex = " ".join(equation.latex)
         assert set(re.findall(r"\\([a-zA-Z]+)", latex)) <= COMMANDS
-        assert not re.search(r"[^\x20-\x7e]", latex)
-        assert "e-" not in latex
-        assert "e+" not in latex
+        assert not re.search(r"[^\x20-\x7e]|e[-+]", latex)
         assert_nested(latex)
         assert latex.count(r"\left(") == latex.count(r"\right)")
         count += 1
@@ -129,11 +118,3 @@ def assert_nested(latex: str) -> None:
         elif character in "})":
             assert open_.pop() == {"}": "{", ")": "("}[character]
     assert not open_
-
-
-def test_every_printed_number_reads_back_in_code():
-    x = np.random.default_rng(0).normal(size=(1, 5)) * 1e-7
-    (mean,) = (step for step in tell(x, norm="ln").steps if step.name == "mean")
-    assert eval(format_code(mean.chain[0])) == pytest.approx(mean.value.value, rel=1e-15)
-    for value in x[0].tolist():
-        assert repr(value) in format_code(mean.chain[0])

@@ -15,41 +15,29 @@ def plan(norm, shape, **options):
     return make_plan(Request(norm, **options), shape, np.dtype("f8"))
 
 
-VERBS = ("norm", "check", "explain", "restore", "fit")
-
-
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", ["norm", "check", "explain", "restore", "fit"])
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
         pytest.param(["bn", "--ddof", "1"], {"ddof": 1, "eps_mode": "inside"}, id="ddof"),
-        pytest.param(["lp", "--p", "inf", "--axes", "0"], {"p": "inf", "ddof": None}, id="p"),
         pytest.param(
             ["gn", "--groups", "2", "--axes", "NCL"], {"groups": 2, "group_order": "contiguous"}, id="groups"
         ),
-        pytest.param(["lrn", "--size", "3"], {"window": {"size": 3, "before": 1, "after": 1}}, id="window"),
     ],
 )
 def test_the_json_of_every_verb_says_what_the_plan_is(verb, options, expected, normcli, tmp_path):
-    if (verb == "fit" and options[0] == "lrn") or (verb == "restore" and options[0] in ("lrn", "lp")):
-        pytest.skip("the verb refuses the norm")
-    np.save(tmp_path / "x.npy", np.random.default_rng(1).normal(size=(3, 4, 2)))
-    path = str(tmp_path / "x.npy")
+    path = tmp_path / "x.npy"
+    np.save(path, np.random.default_rng(1).normal(size=(3, 4, 2)))
     rest = {"fit": [path], "check": ["-i", path, "--actual", path]}.get(verb, ["-i", path])
-    ran = normcli(*([] if verb == "norm" else [verb]), *options, *rest, "-f", "json")
-    said = ran.json
+    said = normcli(*([] if verb == "norm" else [verb]), *options, *rest, "-f", "json").json
     assert said["group_count"] * said["group_size"] >= 24
-    for name, value in expected.items():
-        if isinstance(value, dict):
-            assert value.items() <= said[name].items()
-        else:
-            assert said[name] == value
+    assert expected.items() <= said.items()
 
 
-def test_the_members_stand_around_what_the_plan_is_applied_to():
-    said = describe_plan(plan("gn", (2, 4, 3), groups=2), {"input": "here"})
-    assert list(said)[:5] == ["schema", "norm", "formula", "input", "layout"]
-    assert list(said)[-4:] == ["eps", "eps_mode", "ddof", "like"]
+def test_the_json_of_a_window_says_how_far_it_goes():
+    said = describe_plan(plan("lrn", (3, 4, 2), size=3), {})
+    assert {"size": 3, "before": 1, "after": 1}.items() <= said["window"].items()
+    assert describe_plan(plan("lp", (3, 4), p=np.inf), {})["p"] == "inf"
 
 
 def test_a_header_has_the_formula_the_input_the_groups_and_the_parameters():
@@ -69,11 +57,3 @@ def test_a_table_of_groups_says_what_it_hides(full, shown, note):
     assert rows[-1].cells == ("c=99", "3", "99")
     assert (table.note or "").startswith(note)
     assert bool(note) == (table.note is not None)
-
-
-def test_a_terminal_is_told_where_words_are_explained():
-    lines = {
-        width: build_header("", plan("ln", (2, 3)), ("x",), View(width=width)).lines for width in (80, None)
-    }
-    assert lines[80][-1] == ("words", ("normcli help words",))
-    assert "words" not in dict(lines[None])

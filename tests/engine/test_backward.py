@@ -11,10 +11,10 @@ from normcli.engine.gradients import tile_gradients
 from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
 from normcli.norms.request import Request
-from normcli.numerics.gradients import coefficients
 from normcli.numerics.statistics.solution import Given
 from normcli.results.given_inputs import SelectionRequest, fit_inputs
 from tests.conftest import plan_request
+from tests.marks import sampled
 
 REQUESTS = [
     Request("bn"),
@@ -50,20 +50,22 @@ def require_same(found, expected):
         np.testing.assert_array_equal(one, other)
 
 
+def require_no_change(plan, x, dy, inputs, *efforts):
+    """Require the same gradients by some efforts as by the usual one, which are returned."""
+    expected = run_backward(plan, x, dy, inputs, None, Effort())
+    for effort in efforts:
+        require_same(run_backward(plan, x, dy, inputs, None, effort), expected)
+    return expected
+
+
+@sampled
 @pytest.mark.parametrize("effort", EFFORTS)
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: f"{r.norm} {r.axes} {r.p}")
-def test_no_bit_depends_on_tiles_and_threads(request_, effort):
+def test_no_bit_depends_on_tiles_threads_and_how_many_groups_are_in_a_band(request_, effort, monkeypatch):
     plan, x, dy, inputs = draw(request_, "float64")
-    expected = run_backward(plan, x, dy, inputs, None, Effort())
-    require_same(run_backward(plan, x, dy, inputs, None, effort), expected)
-
-
-@pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: f"{r.norm} {r.axes} {r.p}")
-def test_nor_on_how_many_groups_are_in_a_band(request_, monkeypatch):
-    plan, x, dy, inputs = draw(request_, "float64")
-    expected = run_backward(plan, x, dy, inputs, None, Effort())
+    expected = require_no_change(plan, x, dy, inputs, effort)
     monkeypatch.setattr(gradients_run, "MOST_GROUPS", 2)
-    require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=3, block=100, whole=1)), expected)
+    require_same(run_backward(plan, x, dy, inputs, None, effort), expected)
 
 
 @pytest.mark.parametrize("fill", ["pass", "normalize"])
@@ -72,8 +74,7 @@ def test_nor_does_any_of_what_does_not_count(fill):
     x[0, 0, :5] = np.nan
     mask = np.arange(40) % 3 > 0
     inputs = fit_inputs(plan, x, selection=SelectionRequest(mask, nan="omit", fill=fill))
-    expected = run_backward(plan, x, dy, inputs, None, Effort())
-    require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=2, block=64, whole=1)), expected)
+    require_no_change(plan, x, dy, inputs, Effort(threads=2, block=64, whole=1))
 
 
 def test_nor_of_an_evaluation(monkeypatch):
@@ -86,10 +87,9 @@ def test_nor_of_an_evaluation(monkeypatch):
 
 def test_nor_of_groups_beyond_the_range_of_products():
     plan, x, dy, inputs = draw(Request("bn"), "float64")
-    x, dy = x * 1e200, dy * np.where(np.arange(40) % 2, 1e-250, 1e150)
-    expected = run_backward(plan, x, dy, inputs, None, Effort())
-    assert np.isfinite(expected.dx).all()
-    require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=2, block=64, whole=1)), expected)
+    dy = dy * np.where(np.arange(40) % 2, 1e-250, 1e150)
+    found = require_no_change(plan, x * 1e200, dy, inputs, Effort(threads=2, block=64, whole=1))
+    assert np.isfinite(found.dx).all()
 
 
 @pytest.mark.parametrize("request_", REQUESTS[:6], ids=lambda r: r.norm)
@@ -107,19 +107,6 @@ def test_nor_on_the_order_of_memory_and_on_files(request_, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "dx.npy"), expected.dx)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: f"{r.norm} {r.axes} {r.p}")
-def test_rational_arithmetic_gives_the_same_bits(request_, dtype, monkeypatch):
-    """Of values, and of what is summed for gamma; those of a window have their own."""
-    plan, x, dy, inputs = draw(request_, dtype, seed=1)
-    x, dy, inputs = x[..., :8], dy[..., :8], Inputs()
-    plan = plan_request(request_, x)
-    expected = run_backward(plan, x, dy, inputs, None, Effort())
-    mark = coefficients._mark
-    monkeypatch.setattr(coefficients, "_mark", lambda known, by, _, unknown: mark(known, by, ~unknown, unknown))
-    require_same(run_backward(plan, x, dy, inputs, None, Effort()), expected)
-
-
 @pytest.mark.parametrize("norm", ["bn", "ln", "gn"])
 def test_what_pairs_do_not_decide_of_gamma_is_added_exactly(norm):
     """Pairs of values cancel in dgamma to less than their errors."""
@@ -127,13 +114,9 @@ def test_what_pairs_do_not_decide_of_gamma_is_added_exactly(norm):
     half, dy = rng.normal(size=(2, 4, 6)), rng.normal(size=(2, 4, 6))
     x = np.concatenate([half, half[:, ::-1] if norm == "bn" else half])
     dy = np.concatenate([dy, -dy])
-    request = Request(norm, groups=2 if norm == "gn" else None)
-    plan = plan_request(request, x)
-    found = run_backward(plan, x, dy, Inputs(), None, Effort())
-    if norm != "bn":
-        assert not found.dgamma.any()
-    again = run_backward(plan, x, dy, Inputs(), None, Effort(threads=2, block=8, whole=1))
-    require_same(again, found)
+    plan = plan_request(Request(norm, groups=2 if norm == "gn" else None), x)
+    found = require_no_change(plan, x, dy, Inputs(), Effort(threads=2, block=8, whole=1))
+    assert norm == "bn" or not found.dgamma.any()
 
 
 KINDS = {

@@ -8,8 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli import backward, normalize
-from normcli.engine.lrn import window_sums
+from normcli import normalize
 from normcli.engine.lrn.window_sums import count_in_windows
 from tests.marks import costly, sampled, slowly
 from tests.reference.real import Real
@@ -41,6 +40,7 @@ def check(x, dtype="float64", **options):
         assert result.normalized[n, c] == round_once(factor * x[n, c].item(), dtype)
 
 
+NEAR = np.nextafter(1.0, 2.0)
 KINDS = {
     "normal": lambda random, x: x,
     "integers": lambda random, x: np.round(x * 8),
@@ -74,17 +74,6 @@ def test_windows_are_exact(kind, exponent, constants):
     check(draw(kind), size=3, alpha=alpha, k=k, exponent=exponent)
 
 
-@costly
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("exponent", [0.75, 1.0, 0.5])
-@pytest.mark.slow
-def test_many_values_are_rounded_once(dtype, exponent):
-    """Also where a double of float64 would lie in the middle between two of a shorter dtype."""
-    x = np.random.default_rng(8).standard_normal((15, 40)).astype(np.float32).astype(np.float64)
-    check(np.round(x * 16.0) / 16.0, dtype=dtype, size=1, alpha=1.0, k=0.25, exponent=exponent)
-    check(x, dtype=dtype, size=2, alpha=2.0**-40, exponent=exponent)
-
-
 def test_0_is_0_where_the_factor_is_beyond_doubles():
     found = normalize([[0.0, 5e-324], [-0.0, 5e-324]], "lrn", size=2, alpha=1.0, k=0.0, exponent=2.0)
     assert found.rstd[0, 0] == np.inf
@@ -99,23 +88,47 @@ def test_a_factor_that_makes_a_tie_as_far_as_it_is_kept():
     assert normalize(x, "lrn", size=2, alpha=2.0**-138, k=4.0, exponent=0.5).normalized[0, 0] == 2.0**-1074
 
 
-@pytest.mark.parametrize("size", [1, 2, 4, 5, 8, 40])
-@pytest.mark.parametrize("kind", ["normal", "short"])
-def test_sizes_of_windows(kind, size):
-    check(draw(kind), size=size, alpha=1.0)
+LONG = [[2**62 + 1, 2**53 + 1, -3, 2**60 - 1, -(2**63)], [0, 1, 2**54 + 3, 0, 7]]
+ROUNDED = np.round(np.random.default_rng(4).standard_normal((2, 60)) * 2.0**27)
+BESIDE_SMALL = np.where(np.arange(60) % 20, ROUNDED * 2.0**-40, 1e-200)
+BELOW_A_POWER = [[2.0**56 - 8, 929887677, 191360, 171], [2.0**56 - 8, 929887677, 191334, 3159]]
+TRIPLES = [
+    [3 * 0.4, 4 * 0.4],
+    [5 * (2 / 13), 12 * (2 / 13)],
+    [8 * (2 / 17), 15 * (2 / 17)],
+    [20 * (2 / 29), 21 * (2 / 29)],
+]
 
 
-def test_mean_squares_between_two_doubles_are_rounded_to_even():
-    x = np.round(np.random.default_rng(4).standard_normal((2, 60)) * 2.0**27)
-    check(x, size=4)
-    check(x, size=5)
-
-
-def test_mean_squares_between_two_doubles_beside_values_that_are_scaled():
-    x = np.round(np.random.default_rng(5).standard_normal((2, 60)) * 2.0**27) * 2.0**-40
-    x[:, ::20] = 1e-200
-    check(x, size=4)
-    check(x * 1e-145, size=1)
+@pytest.mark.all_tried
+@pytest.mark.parametrize(
+    ("x", "options"),
+    [
+        *(pytest.param(draw("normal"), {"size": size, "alpha": 1.0}, id=f"size {size}") for size in (1, 2, 4, 5, 8, 40)),
+        pytest.param(draw("short"), {"size": 8, "alpha": 1.0}, id="short numbers"),
+        pytest.param(ROUNDED, {"size": 4}, id="mean squares between two doubles"),
+        pytest.param(ROUNDED, {"size": 5}, id="mean squares near the middle of two doubles"),
+        pytest.param(BESIDE_SMALL, {"size": 4}, id="mean squares beside values that are scaled"),
+        pytest.param(BESIDE_SMALL * 1e-145, {"size": 1}, id="all of them scaled"),
+        pytest.param(BELOW_A_POWER, {"size": 4}, id="a quarter of a unit below a power of two"),
+        pytest.param(np.ldexp(BELOW_A_POWER, -60), {"size": 4}, id="the same, smaller"),
+        pytest.param(TRIPLES, {"size": 2, "k": 0.0, "alpha": 1.0}, id="a term that is nearly 1"),
+        pytest.param([[NEAR, 1.0, 3.0]], {"size": 1, "alpha": 1.0, "k": -1.0, "exponent": 2.0}, id="a base that cancels"),
+        pytest.param([[NEAR, 1.0, 3.0]], {"size": 1, "alpha": 1.0, "k": -1.0, "exponent": 0.7}, id="its root"),
+        pytest.param(
+            [[1.0, 2.0**-70, -1.0]], {"size": 3, "alpha": 3.0, "k": -1.0, "exponent": 3.0}, id="other sizes that cancel"
+        ),
+        pytest.param([[1.25, 0.5]], {"size": 1, "alpha": 1e-9, "exponent": 1e9}, id="a steep power near 1"),
+        pytest.param(LONG, {"size": 3, "alpha": 1.0}, id="long integers"),
+        pytest.param(LONG, {"size": 1, "alpha": 1e-30, "exponent": -1.5}, id="long integers with a negative exponent"),
+        *(
+            pytest.param(np.zeros((1, 2)), {"size": 1, "k": k, "exponent": exponent}, id=f"zeros beside {k}")
+            for k, exponent in ((-6.856897012870585, 3.0), (-6.8125755404154, 7.0), (-3.9292746437519157, -5.0))
+        ),
+    ],
+)  # fmt: skip
+def test_windows_that_are_hard_are_exact(x, options):
+    check(np.array(x), **options)
 
 
 def find_near_a_tie(offset):
@@ -145,24 +158,10 @@ def test_mean_squares_that_a_second_value_lifts_beyond_the_middle_of_two_doubles
     check(np.array([[number, rest] for number in find_near_a_tie(-missing)], dtype=float), size=2)
 
 
-def test_a_base_that_cancels():
-    x = np.array([[np.nextafter(1.0, 2.0), 1.0, 3.0]])
-    check(x, size=1, alpha=1.0, k=-1.0, exponent=2.0)
-    check(x, size=1, alpha=1.0, k=-1.0, exponent=0.7)
-
-
-def test_nearly_cancelling_terms_of_other_sizes():
-    check(np.array([[1.0, 2.0**-70, -1.0]]), size=3, alpha=3.0, k=-1.0, exponent=3.0)
-
-
 def test_powers_that_overflow_on_the_way():
     check(np.array([[5.87e-21, 1e-30]]), size=1, alpha=1.0, exponent=8.0, k=0.0)
     result = normalize(np.array([[5.87e-21]]), "lrn", size=1, alpha=1.0, exponent=8.0, k=0.0)
     assert 1e303 < result.normalized[0, 0] < math.inf
-
-
-def test_a_steep_power_of_a_base_near_1():
-    check(np.array([[1.25, 0.5]]), size=1, alpha=1e-9, exponent=1e9, k=1.0)
 
 
 @pytest.mark.parametrize(
@@ -188,15 +187,9 @@ def test_infinities_and_nan_stay_in_their_windows():
     np.testing.assert_array_equal(result.ms[0], [math.inf, math.inf, math.nan, math.nan, math.nan])
 
 
-def test_windows_of_long_integers_are_exact():
-    x = np.array([[2**62 + 1, 2**53 + 1, -3, 2**60 - 1, -(2**63)], [0, 1, 2**54 + 3, 0, 7]])
-    check(x, size=3, alpha=1.0)
-    check(x, size=1, alpha=1e-30, exponent=-1.5)
-
-
 def test_how_many_values_of_each_window_count():
     selected = np.random.default_rng(6).random((3, 7)) < 0.6
-    for size in (1, 2, 3, 4, 20):
+    for size in (1, 2, 3, 4, 20, 101):
         window = normalize(np.ones((3, 7)), "lrn", size=size).plan.spec.window
         expected = [
             [sum(row[max(0, c - window.before) : c + window.after + 1]) for c in range(7)]
@@ -204,34 +197,6 @@ def test_how_many_values_of_each_window_count():
         ]
         assert count_in_windows(selected, window, 1).tolist() == expected
         assert count_in_windows(selected.T, window, 0).T.tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("k", "exponent"),
-    [(-6.856897012870585, 3.0), (-6.8125755404154, 7.0), (-3.9292746437519157, -5.0), (1e5 / 3, 0.75)],
-)
-def test_windows_of_zeros_have_a_power_of_the_constant_alone(k, exponent):
-    """The C library rounds some of these otherwise."""
-    check(np.zeros((1, 2)), size=1, k=k, exponent=exponent)
-
-
-def test_windows_of_zeros_without_a_constant_are_divided_by_0():
-    result = normalize(np.array([[0.0, 0.0, 3.0]]), "lrn", size=1, k=0.0, alpha=1.0, exponent=0.5)
-    np.testing.assert_array_equal(result.rstd, [[np.inf, np.inf, 1 / 3]])
-    np.testing.assert_array_equal(result.normalized, [[np.nan, np.nan, 1.0]])
-
-
-@pytest.mark.parametrize("members", [(929887677, 191360, 171), (929887677, 191334, 3159)])
-def test_mean_squares_a_quarter_of_a_unit_below_a_power_of_two(members):
-    """Doubles are twice as dense there: these are 2 above, and 2 below, the middle of two, of 2^112."""
-    row = np.array([[2.0**56 - 8, *members]])
-    check(row, size=4)
-    check(np.ldexp(row, -60), size=4)
-
-
-@pytest.mark.parametrize("triple", [(3, 4, 5), (5, 12, 13), (8, 15, 17), (20, 21, 29)])
-def test_windows_whose_term_is_nearly_1_are_rounded_once(triple):
-    check(np.array([triple[:2]]) * (2.0 / triple[2]), size=2, k=0.0, alpha=1.0, exponent=0.75)
 
 
 @pytest.mark.slow
@@ -250,25 +215,3 @@ def test_what_is_not_finite_is_of_its_own_windows_alone():
     for name in ("normalized", "ms", "rstd"):
         found, expected = (getattr(normalize(each, "lrn", size=129), name)[0, far] for each in (y, x))
         assert found.tobytes() == expected.tobytes()
-
-
-def test_a_window_twice_as_long_takes_two_more_additions(monkeypatch):
-    """Sums of 1, 2, 4 and so on neighbours are made, and added up: forward, and three times backward."""
-    add, counts = window_sums.pair_add_any, []
-    monkeypatch.setattr(window_sums, "pair_add_any", lambda *pairs: counts.append(0) or add(*pairs))
-    x = np.random.default_rng(1).integers(1, 10, (1, 1000, 2))
-    for function in (
-        lambda: normalize(x, "lrn", size=1000).normalized,
-        lambda: backward(x, x, "lrn", size=1000),
-    ):
-        function()
-    assert 10 <= len(counts) <= 5 * 2 * 11
-
-
-def test_counts_in_long_windows():
-    selected = np.random.default_rng(1).random((2, 300)) < 0.5
-    window = normalize(np.zeros((2, 300)), "lrn", size=101).plan.spec.window
-    expected = [
-        [row[max(0, c - window.before) : c + window.after + 1].sum() for c in range(300)] for row in selected
-    ]
-    assert count_in_windows(selected, window, 1).tolist() == expected

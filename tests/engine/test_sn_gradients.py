@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from normcli import backward, normalize
-from normcli.engine.sn.gradients import _round_integers, differentiate_matrix, find_sigma_gradient
+from normcli.engine.sn.gradients import _round_integers, differentiate_matrix
 from normcli.errors import UsageError
 from normcli.norms.spec import Iteration
 from normcli.numerics.gradients.in_fractions import round_fractions
 from normcli.numerics.rational import scale
 
 
-def differentiate(matrix, dy):
-    """Return dx by singular vectors of 60 digits, as doubles."""
-    with mpmath.workdps(60):
+def differentiate(matrix, dy, digits=60):
+    """Return dx by singular vectors of so many digits, as doubles."""
+    with mpmath.workdps(digits):
         left, sigmas, right = mpmath.svd_r(mpmath.matrix(matrix.tolist()))
         u, v, sigma = left[:, 0], right[0, :], sigmas[0]
         pairs = zip(matrix.ravel().tolist(), dy.ravel().tolist(), strict=True)
@@ -41,17 +41,11 @@ def test_every_value_is_the_exact_one_rounded(shape, rng):
     np.testing.assert_array_equal(backward(single, dy, "sn").dx, expected, strict=True)
 
 
-def test_values_that_are_near_each_other_are_told_apart(rng):
-    x, dy = np.diag([2.0, 2.0 - 1e-9, 1.0]), rng.normal(size=(3, 3))
-    assert backward(x, dy, "sn").dx.tolist() == differentiate(x, dy)
-
-
-@pytest.mark.parametrize("gap", [2.0**-18, 2.0**-41, 2.0**-52])
+@pytest.mark.parametrize("gap", [1e-9, 2.0**-18, 2.0**-41, 2.0**-52])
 def test_values_that_doubles_do_not_tell_apart_are_told_apart(gap, rng):
     x, dy = np.diag([1.0, 1.0 - gap, 0.25]), rng.normal(size=(3, 3))
     assert backward(x, dy, "sn").dx.tolist() == differentiate(x, dy)
-    block = rng.normal(size=(3, 2))
-    x = np.kron(np.eye(2), block)
+    x = np.kron(np.eye(2), rng.normal(size=(3, 2)))
     x[5, 3] *= 1.0 + gap
     dy = rng.normal(size=x.shape)
     assert backward(x, dy, "sn").dx.tolist() == differentiate(x, dy)
@@ -71,14 +65,7 @@ def test_a_basis_of_more_bits_tells_vectors_apart(rng):
     x = np.kron(np.eye(2), rng.normal(size=(3, 2)))
     x[0, 3] = 1e-60
     dy = rng.normal(size=x.shape)
-    with mpmath.workprec(1000):
-        matrix = mpmath.matrix(x.tolist())
-        squares, vectors = mpmath.eigsy(matrix.T * matrix)
-        v, sigma = vectors[:, len(squares) - 1], mpmath.sqrt(squares[len(squares) - 1])
-        u = matrix * v / sigma
-        share = mpmath.fsum(mpmath.mpf(a) * b for a, b in zip(x.ravel(), dy.ravel(), strict=True)) / sigma
-        expected = [[float((dy[i, j] - share * u[i] * v[j]) / sigma) for j in range(4)] for i in range(6)]
-    assert backward(x, dy, "sn").dx.tolist() == expected
+    assert backward(x, dy, "sn").dx.tolist() == differentiate(x, dy, digits=300)
 
 
 @pytest.mark.slow
@@ -122,18 +109,14 @@ def test_what_does_not_count_is_passed(rng):
 @pytest.mark.parametrize("given", [{"u": 5, "iterations": 2}, {"v": 4}, {"u": 5, "v": 4}])
 def test_vectors_of_iterations_are_constants(given, rng):
     """In doubles, by ∂σ/∂W = u vᵀ."""
-    x, dy = rng.normal(size=(5, 4)), rng.normal(size=(5, 4))
+    x, dy = abs(rng.normal(size=(5, 4))), rng.normal(size=(5, 4))
     options = {key: abs(rng.normal(size=n)) if key != "iterations" else n for key, n in given.items()}
-    x = abs(x)
-    u, v = options.get("u"), options.get("v")
-    for _ in range(options.get("iterations", 1) if len(given) < 2 or "iterations" in given else 0):
+    vectors = {name: options[name] for name in "uv" if name in options}
+    for _ in range(0 if len(vectors) == 2 else options.get("iterations", 1)):
         for name in "vu" if "u" in given else "uv":
-            if name == "v":
-                v = x.T @ u
-                v = v / np.linalg.norm(v)
-            else:
-                u = x @ v
-                u = u / np.linalg.norm(u)
+            product = x.T @ vectors["u"] if name == "v" else x @ vectors["v"]
+            vectors[name] = product / np.linalg.norm(product)
+    u, v = vectors["u"], vectors["v"]
     sigma = u @ x @ v
     expected = (dy - (dy * x).sum() / sigma * np.outer(u, v)) / sigma
     np.testing.assert_allclose(backward(x, dy, "sn", **options).dx, expected, rtol=1e-12, atol=1e-13)
@@ -164,25 +147,12 @@ def test_the_verb_and_what_it_warns_of(normcli):
     assert "with two largest singular values have none" in ran.err
 
 
-def test_a_matrix_is_decomposed_once(rng, monkeypatch):
-    decompose, sizes = np.linalg.eigh, []
-    monkeypatch.setattr(np.linalg, "eigh", lambda values: sizes.append(len(values)) or decompose(values))
-    differentiate_matrix(rng.normal(size=(9, 6)), rng.normal(size=(9, 6)), np.dtype("f8"), None)
-    assert sizes == [6]
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 @pytest.mark.parametrize("exponent", [-1200, -1090, -150, -80, 0, 800, 960])
 def test_integers_are_rounded_as_fractions_are(dtype, exponent, rng):
     drawn = [int(value) << 120 | int(low) for value, low in rng.integers(-(2**50), 2**50, (40, 2))]
-    ties = [
-        (2**54 + 1) << 20,
-        (2**54 + 2) << 20,
-        -((2**54 + 2) << 20),
-        ((2**54 + 2) << 20) - 1,
-        (1 << 62) + 1,
-        0,
-    ]
+    tie = (2**54 + 2) << 20
+    ties = [(2**54 + 1) << 20, tie, -tie, tie - 1, (1 << 62) + 1, 0]
     values, dtype = drawn + ties + [-value >> 100 for value in drawn], np.dtype(dtype)
     with np.errstate(over="ignore", under="ignore"):
         expected = round_fractions([scale(Fraction(value), exponent) for value in values], dtype)
@@ -211,21 +181,6 @@ def test_values_of_rank_1_are_exact_however_far_apart(start, row):
     dx = backward(w, g, "sn", **start).dx
     np.testing.assert_array_equal(dx, differentiate_rank_1(w, g))
     assert dx[0, 0] != 0.0
-
-
-@pytest.mark.parametrize(
-    "iteration", [None, Iteration(40, u=(1.0, 1.0), v=None), Iteration(0, u=(1.0, 0.0), v=(0.0, 1.0, 0.0))]
-)
-def test_the_vectors_of_a_slope_have_its_value(iteration):
-    x = np.array([[1.0, 5.0, 2.0], [0.0, 2.0, 4.0]])
-    by_sigma = find_sigma_gradient(x, iteration)
-    u, v = (np.array(numbers, float) for numbers in by_sigma.list_vectors(iteration))
-    np.testing.assert_allclose([u @ u, v @ v, u @ x @ v], [1.0, 1.0, float(by_sigma.sigma)], rtol=1e-14)
-
-
-def test_of_a_value_of_0_there_is_no_slope():
-    assert find_sigma_gradient(np.eye(2), Iteration(0, u=(1.0, 0.0), v=(0.0, 1.0))) is None
-    assert find_sigma_gradient(np.diag([0.0, 1.0]), Iteration(1, u=(1.0, 0.0), v=None)) is None
 
 
 def test_gradients_at_a_right_angle_are_divided_alone():
@@ -270,14 +225,6 @@ def test_a_value_that_no_bits_tell_from_0_is_0(iteration):
     dx = differentiate_matrix(x, dy, np.dtype("f8"), iteration)
     assert (dx[2:][:, [1, 3]] == 0.0).all()
     assert (dx[:2][:, [1, 3]] != 0.0).all()
-
-
-def test_rows_and_columns_of_zeros_take_no_further_bits(rng, monkeypatch):
-    x, dy = rng.normal(size=(4, 5)), rng.normal(size=(4, 5))
-    x[1], x[:, 3], dy[1], dy[:, 3] = 0.0, 0.0, 0.0, 0.0
-    monkeypatch.setattr("normcli.engine.sn.gradients.round_exactly", None)
-    dx = differentiate_matrix(x, dy, np.dtype("f8"), None)
-    assert (dx == 0.0).tolist() == (x == 0.0).tolist()
 
 
 def test_long_integers_are_exact(rng):

@@ -10,14 +10,10 @@ import pytest
 from normcli.engine.sn.largest_eigenvalue import (
     Basis,
     GramOperator,
-    WrittenMatrix,
-    _divide_first,
-    _orthonormalize,
     enclose_square,
 )
 from normcli.engine.sn.leading_vectors import _isolate_first, find_leading
 from normcli.numerics.rational import find_root
-from normcli.numerics.sums.scaled_integers import take_exactly
 
 HADAMARD = np.kron([[1, 1], [1, -1]], np.kron([[1, 1], [1, -1]], [[1, 1], [1, -1]])).astype(float)
 NEAR = 1.0 + 2.0**-52
@@ -146,19 +142,6 @@ def count_above(matrix, square):
     return positive
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_all_other_eigenvalues_are_below_what_a_gap_leaves(seed):
-    matrix = np.random.default_rng(seed).normal(size=(4, 3))
-    gram = GramOperator(matrix)
-    found = Basis(gram).refine(gram.approximate().exponent - 200)
-    value = _divide_first(found.ritz, found.gram)
-    most = value - found.gap
-    assert count_above(to_fractions(matrix), most) == 1
-    assert count_above(to_fractions(matrix), most * (1 - Fraction(1, 2**40))) == 2
-    assert count_above(to_fractions(matrix), value - found.lost) == 1
-    assert count_above(to_fractions(matrix), value + found.widen() + found.lost) == 0
-
-
 @pytest.mark.parametrize("gap", [2.0**-60, 2.0**-44, 0.0])
 def test_bounds_of_an_eigenvector_that_doubles_do_not_tell_apart(gap, rng):
     matrix = np.kron(np.eye(2), rng.normal(size=(3, 2)))
@@ -171,32 +154,6 @@ def test_bounds_of_an_eigenvector_that_doubles_do_not_tell_apart(gap, rng):
     assert count_above(to_fractions(matrix), found.square.low) == 1
     assert count_above(to_fractions(matrix), found.square.high) == 0
     assert found.square.high - found.square.low < Fraction(1, 2**200)
-
-
-@pytest.mark.parametrize(
-    ("values", "count"),
-    [
-        pytest.param([4.0, 2.0, 1.0], 1, id="apart"),
-        pytest.param([4.0, 4.0, 1.0, 0.5], 2, id="two"),
-        pytest.param([4.0, 4.0 - 2.0**-18, 1.0, 0.5], 2, id="two that are near"),
-        pytest.param([4.0, 4.0 - 2.0**-10, 1.0, 0.0], 2, id="two that are nearer than the others by far"),
-        pytest.param([4.0, 3.0, 2.0, 1.0], 1, id="a ladder"),
-        pytest.param([1.0, 1.0, 1.0], 3, id="all"),
-    ],
-)
-def test_how_many_eigenvalues_are_told_apart_from_the_others(values, count):
-    assert Basis(WrittenMatrix(take_exactly(np.diag(values)).move(-60))).count == count
-
-
-def test_a_basis_is_made_orthonormal_to_its_last_bits():
-    rough = np.linalg.qr(np.random.default_rng(11).normal(size=(6, 3)))[0]
-    basis, gram, skew = _orthonormalize(take_exactly(rough).move(-200))
-    exact = to_fractions(basis.values, basis.exponent)
-    product = exact.T @ exact
-    assert (to_fractions(gram.values, gram.exponent) == product).all()
-    off = measure_square(product - np.eye(3, dtype=int))
-    assert off <= skew**2 <= Fraction(2) ** -390
-    assert measure_square(exact - to_fractions(rough)) <= Fraction(2) ** -90
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -72,11 +72,6 @@ def test_a_length_of_the_start_changes_nothing(rng):
     np.testing.assert_array_equal(normalize(x, "sn", u=u * 2.0**-900).normalized, expected)
 
 
-def test_1_iteration_is_the_default(rng):
-    x, u = rng.normal(size=(4, 3)), rng.normal(size=4)
-    assert normalize(x, "sn", u=u).sigma == normalize(x, "sn", iterations=1, u=u).sigma
-
-
 def test_given_vectors_are_taken_as_they_are():
     found = normalize([[3, 0], [4, 5]], "sn", u=[0.5, 1.0], v=[1.0, 2.0])
     assert found.sigma == 0.5 * 3 + 14
@@ -126,11 +121,6 @@ def test_what_is_refused(options, message):
         normalize(np.ones((2, 3)), "sn", **options)
 
 
-def test_other_norms_have_no_start():
-    with pytest.raises(UsageError, match="ln has no option u"):
-        normalize(np.ones((2, 3)), "ln", u=[1, 2])
-
-
 @pytest.mark.parametrize("text", ["1,0.5", "[1, 0.5]", "[[1], [0.5]]", "u.npy", "u.json"])
 def test_a_start_is_a_file_or_typed(text, normcli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -176,12 +166,9 @@ def test_torch_from_v(count, rng):
     x = layer.weight.detach().numpy().copy()
     torch.nn.utils.parametrizations.spectral_norm(layer, n_power_iterations=count)
     kept = layer.parametrizations.weight[0]
-    kept._v.copy_(torch.nn.functional.normalize(torch.tensor(rng.normal(size=7)), dim=0))
-    v = kept._v.numpy().copy()
+    v = rng.normal(size=7).astype("f4")
+    kept._v.copy_(torch.nn.functional.normalize(torch.tensor(v), dim=0))
     assert_within_float32(x, layer.weight.detach().numpy(), iterations=count, v=v, like="torch")
-    u, v = kept._u.numpy().copy(), kept._v.numpy().copy()
-    layer.eval()
-    assert_within_float32(x, layer.weight.detach().numpy(), u=u, v=v, like="torch")
 
 
 @pytest.mark.peers
@@ -200,32 +187,6 @@ def test_keras(count, rng, monkeypatch):
     assert_within_float32(x, y, iterations=count, u=u, like="keras")
 
 
-@pytest.mark.peers
-@pytest.mark.parametrize("count", [1, 3])
-def test_equinox(count):
-    equinox, jax = pytest.importorskip("equinox"), pytest.importorskip("jax")
-    linear = equinox.nn.Linear(7, 5, use_bias=False, key=jax.random.key(0))
-    build = equinox.nn.make_with_state(equinox.nn.SpectralNorm)
-    layer, state = build(linear, "weight", num_power_iterations=count, key=jax.random.key(1))
-    _, v = state.get(layer.uv_index)
-    y = np.asarray(jax.vmap(lambda unit: layer(unit, state)[0])(np.eye(7, dtype="f4"))).T
-    assert_within_float32(np.asarray(linear.weight), y, iterations=count, v=np.asarray(v), like="equinox")
-
-
-@pytest.mark.peers
-@pytest.mark.parametrize("count", [1, 3])
-def test_flax(count):
-    jax, nnx = pytest.importorskip("jax"), pytest.importorskip("flax.nnx")
-    layer = nnx.Linear(7, 5, use_bias=False, rngs=nnx.Rngs(0))
-    module = nnx.SpectralNorm(layer, n_steps=count, rngs=nnx.Rngs(0))
-    x, u = np.asarray(layer.kernel[...]), None
-    for path, variable in jax.tree_util.tree_leaves_with_path(nnx.state(module)):
-        if "u'" in str(path):
-            u = np.asarray(variable)
-    y = np.asarray(module(np.eye(7, dtype="f4"), update_stats=True))
-    assert_within_float32(x, y, iterations=count, u=u, like="flax-nnx")
-
-
 def test_fit_refuses_a_start_of_any_length_as_it_refuses_the_norm(normcli, tmp_path):
     np.save(tmp_path / "w.npy", np.eye(2))
     ran = normcli("fit", "sn", "-i", tmp_path / "w.npy", "--u", "[1]", "-o", tmp_path / "stats.npz")
@@ -242,18 +203,10 @@ def test_a_matrix_stretches_no_vector_more_than_its_bound(left, exponent, closel
     square = sum(Fraction(value) ** 2 for value in matrix.ravel())
     bound = _bound_stretch(matrix, closely=closely)
     assert square <= bound * bound <= square * Fraction(1001, 1000)
-    both = np.kron(np.eye(2), matrix)  # two largest values: closely, 2^(1/8) of one
-    bound = _bound_stretch(both, closely=closely)
-    factor = Fraction(2) ** (1 if not closely else 0)
-    assert square <= bound * bound <= square * factor * Fraction(120 if closely else 101, 100)
-
-
-def test_directions_and_a_start_at_a_right_angle():
-    iteration = Iteration(1, u=(3.0, 0.0), v=None)
-    v, u = iterate(iteration, np.array([[3.0, 4.0], [0.0, 0.0]]), 80)
-    np.testing.assert_array_equal(v.whole.scale(0).ravel(), [9.0, 12.0])
-    np.testing.assert_array_equal(u.whole.scale(0).ravel(), [75.0, 0.0])
-    assert iterate(iteration, np.array([[0.0, 0.0], [1.0, 2.0]]), 80) is None
+    bound = _bound_stretch(
+        np.kron(np.eye(2), matrix), closely=closely
+    )  # two largest values: closely, 2^(1/8) of one
+    assert square <= bound * bound <= square * Fraction(120 if closely else 202, 100)
 
 
 @pytest.mark.parametrize("name", LINES)

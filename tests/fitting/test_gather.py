@@ -30,7 +30,6 @@ def find_deviation(values):
     return Fraction(float(round_once(find_root(variance)))) if variance else 0
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("either_kernel")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_deviations_of_samples_are_rounded_once(dtype, monkeypatch):

@@ -59,20 +59,13 @@ def test_applied_to_what_it_was_fitted_to_it_is_the_norm(name, dtype, rng):
     np.testing.assert_array_equal(got, result.normalized, strict=True)
 
 
-def test_gamma_and_beta(rng):
+def test_gamma_beta_eps_and_dtype(rng):
     x = make(rng, (6, 4, 3, 5), "float32")
-    gamma, beta = rng.standard_normal(4), rng.standard_normal(4)
+    options = {"gamma": rng.standard_normal(4), "beta": rng.standard_normal(4), "eps": 0.5, "dtype": "float64"}
     stats = fit_arrays([x])
-    y = apply(stats, x, gamma=gamma, beta=beta)
-    np.testing.assert_array_equal(y, normalize(x, "bn", gamma=gamma, beta=beta).normalized)
-    back, _ = invert(stats, y, gamma=gamma, beta=beta)
-    np.testing.assert_allclose(back, x, atol=1e-4)
-
-
-def test_another_eps_and_dtype(rng):
-    x = make(rng, (6, 4, 3), "float32")
-    y = apply(fit_arrays([x]), x, eps=0.5, dtype="float64")
-    np.testing.assert_array_equal(y, normalize(x, "bn", eps=0.5, dtype="float64").normalized, strict=True)
+    y = apply(stats, x, **options)
+    np.testing.assert_array_equal(y, normalize(x, "bn", **options).normalized, strict=True)
+    np.testing.assert_allclose(invert(stats, y, **options)[0], x, rtol=1e-6)
 
 
 def test_positions_may_be_others_than_those_fitted(rng):
@@ -146,16 +139,6 @@ def test_an_overflow_is_told():
     assert loss.overflows == 1
 
 
-@pytest.mark.slow
-def test_huge_and_tiny_values_come_back(rng):
-    for scale in (1e250, 1e-290):
-        x = make(rng, (20, 3), "float64", scale, 0.0)
-        stats = fit_arrays([x], Request("zscore"))
-        y = apply(stats, x)
-        np.testing.assert_array_equal(y, normalize(x, "zscore").normalized)
-        np.testing.assert_allclose(invert(stats, y)[0], x, rtol=1e-12, atol=scale * 1e-14)
-
-
 def test_a_gamma_of_0_cannot_be_undone(rng):
     stats = fit_arrays([make(rng, (6, 2, 3), "float64")])
     with pytest.raises(UsageError, match="gamma is 0"):
@@ -184,15 +167,11 @@ def test_a_frameworks_convention_is_kept(name, like, rng):
         pytest.param([[-6.448e80], [-4.078e-293], [2.752e-29]], 0.5773502691896257, 1, id="wide"),
     ],
 )
-def test_what_the_mean_cancels_comes_back_exactly(fitted, y, ddof, normcli, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.save("x.npy", np.array(fitted))
-    np.save("y.npy", np.array([[y]]))
-    normcli("fit", "zscore", "x.npy", "--ddof", str(ddof), "-o", "s.npz", "-q")
-    normcli("invert", "s.npz", "y.npy", "-o", "z.npy", "-q")
+def test_what_the_mean_cancels_comes_back_exactly(fitted, y, ddof):
+    stats = fit_arrays([np.array(fitted)], Request("zscore", ddof=ddof))
     sums = sum_exactly(np.array(fitted))
     root = find_root(sums.scatter() / (sums.count - ddof), 5000)
-    assert np.load("z.npy")[0, 0] == round_once(sums.mean() + Fraction(y) * root)
+    assert invert(stats, np.array([[y]]))[0] == round_once(sums.mean() + Fraction(y) * root)
 
 
 @pytest.mark.parametrize(
@@ -201,36 +180,24 @@ def test_what_the_mean_cancels_comes_back_exactly(fitted, y, ddof, normcli, tmp_
     ids=["kept", "reduced", "samples"],
 )
 def test_columns_are_wanted_where_they_have_statistics_of_their_own(axes, layout, wanted):
-    subject = choose_subject(
-        Request("zscore", axes=axes, layout=layout), Tensor(np.ones((3, 2)), "x", columns=("a", "b"))
-    )
-    stats = fit_arrays([np.arange(6.0).reshape(3, 2)], Request("zscore", axes=axes, layout=layout))
-    assert Use(stats._replace(subject=subject)).wanted == wanted
+    x, request = np.arange(6.0).reshape(3, 2), Request("zscore", axes=axes, layout=layout)
+    subject = choose_subject(request, Tensor(x, "x", columns=("a", "b")))
+    assert Use(fit_arrays([x], request)._replace(subject=subject)).wanted == wanted
 
 
-ENDS = [
-    2.258101033035733e307,
-    -0.8907063934042704,
-    5e-324,
-    -2.2250738585072014e-308,
-    1e60,
-    1e-250,
-    -3e-303,
-    0.0,
-]
+ENDS = [2.258101033035733e307, -0.8907063934042704, 5e-324, -2.2250738585072014e-308, 1e60, 1e-250, -3e-303, 0]
 
 
 @pytest.mark.parametrize("name", ["zscore", "minmax", "midrange", "maxabs", "robust", "bn", "rms", "lp"])
 @pytest.mark.parametrize("places", [(0, 1), (1, 2, 5), (2, 3), (4, 2, 7, 2), (6, 0, 7), (5, 6, 5)])
 def test_the_ends_of_the_range(name, places):
     """Whatever it was fitted to, any number is applied, and inverted, as the exact statistics have it."""
-    fitted = np.array([ENDS[place] for place in places])[:, None]
+    values = np.array(ENDS)[:, None]
+    fitted = values[list(places)]
     eps = {"eps": 1e-300} if name in ("bn", "rms") else {}
     stats = fit_arrays([fitted], Request(name, axes=(0,), **eps))
-    values = np.array(ENDS)[:, None]
-    use = Use(stats)
-    solved = solve_group(use.plan("x.npy", values), fitted)
-    numbers = [Real.of(value) for value in ENDS]
+    solved = solve_group(Use(stats).plan("x.npy", values), fitted)
+    numbers = [Real.of(value) for value in values[:, 0].tolist()]
     forward = [nearest((number - solved.centre) / solved.divisor, "float64") for number in numbers]
     np.testing.assert_array_equal(apply(stats, values)[:, 0], forward)
     back = [nearest(number * solved.divisor + solved.centre, "float64") for number in numbers]

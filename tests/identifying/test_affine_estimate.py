@@ -13,15 +13,9 @@ from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search import norm_search, samples
 from normcli.identifying.search.affine_estimate import (
-    Target,
-    _choose_parameter_axes,
     estimate,
-    list_cases,
-    list_possible,
-    take_few,
 )
 from normcli.identifying.search.groups import enumerate_grids
-from normcli.norms.rules import EpsMode
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (12, 5, 4))
 GRIDS = list(enumerate_grids(X.shape))
@@ -29,24 +23,6 @@ GRIDS = list(enumerate_grids(X.shape))
 
 def choose_grid(axes):
     return next(grid for grid in GRIDS if grid.axes == axes and grid.split is None)
-
-
-@pytest.mark.parametrize(
-    ("axes", "most", "expected"),
-    [
-        ((2,), math.inf, [(1,), (2,)]),
-        ((2,), 100.0, [(), (1,), (2,)]),
-        ((2,), 5.0, [(), (2,)]),
-        ((2,), 1.0, []),
-        ((1, 2), math.inf, [(1,), (2,), (1, 2)]),
-        ((1, 2), 20.0, [(), (1,), (2,)]),
-        ((1, 2), 21.0, [(), (1,), (2,), (1, 2)]),
-        ((0, 2), math.inf, [(1,), (2,), (0, 2)]),
-        ((0, 1, 2), 100.0, [()]),
-    ],
-)
-def test_parameters_run_along_channels_or_the_axes_reduced(axes, most, expected):
-    assert list(_choose_parameter_axes(choose_grid(axes), most)) == expected
 
 
 def fit(y, axes, most=math.inf, dtype="f8"):
@@ -123,22 +99,6 @@ def test_an_eps_far_above_the_variances_is_fitted(size, eps):
     y = normalize(x, "ln", eps=eps).normalized * np.linspace(0.5, 2.0, 4)
     found = list(estimate(x, y, np.dtype("f8"), [choose_grid((2,))]))
     assert next(one.model.low for one, _ in found if one.affine.scale.shape == (1, 1, 4)) == eps
-
-
-@pytest.mark.parametrize(("shape", "axes"), [((12, 5, 4), (2,)), ((40, 30, 20), (1,)), ((40, 30, 20), ())])
-@pytest.mark.parametrize("shift", [False, True])
-def test_few_values_of_a_line_leave_the_eps_that_made_them_and_refute_others(shape, axes, shift):
-    x = np.random.default_rng(0).normal(0.7, 2.0, shape)
-    gamma = np.random.default_rng(1).uniform(
-        0.5, 2.0, [n if axis in axes else 1 for axis, n in enumerate(shape)]
-    )
-    (grid,) = [grid for grid in enumerate_grids(shape) if grid.axes == (2,) and grid.split is None]
-    y = normalize(x, "rms", axes=2, eps=1e-3).normalized * gamma + shift
-    for plain, _ in list_cases(x, y, [grid]):
-        few, target = take_few(plain, Target(x, y, axes, np.dtype("f8"), shifts=True))
-        assert target.y.size <= 512
-        possible = list_possible(few, target, EpsMode.INSIDE)
-        assert possible == ([1e-3] if plain.model.divisor.spread == "rms" else [])
 
 
 @pytest.mark.slow

@@ -150,13 +150,6 @@ def test_nearly_all_values_are_those_of_an_order_that_is_named(wrong, is_said):
     assert (diagnose_casts(plan, x, y, Inputs(gamma, beta)) is not None) == is_said
 
 
-def test_some_groups_of_many_are_compared(monkeypatch):
-    monkeypatch.setattr("normcli.identifying.words.agreement._MOST_ROUNDED", 20 * 100)
-    assert "100 % of the values" in ask("torch", FIRST).evidence[0]
-    monkeypatch.setattr("normcli.identifying.words.agreement._MOST_ROUNDED", 19)
-    assert ask("torch", FIRST) is None
-
-
 @pytest.mark.costly
 @pytest.mark.parametrize("scale", [1e-6, 1e-3])
 def test_bits_of_a_rounded_input_of_gamma_are_not_called_exact(scale):

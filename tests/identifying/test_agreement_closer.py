@@ -90,22 +90,3 @@ def test_where_rounding_explains_the_difference_nothing_is_said(shape, offset, d
 def test_norms_without_such_an_eps_are_passed_over(norm):
     x = make()
     assert remark(normalize(x, norm).normalized, x, norm) is None
-
-
-def test_of_a_large_tensor_few_groups_are_looked_at(monkeypatch):
-    from normcli.identifying.words import agreement
-
-    taken = []
-    own = agreement.Samples.take
-
-    def take(self, grid, chosen, divisor):
-        taken.append(len(chosen) * grid.group_size)
-        return own(self, grid, chosen, divisor)
-
-    monkeypatch.setattr(agreement.Samples, "take", take)
-    x = make((1 << 12, 64))
-    assert "eps 0.001" in remark(normalize(x, "ln", eps=1e-3).normalized, x)
-    assert max(taken) <= 1 << 12
-    assert remark(normalize(x, "bn", eps=1e-3).normalized, x, "bn", layout="NC") is not None
-    huge = make((1 << 18, 1))
-    assert remark(normalize(huge, "bn", eps=1e-3).normalized, huge, "bn") is None

@@ -9,7 +9,7 @@ import pytest
 
 from normcli.identifying.models.divisor_fit import choose_eps, fit_models
 from normcli.identifying.models.standards import standardize
-from normcli.norms.divisors import DEVIATION, HALF_RANGE, LENGTH, RANGE, ROOT_MEAN_SQUARE
+from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.rules import EpsMode
 
 ROWS = np.random.default_rng(0).normal(0.7, 2.0, (6, 9)) * np.linspace(0.5, 2.0, 6)[:, None]
@@ -48,20 +48,6 @@ def test_without_an_eps_both_places_fit_and_what_is_too_small_to_show():
     assert inside.high == pytest.approx(2.0 * WIDTH * size**2, rel=1e-6)
     assert outside.high == pytest.approx(WIDTH * size, rel=1e-6)
     assert inside.floor == outside.floor == size
-
-
-def test_a_divisor_of_n_less_1_is_told_with_what_it_is_at_least():
-    models = fit(DEVIATION, lambda s: math.sqrt(8 / 9))
-    assert [(model.eps_mode, model.ddof) for model in models if model.low == 0.0] == [
-        ("inside", 1),
-        ("outside", 1),
-    ]
-    size = standardize(ROWS, DEVIATION).size.min()
-    assert [model.floor for model in models if model.ddof] == pytest.approx([size * math.sqrt(9 / 8)] * 2)
-    alike = ROWS / standardize(ROWS, DEVIATION).size[:, None]  # then an eps of 1/8 of the variance does as well
-    odd = [model for model in fit(DEVIATION, lambda s: math.sqrt(8 / 9), alike) if not model.ddof]
-    assert [model.eps_mode for model in odd] == ["inside", "outside"]
-    assert odd[0].low == pytest.approx(1 / 8, rel=1e-6)
 
 
 def test_a_group_whose_factor_has_no_end_allows_any_eps_of_its_own_alone():
@@ -107,16 +93,6 @@ def test_values_that_are_missing_do_not_count():
     factor = np.sqrt((standard.counts - 1) / standard.counts)
     models = list(fit_models(standard, factor * (1.0 - WIDTH), factor * (1.0 + WIDTH)))
     assert [model.ddof for model in models if model.low == 0.0] == [1, 1]
-
-
-def test_how_far_groups_are_from_zero_is_counted_in_deviations():
-    standard = standardize(np.array([[1.0, 3.0], [-6.0, -6.0], [np.inf, 1.0]]), DEVIATION)
-    assert standard.offset.tolist() == [2.0, 6.0, 0.0]
-    assert standard.unit[:2].tolist() == [1.0, 1.0]
-    assert standard.centred
-    root = standardize(np.array([[3.0, 4.0]]), ROOT_MEAN_SQUARE)
-    assert (root.offset.tolist(), root.centred, root.group_size) == ([0.0], False, 2)
-    assert standardize(np.array([[2.0, 2.0]]), HALF_RANGE).size.tolist() == [1.0]
 
 
 @pytest.mark.parametrize(

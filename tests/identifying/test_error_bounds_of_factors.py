@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.identifying.models.error_bounds import (
-    LARGEST_RSTD,
-    MOST,
     Level,
-    Noise,
     bound_factors,
     measure_noise,
 )
@@ -26,36 +23,6 @@ def make(divisor=DEVIATION, roundings=4.0, rows=ROWS):
     return standard, measure_noise(standard, Level("float32", 1.0, roundings))
 
 
-def test_noise_is_of_each_value_and_of_the_mean():
-    """Two values lose no more than two places of their mean."""
-    _, noise = make()
-    np.testing.assert_array_equal(noise.own[:2], (4.0 * 2.0 + 1.0 * (2.0 + 1.0)) * EPS)
-    np.testing.assert_array_equal(noise.whole[:2], (4.0 * 2.0 + 2.0 * 2.0 * 2.0) * EPS)
-    np.testing.assert_array_equal(noise.of_factor.ravel(), np.array([2.0 * 2.0, 2.0 * 2.0, 0.0]) * EPS)
-    np.testing.assert_array_equal(noise.whole[2], 2.0 * 7.0 * EPS)
-    np.testing.assert_array_equal(noise.own[2], 7.0 * EPS)
-    assert noise.most.ravel().tolist() == [np.finfo("f8").max] * 2 + [LARGEST_RSTD]
-    _, fine = make(roundings=0.5)
-    np.testing.assert_array_equal(fine.own[:2], (0.5 * 2.0 + 0.5 * 3.0) * EPS)
-
-
-def test_what_is_not_centred_has_no_noise_of_a_mean():
-    standard, noise = make(ROOT_MEAN_SQUARE)
-    size = np.abs(standard.values)
-    np.testing.assert_allclose(noise.whole, 4.0 * EPS * size)
-    np.testing.assert_allclose(noise.own, 5.0 * EPS * size)
-    assert not noise.of_factor.any()
-
-
-def test_noise_is_limited_by_the_factor_and_by_what_explains_anything():
-    noise = Noise(np.full((1, 2), 0.01), np.zeros((1, 2)), np.zeros((1, 1)), np.full((1, 1), 3.0))
-    values = np.array([[0.0, 1.0]])
-    np.testing.assert_allclose(noise.limit(np.array([[2.0]]), values), 0.02)
-    np.testing.assert_allclose(noise.limit(np.array([[9.0]]), values), 0.03)
-    large = noise._replace(whole=np.full((1, 2), 1.0))
-    np.testing.assert_array_equal(large.limit(np.array([[2.0]]), values), [[MOST, 2.0 * MOST]])
-
-
 WIDE = np.random.default_rng(0).normal(0.7, 2.0, (5, 9))
 
 
@@ -68,19 +35,6 @@ def test_the_bounds_hold_the_factor_and_no_more_than_the_slack(factor, divisor):
     least, largest = bound_factors(standard, factor * standard.values + off, slack, noise)
     assert np.all((least <= factor) & (factor <= largest))
     assert np.all(largest - least < 4e-6 + 4e-6 * factor)
-
-
-def test_the_bounds_are_those_of_the_value_that_says_most():
-    standard = standardize(np.array([[0.0, 1.0, 5.0]]), ROOT_MEAN_SQUARE)
-    none = Noise(*(np.zeros((1, 3)),) * 2, np.zeros((1, 1)), np.full((1, 1), np.inf))
-    least, largest = bound_factors(standard, 2.0 * standard.values, np.array([[9.0, 0.25, 0.5]]), none)
-    a, b = standard.values[0, 1:]
-    assert least[0] == pytest.approx(max(2.0 - 0.25 / a, 2.0 - 0.5 / b))
-    assert largest[0] == pytest.approx(min(2.0 + 0.25 / a, 2.0 + 0.5 / b))
-    noisy = none._replace(whole=np.array([[0.0, 0.0, 0.01]]))
-    least, largest = bound_factors(standard, 2.0 * standard.values, np.array([[9.0, 9.0, 0.5]]), noisy)
-    assert least[0] == pytest.approx((2.0 * b - 0.5) / (b + 0.01))
-    assert largest[0] == pytest.approx((2.0 * b + 0.5) / (b - 0.01))
 
 
 @pytest.mark.parametrize(

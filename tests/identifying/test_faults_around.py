@@ -32,49 +32,17 @@ def sigmoid(z):
     return 1 / (1 + np.exp(-z.astype("f8")))
 
 
-RESIDUAL = {
-    "before-residual-missing": lambda x, r: norm(x),
-    "before-residual-twice": lambda x, r: norm(x + r + r),
-    "before-residual-subtracted": lambda x, r: norm(x - r),
-    "after-residual-added": lambda x, r: norm(x) + r,
-}
-GATE = {
-    "before-gate": lambda x, z: norm(x * (z * sigmoid(z))),
-    "after-gate-missing": lambda x, z: norm(x),
-    "after-gate-bare": lambda x, z: norm(x) * z,
-    "after-gate-activation": lambda x, z: norm(x) * sigmoid(z),
-}
-BEFORE = {
-    "after-gate": lambda x, z: norm(x) * (z * sigmoid(z)),
-    "before-gate-missing": lambda x, z: norm(x),
-    "before-gate-bare": lambda x, z: norm(x.astype("f8") * z),
-    "before-gate-activation": lambda x, z: norm(x * sigmoid(z)),
-    "before-gate-exchanged": lambda x, z: norm(x * sigmoid(x) * z),
-    "before-gate-rolled": lambda x, z: norm(x * np.roll(z * sigmoid(z), 1, 0)),
-    "before-gate-rounded": lambda x, z: norm(x * round_to_short(z * sigmoid(z), "bfloat16")),
-}
-
-
 def tell(x, y, norm="ln", **given):
     told = normcli.check(y.astype(x.dtype), x, norm, **given).diagnosis
     return None if told is None else told.fault
 
 
-@pytest.mark.all_tried
-@pytest.mark.parametrize("fault", RESIDUAL)
-def test_what_became_of_the_residual_is_named(fault):
-    for number, (dtype, mean) in enumerate((("f4", 0.0), ("f4", 30.0), ("f2", 0.0), ("f2", 30.0))):
-        x, r = draw(SHAPES[number % 2], dtype, mean), draw(SHAPES[number % 2], dtype, 0.3, seed=7)
-        assert tell(x, RESIDUAL[fault](x, r), residual=r) == fault, (dtype, mean)
-
-
-@pytest.mark.parametrize("fault", RESIDUAL)
-def test_identify_names_what_became_of_the_residual(fault, normcli, tmp_path):
+def test_identify_names_what_became_of_the_residual(normcli, tmp_path):
     x, r = draw((8, 32)), draw((8, 32), mean=0.3, seed=7)
-    save(tmp_path, x=x, r=r, y=RESIDUAL[fault](x, r).astype("f4"))
+    save(tmp_path, x=x, r=r, y=norm(x + r + r).astype("f4"))
     files = {name: tmp_path / f"{name}.npy" for name in "xry"}
     told = normcli("identify", "-i", files["x"], "--residual", files["r"], "--actual", files["y"], "-fjson")
-    assert told.json["fault"] == fault
+    assert told.json["fault"] == "before-residual-twice"
 
 
 @costly
@@ -91,24 +59,6 @@ def test_an_input_that_was_rounded_to_half_precision_is_named(half, mean):
     )
     assert normcli.identify(y.astype("f4"), x).diagnosis.fault == "before-input-rounded"
     assert tell(x, norm(x)) is None
-
-
-@pytest.mark.all_tried
-@pytest.mark.parametrize("fault", GATE)
-def test_what_became_of_the_gate_is_named(fault):
-    for number, (dtype, mean) in enumerate((("f4", 0.0), ("f4", 30.0), ("f2", 0.0), ("f2", 30.0))):
-        x, z = draw(SHAPES[number % 2], dtype, mean), draw(SHAPES[number % 2], dtype, 0.3, seed=7)
-        assert tell(x, GATE[fault](x, z), gate=z) == fault, (dtype, mean)
-
-
-@pytest.mark.all_quick
-@pytest.mark.parametrize("fault", BEFORE)
-def test_what_became_of_a_gate_before_the_norm_is_named(fault):
-    for number, (dtype, mean) in enumerate((("f4", 0.0), ("f4", 3.0), ("f2", 0.0), ("f2", 3.0))):
-        x, z = draw(SHAPES[number % 2], dtype, mean), draw(SHAPES[number % 2], dtype, 0.3, seed=7)
-        y = BEFORE[fault](x, z)
-        assert tell(x, y, gate=z, gate_order="before") == fault, (dtype, mean)
-    assert tell(x, norm(x * (z * sigmoid(z))), gate=z, gate_order="before") is None
 
 
 @pytest.mark.parametrize(

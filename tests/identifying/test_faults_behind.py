@@ -12,31 +12,6 @@ X = draw((12, 64))
 GAMMA, BETA = draw_affine(64)
 Y = standardize(X) * GAMMA + BETA
 
-STEPS = {
-    "after-relu": np.maximum(Y, 0),
-    "after-leaky-relu": np.where(Y < 0, 0.2 * Y, Y),
-    "after-silu": Y / (1 + np.exp(-Y)),
-    "after-sigmoid": 1 / (1 + np.exp(-Y)),
-    "after-tanh": np.tanh(Y),
-    "after-absolute": np.abs(Y),
-    "after-gelu": Y * (1 + np.tanh(np.sqrt(2 / np.pi) * (Y + 0.044715 * Y**3))) / 2,
-    "after-clipped": np.clip(Y, -1.5, 1.0),
-    "after-input-added": Y + X,
-    "after-gated": Y * X / (1 + np.exp(-X)),
-}
-
-
-@pytest.mark.all_tried
-@pytest.mark.parametrize("fault", STEPS)
-def test_a_step_behind_the_norm_is_named(fault):
-    assert name("ln", X, STEPS[fault], GAMMA, BETA)[0] == [fault]
-
-
-@pytest.mark.slow
-def test_one_largest_value_is_no_bound():
-    _, causes = name("ln", X, np.maximum(Y, 0), GAMMA, BETA)
-    assert causes == ["relu follows", "values are cut off below 0"]
-
 
 def test_x_itself_is_no_sum_with_a_result_that_is_lost():
     x = draw((6, 8), "f8") * 1e300

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from normcli.dtypes import find_type
-from normcli.identifying.faults.tables.parameters import recover_parameters
-from normcli.identifying.faults.variant import Variant
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.rules import EpsMode
-from normcli.numerics.statistics.solution import Given
 from tests.identifying.faulty import draw, draw_affine, open_, standardize
 
 X = draw((5, 40), "f8")
@@ -31,65 +25,6 @@ def test_a_line_through_y_shows_the_mean_and_the_divisor_of_each_group(zeros, lo
     used = open_("ln", X, y, gamma, BETA).used
     assert used.mean == pytest.approx(MEAN, rel=1e-9)
     assert used.divisor == pytest.approx(DIVISOR, rel=1e-9)
-
-
-def test_a_norm_that_does_not_centre_has_a_line_through_zero_where_that_fits():
-    assert open_("rms", X, X / DIVISOR).used.divisor == pytest.approx(DIVISOR)
-    assert open_("rms", X, X / DIVISOR).used.mean == pytest.approx(0.0)
-    assert open_("rms", X, (X - MEAN) / DIVISOR).used.mean == pytest.approx(MEAN)
-
-
-def test_a_line_of_gamma_0_and_of_nothing_but_nan_is_not_there():
-    assert np.isnan(open_("ln", X, X, np.zeros(40), BETA).used.divisor).all()
-    assert not np.isfinite(open_("ln", X, X * np.nan).used.divisor).any()
-
-
-@pytest.mark.parametrize("mode", ["inside", "outside"])
-def test_the_eps_of_a_divisor_is_found_again(mode):
-    case = open_("ln", X, X, eps_mode=mode, eps=0.03)
-    assert case.unroot(case.divisor, case.square) == pytest.approx(0.03)
-    assert case.root(case.square, 0.0) == pytest.approx(X.std(-1, keepdims=True))
-
-
-def test_an_eps_that_is_a_floor_keeps_divisors_above_it():
-    square = np.array([[4.0], [1e-8]])
-    case = open_("ln", X[:2], X[:2])
-    for mode, eps in ((EpsMode.FLOOR, 0.1), (EpsMode.SQUARE_FLOOR, 0.01)):
-        floor = replace(case, plan=case.plan.change_spec(eps_mode=mode, eps=eps))
-        assert floor.root(square) == pytest.approx(np.array([[2.0], [0.1]]))
-
-
-def test_gamma_is_found_as_the_slope_of_each_feature():
-    y = standardize(X) * GAMMA + BETA
-    assert recover_parameters(open_("ln", X, y, GAMMA, BETA))[0].ravel() == pytest.approx(GAMMA, rel=1e-6)
-
-
-@pytest.mark.parametrize("groups", [2, 3])
-def test_an_axis_that_is_split_has_names_for_both_parts(groups):
-    x = draw((2, 6, 7))
-    case = open_("gn", x, x, groups=groups)
-    assert [case.name_axis(axis) for axis in range(4)] == ["n", "group", "c of a group", "l"]
-
-
-def test_running_statistics_stand_for_the_batchs():
-    given = Given(np.arange(40.0), np.full(40, 4.0))
-    case = open_("bn", X, X, given=given, eps=0.0)
-    assert case.standardized == pytest.approx((X - np.arange(40.0)) / 2.0)
-
-
-def test_norms_without_moments_are_what_normcli_makes_of_them():
-    case = open_("minmax", X, X)
-    assert not case.has_moments
-    low, high = X.min(case.axes), X.max(case.axes)
-    assert case.right.values == pytest.approx((X - low) / (high - low), abs=1e-9)
-
-
-def test_nan_is_explained_by_nan_alone():
-    y = standardize(X)
-    y[0, 0] = np.nan
-    case = open_("ln", X, y)
-    assert case.differs.sum() == 1
-    assert case.explains(case.predict(Variant(result=np.where(np.isnan(y), np.nan, y)))).all()
 
 
 KERNELS = {

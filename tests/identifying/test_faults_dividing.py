@@ -6,51 +6,13 @@ import numpy as np
 import pytest
 
 from normcli.dtypes import find_type
-from normcli.identifying.faults.tables.summing import _format_percent
 from normcli.numerics.rounding import round_to_short
 from tests.identifying.faulty import ask, draw, name, standardize
 
 X = draw((12, 64), "f8")
 SMALL = X * 0.02
 M, V = X.mean(-1, keepdims=True), X.var(-1, keepdims=True)
-D = np.sqrt(V + 1e-5)
 EPS = 1e-5
-MAD = np.median(np.abs(X - np.median(X, -1, keepdims=True)), -1, keepdims=True)
-S = SMALL.var(-1, keepdims=True)
-AWAY = SMALL - SMALL.mean(-1, keepdims=True)
-
-DIVIDED = {
-    "stats-no-mean": (X, X / D),
-    "stats-no-divisor": (X, X - M),
-    "stats-not-rooted": (X, (X - M) / (V + EPS)),
-    "stats-multiplied": (X, (X - M) * D),
-    "stats-mean-square": (X, (X - M) / np.sqrt((X * X).mean(-1, keepdims=True) + EPS)),
-    "stats-absolute": (X, (X - M) / np.abs(X - M).mean(-1, keepdims=True)),
-    "stats-median": (X, (X - np.median(X, -1, keepdims=True)) / D),
-    "stats-length": (X, (X - M) / np.sqrt(64 * V)),
-    "stats-ddof": (X, (X - M) / np.sqrt(X.var(-1, ddof=1, keepdims=True) + EPS)),
-    "stats-constant": (X, (X - M) / 1.25),
-    "stats-eps-other": (SMALL, AWAY / np.sqrt(S + 1e-3)),
-    "stats-eps-outside": (SMALL, AWAY / (np.sqrt(S) + EPS)),
-    "stats-eps-twice": (SMALL, AWAY / (np.sqrt(S + EPS) + EPS)),
-    "stats-eps-subtracted": (SMALL, AWAY / np.sqrt(S - EPS)),
-    "stats-eps-scaled": (X, (X - M) / np.sqrt(V + EPS * (X**2).max(-1, keepdims=True))),
-    "stats-rounded-rstd": (X, (X - M) * (1 / D).astype("f2")),
-    "stats-rounded-mean": (X, (X - M.astype("f2")) / D),
-    "stats-rounded-mean-squared": (
-        X,
-        (X - M.astype("f2"))
-        / np.sqrt((X * X).mean(-1, keepdims=True) - M.astype("f2").astype("f8") ** 2 + EPS),
-    ),
-    "stats-rounded-variance": (X, (X - M) / np.sqrt(V.astype("f2").astype("f8") + EPS)),
-}
-
-
-@pytest.mark.all_tried
-@pytest.mark.parametrize("fault", DIVIDED)
-def test_what_divides_is_named(fault):
-    x, y = DIVIDED[fault]
-    assert name("ln", x, y)[0] == [fault]
 
 
 @pytest.mark.slow
@@ -61,17 +23,8 @@ def test_a_norm_that_does_not_centre_has_faults_of_its_own():
 
 
 def test_an_eps_is_said_beside_the_one_that_was_asked_for():
-    assert "eps is 0.001, not 1e-05" in name("ln", SMALL, DIVIDED["stats-eps-other"][1])[1]
-
-
-@pytest.mark.slow
-def test_squares_that_cancel_are_named():
-    x = draw((12, 64), "f4", 40.0)
-    w = x.astype("f4")
-    variance = (w * w).mean(-1, keepdims=True) - w.mean(-1, keepdims=True) ** 2
-    ids, causes = name("ln", x, (w - w.mean(-1, keepdims=True)) / np.sqrt(variance + np.float32(1e-5)))
-    assert ids == ["stats-one-pass"]
-    assert causes == ["the variance is E[x²] − E[x]², which cancels"]
+    y = (SMALL - SMALL.mean(-1, keepdims=True)) / np.sqrt(SMALL.var(-1, keepdims=True) + 1e-3)
+    assert "eps is 0.001, not 1e-05" in name("ln", SMALL, y)[1]
 
 
 @pytest.mark.slow
@@ -111,11 +64,6 @@ def test_a_variance_of_one_pass_in_bfloat16_is_named(spread, rounds):
     half = find_type("bfloat16")
     claims = ask("ln", x.astype(half), y, rounded=half)
     assert claims[0].fault.id == "stats-one-pass"
-
-
-@pytest.mark.parametrize(("part", "said"), [(0.000312, "0.031"), (0.5, "50"), (16.2, "1,600")])
-def test_percents_are_said_without_an_exponent(part, said):
-    assert _format_percent(part) == said
 
 
 def test_a_mean_that_half_precision_rounds_is_no_median():

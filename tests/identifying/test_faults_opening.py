@@ -49,13 +49,6 @@ def test_another_eps_beside_a_fault_is_named():
 
 
 @pytest.mark.slow
-def test_a_fault_in_a_region_is_named_with_it():
-    y = standardize(X) * GAMMA + BETA
-    y[8:] = X[8:]
-    assert name("ln", X, y, GAMMA, BETA) == (["where-input"], ["y is x for n ≥ 8"])
-
-
-@pytest.mark.slow
 def test_a_fault_everywhere_but_in_a_region_is_named_with_it():
     y = standardize(X) * GAMMA
     y[3] = 7.0

@@ -11,51 +11,12 @@ from tests.identifying.faulty import ask, draw, draw_affine, name, standardize
 X = draw((12, 64))
 G, B = draw_affine(64)
 XHAT = standardize(X)
-ORDER = np.random.default_rng(0).permutation(64)
-
-APPLIED = {
-    "affine-missing": XHAT,
-    "affine-gamma-missing": XHAT + B,
-    "affine-beta-missing": XHAT * G,
-    "affine-swapped": XHAT * B + G,
-    "affine-gamma-plus-one": XHAT * (1 + G) + B,
-    "affine-gamma-plus-two": XHAT * (2 + G) + B,
-    "affine-gamma-plus-one-twice": XHAT * (1 + G) ** 2 + B,
-    "affine-gamma-twice": XHAT * G**2 + B,
-    "affine-gamma-doubled": XHAT * 2 * G + B,
-    "affine-gamma-negated": XHAT * -G + B,
-    "affine-gamma-divided": XHAT / G + B,
-    "affine-gamma-exp": XHAT * np.exp(G) + B,
-    "affine-beta-first": (XHAT + B) * G,
-    "affine-beta-negated": XHAT * G - B,
-    "affine-beta-doubled": XHAT * G + 2 * B,
-    "affine-gamma-reversed": XHAT * G[::-1] + B,
-    "affine-gamma-rolled": XHAT * np.roll(G, -3) + B,
-    "affine-beta-rolled": XHAT * G + np.roll(B, 1),
-    "affine-gamma-permuted": XHAT * G[ORDER] + B,
-    "affine-gamma-rounded": XHAT * G.astype("f2") + B,
-    "affine-constant": 1.7 * (XHAT * G + B),
-    "affine-offset": XHAT * G + B + 0.25,
-}
-
-
-@pytest.mark.slow
-@pytest.mark.all_tried
-@pytest.mark.parametrize("fault", APPLIED)
-def test_gamma_and_beta_are_named_as_they_were_used(fault):
-    assert name("ln", X, APPLIED[fault], G, B)[0] == [fault]
 
 
 @pytest.mark.slow
 def test_nothing_is_said_of_parameters_that_are_not_there():
     assert name("ln", X, XHAT * 1.7)[0] == ["affine-constant"]
     assert ask("ln", X, XHAT * G) == ()
-
-
-@pytest.mark.slow
-def test_numbers_are_said_in_few_digits():
-    assert name("ln", X, 1.7 * (XHAT * G + B), G, B)[1] == ["every value is multiplied by 1.7"]
-    assert name("ln", X, XHAT * np.roll(G, -3) + B, G, B)[1] == ["gamma is rolled by -3"]
 
 
 @pytest.mark.slow

@@ -31,17 +31,6 @@ def test_groups_of_a_file_are_those_of_memory(picked, mapped, monkeypatch):
         np.testing.assert_array_equal(take_groups(grid, mapped, chosen), take_groups(grid, values, chosen))
 
 
-def test_of_a_file_no_more_is_read_than_the_chosen_groups_and_what_lies_near(mapped, monkeypatch):
-    grid = next(grid for grid in enumerate_grids(SHAPE) if grid.axes == (0, 3))
-    read, read_into = [], Mapped._read_into
-    monkeypatch.setattr("normcli.tensors.mapped._NEAR", 4)
-    monkeypatch.setattr(
-        Mapped, "_read_into", lambda self, part, place: (read.append(len(part)), read_into(self, part, place))
-    )
-    rows = take_groups(grid, mapped, np.array([5]))
-    assert sum(read) == rows.nbytes
-
-
 @pytest.mark.parametrize(
     ("length", "divisors"),
     [
@@ -68,13 +57,3 @@ def test_every_set_of_axes_is_tried_and_those_that_come_with_groups():
     assert sorted(split) == [(0, 2), (0, 2, 3), (2,), (2, 3)]
     assert len(split) == len(set(split))
     assert all(grid.canonical == grid for grid in grids)
-
-
-def test_with_each_group_of_channels_the_most_axes_are_tried_first():
-    for shape in ((6, 4, 3), (4, 6), (2, 4, 3, 8)):
-        tried: dict[tuple[int, int], list[int]] = {}
-        for grid in enumerate_grids(shape):
-            if grid.split is not None:
-                tried.setdefault(grid.split[:2], []).append(len(grid.axes))
-        assert tried
-        assert all(counts == sorted(counts, reverse=True) for counts in tried.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.identifying.models.known_maps import CONSTANTS, SCALERS, SPECTRAL, WEIGHT, name_map
+from normcli.identifying.models.known_maps import CONSTANTS, SCALERS, SPECTRAL, name_map
 from normcli.identifying.models.line_fit import PlainMap
 
 X = np.random.default_rng(0).uniform(0.0, 255.0, (4, 3, 5))
@@ -48,13 +48,6 @@ def test_constants_are_those_that_people_write(words, unit, mean, std):
     assert name(y, (1,)) == [words]
 
 
-@pytest.mark.parametrize("eps", [1e-5, 1e-3])
-def test_a_layer_before_any_training_is_named_by_its_eps(eps):
-    assert name(X / np.sqrt(1.0 + eps), ()) == [
-        f"evaluation before any training: running mean 0, running variance 1, eps {eps:g}"
-    ]
-
-
 MADE = {
     "StandardScaler(with_mean=False)": lambda rows: rows / rows.std(1, keepdims=True),
     "StandardScaler(with_std=False)": lambda rows: rows - rows.mean(1, keepdims=True),
@@ -79,14 +72,6 @@ def test_scalers_are_named_of_all_values(words):
     assert not name(y * 1.0001, (1,))
     assert not name(y, (2,))
     assert name(MADE[words](X.reshape(1, -1)).reshape(X.shape), ()) == [found]
-
-
-def test_a_factor_of_each_output_may_be_weight_normalization():
-    assert name(X * 2.0, (1,), shift=0.0) == [WEIGHT]
-    assert not name(X * 2.0, (1,))
-    assert not name(X * 2.0, (0, 1), shift=0.0)
-    with np.errstate(all="ignore"):
-        assert not name(X[0, 0] * 2.0, (0,), X[0, 0], shift=0.0)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

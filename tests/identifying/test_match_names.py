@@ -10,21 +10,14 @@ from normcli.errors import NormError
 from normcli.identifying.models.divisor_fit import Model
 from normcli.identifying.models.error_bounds import Level
 from normcli.identifying.models.standards import standardize
-from normcli.identifying.models.weight import FittedPlan
-from normcli.identifying.models.window_model import plan_window
 from normcli.identifying.sampling import take_groups
-from normcli.identifying.search.affine_step import ESTIMATED, NO_AFFINE, AffineStep
+from normcli.identifying.search.affine_step import NO_AFFINE
 from normcli.identifying.search.groups import Hypothesis, Sample, enumerate_grids
 from normcli.identifying.search.match import Scope
-from normcli.identifying.search.match_names import _may_choose, describe_hypothesis
-from normcli.identifying.search.norm_search import describe_fitted
-from normcli.norms.conventions import CONVENTIONS, find_convention, list_frameworks
+from normcli.identifying.search.match_names import describe_hypothesis
+from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
-from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
-from normcli.norms.rules import AxesChoice, AxesRule, EpsMode, EpsRule
-from normcli.norms.spec import Window
-from normcli.norms.table import NORMS
+from normcli.norms.rules import AxesRule, EpsMode, EpsRule
 
 X = np.random.default_rng(0).normal(0.7, 2.0, (3, 6, 4, 5)).astype("f4")
 SINGLE = np.dtype("f4")
@@ -143,24 +136,6 @@ def test_an_eps_is_somebodys_own_or_not(asked, is_default):
     }
 
 
-@pytest.mark.parametrize(
-    ("affine", "norm", "named"),
-    [
-        pytest.param(AffineStep("gamma", np.ones((1, 1, 1, 5))), "ln", True, id="its own"),
-        pytest.param(AffineStep("gamma", np.ones((1, 6, 1, 1))), "ln", False, id="of channels"),
-        pytest.param(AffineStep("gamma", np.ones((1, 1, 1, 1))), "ln", True, id="a number"),
-        pytest.param(AffineStep("beta", None, np.ones((1, 1, 1, 5))), "ln", True, id="beta"),
-        pytest.param(AffineStep("beta", None, np.ones((1, 1, 4, 1))), "ln", False, id="beta of another axis"),
-        pytest.param(AffineStep("1 + gamma", np.ones((1, 1, 1, 5))), "ln", False, id="1 + gamma"),
-        pytest.param(AffineStep(ESTIMATED, np.ones((1, 1, 1, 5))), "ln", False, id="fitted"),
-    ],
-)
-def test_frameworks_are_named_by_the_gamma_that_they_take(affine, norm, named):
-    (match,) = [match for match in describe((3,), DEVIATION, eps=1e-5, affine=affine) if match.norm == norm]
-    assert ("torch" in match.like) == named
-    assert match.affine == affine.way
-
-
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("p", "floor", "like"),
@@ -185,78 +160,7 @@ def test_a_range_is_that_of_scalers():
     assert (match.norm, match.eps_mode, match.takes_eps) == ("minmax", None, False)
 
 
-def test_how_far_it_is_and_where():
-    y = normalize(X, "ln").normalized.copy()
-    y[1, 2, 3, 4] += 2.0**-10
-    (match,) = [match for match in describe((3,), DEVIATION, eps=1e-5, y=y) if match.norm == "ln"]
-    assert match.equal == 1.0 - 1.0 / X.size
-    assert match.max_abs == pytest.approx(2.0**-10, rel=1e-3)
-    assert match.furthest.place == (1, 2, 3, 4)
-    assert match.furthest.actual == y[1, 2, 3, 4]
-    long = describe((3,), DEVIATION, eps=1e-5, dtype=np.dtype("f8"), precision="float64")
-    short = describe((3,), DEVIATION, eps=1e-5, dtype=np.dtype("f8"), precision="float32", y=y.astype("f8"))
-    assert long[0].max_ulp == 0.0
-    assert short[0].max_ulp == pytest.approx(match.max_ulp)
-
-
-def test_x_that_is_rounded_first_is_said():
-    half = np.dtype("f2")
-    step = AffineStep("gamma", np.linspace(0.5, 2.0, 5).reshape(1, 1, 1, 5), None, half)
-    (match,) = [
-        m for m in describe((3,), ROOT_MEAN_SQUARE, eps=1e-6, affine=step, dtype=half) if m.norm == "rms"
-    ]
-    assert match.precision == "float32, rounded before gamma"
-    assert "llama" in match.like
-    assert "torch" not in match.like
-    rough = describe((3,), ROOT_MEAN_SQUARE, eps=1e-6, affine=step, dtype=half, precision="float16")
-    assert not any("llama" in match.like for match in rough)
-
-
-@pytest.mark.parametrize(
-    ("window", "channels", "like", "by_default"),
-    [
-        pytest.param(Window(2, 2, 5, 1e-4, 0.75, 1.0, 5), 12, True, True, id="torch's constants"),
-        pytest.param(Window(2, 2, 5, 1e-4, 0.5, 3.0, 5), 12, True, True, id="constants of one's own"),
-        pytest.param(Window(2, 2, 5, 1e-4, 0.5, 3.0, 5), 3, False, False, id="that cover all"),
-        pytest.param(Window(4, 0, 5, 1e-4, 0.5, 3.0, 5), 12, False, True, id="sides that nobody has"),
-    ],
-)  # fmt: skip
-def test_windows_are_named_by_their_sides_and_constants(window, channels, like, by_default):
-    actual = np.ones((2, channels, 3))
-    scope = Scope(None, frozenset({1}), (0, 1, 2), SINGLE)
-    plan = plan_window(actual.shape, 1, window)
-    match = describe_fitted(FittedPlan(plan, actual + 2.0**-23, 33.0), actual, scope, "float32")
-    assert (match.norm, match.axes, match.window, match.bits) == ("lrn", (1,), window, 33.0)
-    assert (bool(match.like), match.by_default) == (like, by_default)
-    assert (match.max_ulp, match.max_abs, match.equal, match.compared) == (1.0, 2.0**-23, 0.0, actual.size)
-
-
-@pytest.mark.parametrize(("rows", "by_default"), [((0,), True), ((1,), False)])
-def test_matrices_are_named_with_their_rows(rows, by_default):
-    actual = np.ones((4, 3, 2))
-    scope = Scope(None, frozenset({1}), (0, 1, 2), SINGLE)
-    plan = make_plan(Request("sn", rows=rows), actual.shape, SINGLE)
-    match = describe_fitted(FittedPlan(plan, actual, 25.0), actual, scope, "float32")
-    assert (match.norm, match.axes, match.rows, match.by_default, match.bits) == (
-        "sn",
-        (0, 1, 2),
-        rows,
-        by_default,
-        25.0,
-    )
-    assert (match.max_ulp, match.equal, match.compared) == (0.0, 1.0, 24)
-    assert NORMS[match.norm].rows is not None
-
-
 @pytest.mark.parametrize(("p", "named"), [(2.0, {"lp", "wn"}), (1.0, {"lp"}), (3.0, {"lp"})])
 def test_weights_are_divided_by_their_euclidean_length_alone(p, named):
     matches = describe((0, 2, 3), ROOT_MEAN_SQUARE, p=p, mode=EpsMode.FLOOR, floor=1.0, square=1.0)
     assert {match.norm for match in matches} == named
-
-
-def test_a_caller_may_choose_all_axes_but_one_where_the_framework_lets_them():
-    free = next(row for row in CONVENTIONS if row.chooses is AxesChoice.ALL_BUT_ONE)
-    fixed = next(row for row in CONVENTIONS if row.chooses is None)
-    for grid in enumerate_grids((4, 6, 3)):
-        one = grid.split is None and len(grid.kept) == 1
-        assert (_may_choose(free, grid), _may_choose(fixed, grid)) == (one, False)

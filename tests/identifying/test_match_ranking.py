@@ -1,4 +1,4 @@
-"""Which of several matches is named first."""
+"""Which of several matches is named first, and when one is more than chance."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from normcli.identifying.search.affine_step import ESTIMATED
 from normcli.identifying.search.match import Furthest, Match, rank_matches
 
 LIKELY = Match(
@@ -66,3 +67,37 @@ def test_distances_of_0_and_of_no_end_are_ordered():
     matches = [LIKELY._replace(max_abs=distance) for distance in (0.0, 1e-9, float("inf"))]
     assert rank_matches(matches[::-1]) == matches
     assert rank_matches([]) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_certain"),
+    [
+        pytest.param({}, True, id="as it is"),
+        pytest.param({"bits": 20.0}, True, id="evidence enough"),
+        pytest.param({"bits": 19.9}, False, id="too little"),
+        pytest.param({"is_odd": True}, False, id="an odd eps"),
+        pytest.param({"has_default_eps": False}, True, id="another eps"),
+        pytest.param({"has_default_eps": False, "fine": 20.0}, True, id="another eps that shows"),
+        pytest.param({"has_default_eps": False, "fine": 19.9}, True, id="another eps that need not be there"),
+        pytest.param(
+            {"has_default_eps": False, "fine": 19.9, "eps_range": (1e-6, 1.0)}, False, id="another eps that may be rounding"
+        ),
+        pytest.param({"fine": 0.0}, True, id="a default eps"),
+        pytest.param({"precision": "float16"}, False, id="sums of half precision"),
+        pytest.param({"precision": "bfloat16, rounded before gamma"}, False, id="and x̂ rounded"),
+        pytest.param({"equal": 0.0, "max_ulp": 65.0}, True, id="none to the bit"),
+        pytest.param({"equal": 0.0, "lost": 1.0}, False, id="none to the bit, and blurred"),
+        pytest.param({"equal": 0.99, "lost": 1.0}, True, id="most to the bit"),
+        pytest.param({"equal": 0.0, "lost": 1.0, "affine": ESTIMATED}, True, id="with a gamma that was fitted"),
+    ],
+)  # fmt: skip
+def test_when_a_match_is_more_than_chance(changed, is_certain):
+    assert LIKELY._replace(**changed).is_certain == is_certain
+
+
+def test_an_eps_is_usual_or_not_and_there_is_room_for_one_or_not():
+    assert LIKELY.is_usual
+    assert not LIKELY._replace(eps=1.1e-5).is_usual
+    assert LIKELY.takes_eps
+    assert not LIKELY._replace(norm="minmax").takes_eps
+    assert LIKELY._replace(norm="minmax", eps_range=(0.0, 1e-9)).takes_eps

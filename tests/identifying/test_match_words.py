@@ -116,11 +116,6 @@ def test_a_gamma_that_is_a_root_of_a_length_or_a_count_is_said_so(factor, words)
             id="others",
         ),
         pytest.param(
-            {"equal": 0.5, "precision": "float64, rounded before gamma", "furthest": Furthest((0, 0, 0), 1 / 3, 0.5)},
-            [f"50 % of the values are {EXACT}", "y is 0.5 at (0, 0, 0), where exact is 0.3333333333", "a kernel that rounds in float64 can give that"],
-            id="rounded before gamma",
-        ),
-        pytest.param(
             {"equal": 0.5, "precision": "float64", "furthest": Furthest((0, 0, 0), 1 / 3, 0.5)},
             [f"50 % of the values are {EXACT}", "y is 0.5 at (0, 0, 0), where exact is 0.333333333333333315", "a kernel that rounds in float64 can give that"],
             id="long",

@@ -63,32 +63,11 @@ def test_of_rank_1_it_is_the_length(rng):
     assert {match.norm for match in found.matches} == {"lp"}
 
 
-@costly
-@pytest.mark.parametrize(("cells", "value"), [((0, 0), np.inf), ((0, 1), 5.0)])
-@pytest.mark.slow
-def test_what_is_no_one_factor_is_none(cells, value, rng):
-    w = rng.normal(size=(6, 4))
-    y = normalize(w, "sn").normalized.copy()
-    y[cells] = value
-    assert all(match.norm != "sn" for match in identify(Question(w, y)).matches)
-
-
 W = np.random.default_rng(0).normal(size=(4, 3, 2))
 
 
 def find(y, slack=2.0**-50, w=W):
     return list(find_matrices(w, y, slack * np.abs(y), np.dtype("f8")))
-
-
-@pytest.mark.parametrize("axis", [0, 1, 2])
-def test_the_rows_of_a_matrix_are_along_the_axis_that_gives_its_singular_value(axis):
-    exact = normalize(W, "sn", rows=(axis,)).normalized
-    (found,) = find(exact)
-    assert found.plan.spec.rows == (axis,)
-    np.testing.assert_array_equal(found.exact, exact)
-    assert 48.0 < found.bits < 52.0
-    (rough,) = find(exact, 2.0**-20)
-    assert 18.0 < rough.bits < 20.5
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli import normalize
 from normcli.identifying.faults.variant import IndexRegion
 from normcli.identifying.identify import identify
 from normcli.identifying.question import VERDICTS, Question
@@ -25,7 +24,6 @@ from tests.identifying.diagnoses import (
     reproduce,
 )
 from tests.identifying.plain_words import require_plain_words
-from tests.marks import slowly
 
 LN = "layer normalization over c"
 
@@ -36,19 +34,6 @@ def test_causes_are_short_and_begin_with_their_subject():
         require_plain_words(told)
     assert {told.verdict for told in every} == {*VERDICTS} - {"fault"}
     assert len({told.cause for told in every}) > 150
-
-
-@pytest.mark.parametrize(
-    ("norm", "options"),
-    [
-        ("bn", {}), ("rms", {"eps": 0.01}),
-        *slowly([pytest.param(*row) for row in [("gn", {"groups": 2}), ("lp", {"p": 1.0}), ("minmax", {}), ("lrn", {"size": 3})]]),
-    ],
-)  # fmt: skip
-def test_so_is_what_is_said_of_norms(norm, options):
-    found = identify(Question(X, normalize(X, norm, **options).normalized))
-    require_plain_words(diagnose(found))
-    assert diagnose(found).verdict == "norm"
 
 
 def test_a_norm_is_named_with_its_options_and_who_has_them():

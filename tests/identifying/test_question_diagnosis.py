@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from normcli.identifying.question import (
     MOST_WORDS,
     VERDICTS,
     Diagnosis,
     Kind,
     add_clauses,
-    begin_sentence,
     count_words,
-    join_words,
 )
 
 WHOLE = Diagnosis(
@@ -39,30 +35,7 @@ def test_the_sentence_is_all_of_it():
     assert WHOLE._replace(alternatives=("c", "d", "e")).shown_alternatives == ("c", "d", "e")
 
 
-@pytest.mark.parametrize(
-    ("clause", "begun"),
-    [
-        ("no norm", "No norm"),
-        ("the input is", "The input is"),
-        ("y is", "y is"),
-        ("ln differs", "ln differs"),
-        ("", ""),
-    ],
-)
-def test_a_name_stays_as_it_is_where_a_sentence_begins(clause, begun):
-    assert begin_sentence(clause) == begun
-
-
-def test_signs_are_no_words():
-    assert count_words("y is a · x + b in each channel") == 8
-    assert count_words("x − mean, 5.7 % of it (√x)") == 6
-
-
 def test_a_cause_takes_the_clauses_for_which_it_has_room():
     start = " ".join("abcdefghijklm")
     assert add_clauses(start, ["n o p", "n o", "p"]) == (f"{start}, n o", ("n o p", "p"))
     assert count_words(f"{start}, n o") == MOST_WORDS
-
-
-def test_words_are_joined():
-    assert [join_words(words) for words in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a or b", "a, b or c"]

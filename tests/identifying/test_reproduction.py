@@ -13,12 +13,11 @@ from normcli.dtypes import find_type
 from normcli.identifying.attempts import Candidate
 from normcli.identifying.identify import identify
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.reproduction import MOST_SURVIVORS, hold_against_all, list_candidates, reproduce
-from normcli.identifying.search.match import Furthest, Match
+from normcli.identifying.reproduction import MOST_SURVIVORS, reproduce
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from tests.marks import choose_some, costly, sampled, slowly
+from tests.marks import choose_some, costly, sampled
 
 SHAPE = (11, 47)
 
@@ -190,60 +189,3 @@ def test_an_eps_that_is_not_the_usual_one_is_told_where_many_groups_show_it():
         y = divide("float16").run(x[:rows], formula, x.dtype)
         found = identify(Question(x[:rows], y))
         assert [one.eps for one in found.matches] == [1e-3] * (rows == 48)
-
-
-NEAR = Match(
-    "ln",
-    (1,),
-    "float32",
-    (),
-    9.0,
-    1e-3,
-    0.2,
-    60,
-    Furthest((0, 0), 1.0, 1.0),
-    (0, 1),
-    eps=1e-5,
-    eps_mode="inside",
-)
-
-
-def list_all(*matches, ways=("gamma", "none")):
-    return [
-        (one.request.norm, one.request.axes, one.request.eps_mode, one.request.ddof, one.way, one.order)
-        for one in list_candidates(matches, ways)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [
-        ({}, [("ln", (1,), mode, None, "none", (0, 1)) for mode in (None, "inside")]),
-        ({"affine": "swapped", "order": (1, 0)}, [("ln", (1,), mode, None, "swapped", (1, 0)) for mode in (None, "inside")]),
-        ({"affine": "estimated"}, [("ln", (1,), mode, None, way, (0, 1)) for mode in (None, "inside") for way in ("gamma", "none")]),
-        ({"ddof": 1, "eps_mode": "outside"}, [("ln", (1,), *own, "none", (0, 1)) for own in ((None, None), ("outside", 1))]),
-        ({"norm": "zscore"}, [("zscore", (1,), None, None, "none", (0, 1))]),
-        ({"norm": "sn", "rows": (0,)}, []),
-    ],
-)  # fmt: skip
-def test_a_norm_is_tried_by_its_own_eps_and_as_it_was_matched(changed, expected):
-    assert list_all(NEAR._replace(**changed)) == expected
-
-
-def test_of_many_matches_the_first_are_tried():
-    assert len(list_all(*[NEAR._replace(norm="zscore", ddof=n) for n in range(6)])) == 7  # the first is its own
-
-
-@pytest.mark.parametrize("piece", [1, *slowly([100, 1 << 20])])
-def test_shares_of_a_sample_are_held_against_all(piece, monkeypatch):
-    monkeypatch.setattr("normcli.identifying.reproduction.PIECE", piece)
-    x, y = plant(parse_computation("one-pass:float16"), "ln", "float16")
-    (told, *_) = reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))])
-    assert hold_against_all([told], x, y) == (told,)
-    y[0, 0] += 1
-    some = told._replace(compared=7)
-    (held,) = hold_against_all([some], x, y)
-    assert (held.equal, held.compared, held.computation) == (1.0 - 1.0 / x.size, x.size, told.computation)
-    order = hold_against_all([told._replace(equal=0.5), told], x, y)
-    assert [one.equal for one in order] == [1.0, 0.5]
-    assert len(hold_against_all([some] * 9, x, y)) < 9

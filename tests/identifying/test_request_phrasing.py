@@ -110,12 +110,7 @@ def test_statistics_of_the_batch_in_place_of_running_ones():
     ("made", "asked", "cause", "remedy"),
     [
         pytest.param({"eps": 1e-3}, {}, "ln differs: eps is 0.001, not 1e-05", "normcli ln … --eps 0.001", id="eps"),
-        *slowly([
-            pytest.param({"axes": (1, 2)}, {}, "ln differs: axes are l c, not c", "normcli ln … --axes LC", id="axes"),
-            pytest.param({"ddof": 1}, {}, "ln differs: ddof is 1, not 0", "normcli ln … --ddof 1", id="ddof"),
-            pytest.param({}, {"gamma": np.linspace(1, 2, 30)}, "ln differs: gamma is not applied", "multiply by gamma", id="gamma"),
-            pytest.param({"gamma": 1.28}, {}, "ln differs: y has a gamma of 1.28 everywhere", "normcli ln … --gamma 1.28", id="a factor"),
-        ]),
+        *slowly([pytest.param({"gamma": 1.28}, {}, "ln differs: y has a gamma of 1.28 everywhere", "normcli ln … --gamma 1.28", id="a factor")]),
     ],
 )  # fmt: skip
 def test_check_says_it(made, asked, cause, remedy):
@@ -138,20 +133,6 @@ def test_a_wrong_value_of_the_norm_that_was_asked_for_is_named(norm):
     assert (
         check(y, x, norm, **options).diagnosis.cause == f"{norm} differs: y is right, except for n=2, c=3, l=4"
     )
-
-
-@pytest.mark.slow
-def test_a_factor_of_a_norm_without_gamma_is_named():
-    x = np.random.default_rng(1).normal(0.7, 2.0, (4, 6, 30)).astype("f4")
-    told = check(normalize(x, "mvn").normalized * np.float32(1.28), x, "mvn").diagnosis
-    assert (told.cause, told.remedy) == (
-        "mvn differs: every value is multiplied by 1.28",
-        "leave the factor out",
-    )
-
-
-def test_check_says_nothing_where_all_is_well():
-    assert check(normalize(X, "ln").normalized, X, "ln").diagnosis is None
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from normcli.identifying.models.weight import Seen, count_fine, is_odd_eps, weigh
+from normcli.identifying.models.weight import Seen, is_odd_eps, weigh
 
 
 def make(bits, *, size=(1.0, 2.0, 4.0), offset=(0.5, 1.5, 2.5), group_size=8, centred=True):
@@ -77,11 +77,3 @@ def test_a_factor_that_is_hardly_seen_is_no_evidence(each, bits):
 def test_an_eps_is_odd_beyond_a_fifth_of_the_middle_variance():
     assert not is_odd_eps(0.4, np.array([0.1, 2.0, 9.0]))
     assert is_odd_eps(0.401, np.array([0.1, 2.0, 9.0]))
-
-
-def test_bits_beyond_half_precision_are_of_the_best_group_of_each_size():
-    eps, widths = 2.0**-10, 2.0 ** -np.array([14.0, 16.0, 15.0, 5.0, 80.0])
-    largest = np.full(5, 2.0)
-    size = np.array([1.0, 1.0, 2.0, 3.0, 4.0])
-    assert count_fine(largest * (1.0 - widths), largest, size, eps) == pytest.approx(4.0 + 3.0 + 50.0)
-    assert count_fine(largest[:2] * (1.0 - widths[:2]), largest[:2], size[:2], eps) == pytest.approx(4.0)

@@ -132,7 +132,10 @@ def _list_of_page() -> Iterator[tuple[str, str]]:
 
 
 def _list_remarks() -> Iterator[tuple[str, str]]:
-    """Yield what the tables of symptoms and of conventions say."""
+    """Yield what the tables of symptoms, of faults and of conventions say."""
+    for fault in tomllib.loads((PACKAGE / "checking" / "faults.toml").read_text(encoding="utf-8")).values():
+        texts = (fault["words"], fault["remedy"], *fault.get("shown", ()))
+        yield from (("normcli/checking/faults.toml", text) for text in texts)
     for row in read_symptoms():
         yield from (("normcli/cli/verbs/reference/symptoms.toml", text) for text in (row.symptom, row.fix))
     path = PACKAGE / "norms" / "conventions.toml"

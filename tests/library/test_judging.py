@@ -57,13 +57,6 @@ def test_identify_names_the_norm(x):
     assert not identify(normalize(x, "ln").normalized, x, norm="rms")
 
 
-@pytest.mark.slow
-def test_identify_takes_gamma_and_beta(x):
-    gamma, beta = np.arange(1.0, 6.0), np.arange(5.0)
-    y = normalize(x, "ln", gamma=gamma, beta=beta).normalized
-    assert identify(y, x, gamma=gamma, beta=beta).found.matches[0].norm == "ln"
-
-
 @costly
 @pytest.mark.parametrize(
     ("shape", "features", "lengths"),
@@ -99,14 +92,6 @@ def test_what_makes_no_sense_is_refused(x):
         identify(x[:2], x)
 
 
-@pytest.mark.peers
-def test_tensors_of_torch(x):
-    torch = pytest.importorskip("torch")
-    t = torch.tensor(x)
-    assert check(torch.nn.functional.layer_norm(t, (5,)), t, "ln")
-    assert identify(torch.nn.functional.layer_norm(t, (5,)), t)
-
-
 def test_bits_of_other_roundings_are_remarked_on_where_all_is_well():
     rng = np.random.default_rng(3)
     x, gamma = rng.normal(size=(16, 50)).astype("f2"), rng.uniform(0.5, 2.0, 50).astype("f2")
@@ -114,3 +99,4 @@ def test_bits_of_other_roundings_are_remarked_on_where_all_is_well():
     judged = check(actual, x, "rms", gamma=gamma, eps=1e-6)
     assert judged.ok
     assert "rms agrees but for its bits: x̂ is rounded first (as mlx)." in str(judged)
+    assert "bits" not in str(check(actual, x, "rms", gamma=gamma, like="llama"))

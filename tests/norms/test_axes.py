@@ -19,24 +19,14 @@ def find_axes(shape, norm, **options):
 @pytest.mark.parametrize(
     ("options", "axes"),
     [
-        pytest.param({"norm": "bn"}, (0, 2, 3), id="all but the channel"),
-        pytest.param({"norm": "ln"}, (3,), id="the last"),
-        pytest.param({"norm": "in"}, (2, 3), id="all but batch and channel"),
-        pytest.param({"norm": "gn", "groups": 2}, (1, 2, 3), id="all but the batch"),
-        pytest.param(
-            {"norm": "gn", "groups": 2, "layout": "HWCN"}, (0, 1, 2), id="all but the batch, which is last"
-        ),
+        pytest.param({"norm": "gn", "groups": 2, "layout": "HWCN"}, (0, 1, 2), id="all but the batch"),
         pytest.param(
             {"norm": "gn", "groups": 2, "layout": "CHWX"}, (0, 1, 2, 3), id="no batch but the channel"
         ),
-        pytest.param({"norm": "wn"}, (1, 2, 3), id="all but the first"),
-        pytest.param({"norm": "zscore"}, (0,), id="the first"),
         pytest.param({"norm": "sn"}, (0, 1, 2, 3), id="all"),
-        pytest.param({"norm": "lrn"}, (1,), id="the channel"),
         pytest.param({"norm": "lp", "like": "onnx"}, (3,), id="the last of onnx"),
         pytest.param({"norm": "lp", "like": "torch"}, (1,), id="the second"),
         pytest.param({"norm": "mvn", "like": "caffe"}, (2, 3), id="of caffe"),
-        pytest.param({"norm": "ln", "keep": (0, 1)}, (2, 3), id="those that are not kept"),
     ],
 )
 def test_axes_that_are_reduced(options, axes):
@@ -46,22 +36,12 @@ def test_axes_that_are_reduced(options, axes):
 @pytest.mark.parametrize(
     ("shape", "groups", "message"),
     [
-        pytest.param(
-            (2, 6),
-            None,
-            r"gn needs groups \(--groups\): the divisors of 6 \(axis 1\) are 1, 2, 3, 6$",
-            id="none",
-        ),
-        pytest.param(
-            (2, 6),
-            4,
-            "groups 4 does not divide the length 6 of the channel axis 1; try 1, 2, 3, 6$",
-            id="no divisor",
-        ),
+        pytest.param((2, 6), None, r"gn needs groups \(--groups\): .* are 1, 2, 3, 6$", id="none"),
+        pytest.param((2, 6), 4, "4 does not divide the length 6 of .* 1; try 1, 2, 3, 6$", id="no divisor"),
+        pytest.param((2, 6), 0, "groups 0 does not divide", id="none at all"),
         pytest.param((2, 6), -2, "groups -2 does not divide", id="negative"),
         pytest.param((2, 6), 12, "groups 12 does not divide", id="more than there are"),
         pytest.param((2, 0), None, r"the divisors of 0 \(axis 1\) are none$", id="no channels"),
-        pytest.param((2, 1024), None, "512, 1024$", id="many"),
         pytest.param((2, 2048), None, "512, 1024$", id="more divisors than are listed"),
         pytest.param((2, 2050), None, "205, 410$", id="the next divisor is 1025"),
     ],
@@ -100,20 +80,14 @@ def test_rows_that_are_not_reduced_are_refused():
     ("request_", "shape", "message"),
     [
         pytest.param(
-            Request("lrn"),
-            (4,),
-            "a tensor of 1 axis has no channel axis; name it with a layout such as NC$",
-            id="one axis",
+            Request("lrn"), (4,), "of 1 axis has no channel axis; name it with a layout", id="one axis"
         ),
         pytest.param(Request("gn", groups=1), (), "a tensor of 0 axes has no channel axis", id="none"),
         pytest.param(
             Request("lrn", axes=()), (2, 3), "lrn has a window along one axis, not along 0$", id="no axis"
         ),
         pytest.param(
-            Request("gn", groups=1, axes=(0,)),
-            (2, 3),
-            "gn reduces the channels of a group: axes must hold axis 1$",
-            id="not the channel",
+            Request("gn", groups=1, axes=(0,)), (2, 3), "axes must hold axis 1$", id="not the channel"
         ),
     ],
 )

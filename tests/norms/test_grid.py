@@ -16,6 +16,8 @@ REQUESTS = [
     pytest.param(Request("bn", keep=()), id="all reduced"),
     pytest.param(Request("gn", groups=2), id="gn"),
     pytest.param(Request("gn", groups=2, group_order="interleaved"), id="gn, interleaved"),
+    pytest.param(Request("gn", groups=2, layout="NHWC", axes="HWC"), id="gn, channels last"),
+    pytest.param(Request("gn", groups=2, like="mlx"), id="gn of mlx"),
     pytest.param(Request("lrn", size=4), id="lrn"),
 ]
 
@@ -24,7 +26,9 @@ REQUESTS = [
 def test_values_of_a_group_are_located_where_they_were_taken(request_):
     values = np.arange(2 * 6 * 3 * 4).reshape(2, 6, 3, 4)
     grid = make_plan(request_, values.shape, values.dtype).grid
-    for group in range(grid.group_count):
+    numbers = range(grid.group_count)
+    assert list(grid.walk_groups()) == [(grid.group_index(n), grid.select_group(n)) for n in numbers]
+    for group in numbers:
         taken = grid.take_group(values, group).reshape(-1)
         found = values[grid.locate_values(group, np.arange(taken.size))]
         np.testing.assert_array_equal(found, taken, strict=True)

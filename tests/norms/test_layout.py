@@ -11,7 +11,6 @@ from normcli.norms.layout import find_layout, make_layout
     [
         pytest.param(None, 2, "NC", 0, 1, id="default 2-D"),
         pytest.param(None, 3, "NCL", 0, 1, id="default 3-D"),
-        pytest.param(None, 4, "NCHW", 0, 1, id="default 4-D"),
         pytest.param(None, 5, "NCDHW", 0, 1, id="default 5-D"),
         pytest.param(None, 1, None, 0, None, id="1-D has no channel"),
         pytest.param(None, 0, None, None, None, id="0-D has nothing"),
@@ -27,38 +26,51 @@ def test_layout(text, ndim, letters, batch, channel):
     assert (layout.letters, layout.batch, layout.channel) == (letters, batch, channel)
 
 
-@pytest.mark.parametrize(
-    ("spec", "axes"),
-    [
-        pytest.param("CHW", (1, 2, 3), id="letters"),
-        pytest.param("chw", (1, 2, 3), id="lower case"),
-        pytest.param("1,2,3", (1, 2, 3), id="numbers"),
-        pytest.param("3 1", (1, 3), id="sorted"),
-        pytest.param("-1", (3,), id="negative"),
-        pytest.param(-2, (2,), id="an integer"),
-        pytest.param((0, "W", "-2"), (0, 2, 3), id="a mixture"),
-        pytest.param("N,2", (0, 2), id="letter and number"),
-        pytest.param("", (), id="none"),
-    ],
-)
-def test_resolve(spec, axes):
-    assert make_layout("NCHW", 4).resolve(spec, "axes") == axes
+WORDS = "time,channel,lon"
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
-    ("spec", "message"),
+    ("layout", "spec", "axes"),
     [
-        pytest.param("4", r"axis 4 is out of range; the tensor's axes are 0 to 3", id="too high"),
-        pytest.param("-5", "axis -5 is out of range", id="too low"),
-        pytest.param("CC", r"names axis C \(1\) twice", id="twice"),
-        pytest.param("C,1", "twice", id="twice by two names"),
-        pytest.param("Z", "no axis 'Z' in the layout NCHW", id="unknown letter"),
-        pytest.param("1;2", "';' is neither a letter nor a number", id="a stray character"),
+        pytest.param("NCHW", "CHW", (1, 2, 3), id="letters"),
+        pytest.param("NCHW", "chw", (1, 2, 3), id="lower case"),
+        pytest.param("NCHW", "1,2,3", (1, 2, 3), id="numbers"),
+        pytest.param("NCHW", "3 1", (1, 3), id="sorted"),
+        pytest.param("NCHW", "-1", (3,), id="negative"),
+        pytest.param("NCHW", -2, (2,), id="an integer"),
+        pytest.param("NCHW", (0, "W", "-2"), (0, 2, 3), id="a mixture"),
+        pytest.param("NCHW", "N,2", (0, 2), id="letter and number"),
+        pytest.param("NCHW", "", (), id="none"),
+        pytest.param(WORDS, "lon,time", (0, 2), id="words"),
+        pytest.param(WORDS, "lon", (2,), id="one word"),
+        pytest.param(WORDS, ("time", 1), (0, 1), id="a mixture with words"),
+        pytest.param(WORDS, "0, lon", (0, 2), id="a number in a text"),
+        pytest.param(WORDS, "()", (), id="none of words"),
     ],
 )
-def test_resolve_refuses(spec, message):
+def test_resolve(layout, spec, axes):
+    assert make_layout(layout, {"NCHW": 4, WORDS: 3}[layout]).resolve(spec, "axes") == axes
+
+
+@pytest.mark.all_quick
+@pytest.mark.parametrize(
+    ("layout", "spec", "message"),
+    [
+        pytest.param("NCHW", "4", r"axis 4 is out of range; the tensor's axes are 0 to 3", id="too high"),
+        pytest.param("NCHW", "-5", "axis -5 is out of range", id="too low"),
+        pytest.param("NCHW", "CC", r"names axis C \(1\) twice", id="twice"),
+        pytest.param("NCHW", "C,1", "twice", id="twice by two names"),
+        pytest.param("NCHW", "Z", "no axis 'Z' in the layout NCHW", id="unknown letter"),
+        pytest.param("NCHW", "1;2", "';' is neither a letter nor a number", id="a stray character"),
+        pytest.param(None, "C", "needs a layout", id="a letter without a layout"),
+        pytest.param(WORDS, "lat", "no axis 'lat' among time, channel, lon", id="unknown word"),
+        pytest.param(WORDS, "lon,2", r"names axis lon \(2\) twice", id="a word twice"),
+    ],
+)
+def test_resolve_refuses(layout, spec, message):
     with pytest.raises(UsageError, match=message):
-        make_layout("NCHW", 4).resolve(spec, "axes")
+        make_layout(layout, {"NCHW": 4, WORDS: 3, None: 6}[layout]).resolve(spec, "axes")
 
 
 @pytest.mark.parametrize(
@@ -77,52 +89,17 @@ def test_make_layout_refuses(text, message):
         make_layout(text, 4)
 
 
-def test_letters_need_a_layout():
-    with pytest.raises(UsageError, match="needs a layout"):
-        make_layout(None, 6).resolve("C", "axes")
-
-
 def test_names():
     assert [make_layout("NCL", 3).name(i) for i in range(3)] == ["n", "c", "l"]
     assert make_layout(None, 6).name(5) == "axis5"
 
 
-WORDS = make_layout("time,channel,lon", 3)
-
-
 def test_words_name_axes():
-    assert (WORDS.names, WORDS.batch, WORDS.channel) == (("time", "channel", "lon"), 0, 1)
-    assert make_layout(WORDS.text, 3) == WORDS
-    assert make_layout("sample,", 1).names == ("sample",)
+    layout = make_layout(WORDS, 3)
+    assert (layout.names, layout.batch, layout.channel) == (("time", "channel", "lon"), 0, 1)
+    assert make_layout(layout.text, 3) == layout
     assert make_layout(make_layout("sample,", 1).text, 1).names == ("sample",)
     assert make_layout("x,batch", 2).batch == 1
-
-
-@pytest.mark.parametrize(
-    ("spec", "axes"),
-    [
-        pytest.param("lon,time", (0, 2), id="words"),
-        pytest.param("lon", (2,), id="one word"),
-        pytest.param(("time", 1), (0, 1), id="a mixture"),
-        pytest.param("0, lon", (0, 2), id="a number in a text"),
-        pytest.param(-1, (2,), id="an integer"),
-        pytest.param("()", (), id="none"),
-    ],
-)
-def test_words_resolve(spec, axes):
-    assert WORDS.resolve(spec, "axes") == axes
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        pytest.param("lat", "no axis 'lat' among time, channel, lon", id="unknown"),
-        pytest.param("lon,2", r"names axis lon \(2\) twice", id="twice"),
-    ],
-)
-def test_words_refuse(spec, message):
-    with pytest.raises(UsageError, match=message):
-        WORDS.resolve(spec, "axes")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import UsageError
-from normcli.norms.option_kinds import Option, OptionKind
+from normcli.norms.option_kinds import OptionKind
 from normcli.norms.options import NAMES, OPTIONS, find_option, list_own_options
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
@@ -38,23 +38,19 @@ def test_each_option_has_help_and_belongs_to_a_norm(option):
     assert any(option.belongs_to(norm) for norm in NORMS.values())
 
 
+OF_GAMMA, OF_EPS = ("feature_axes", "gamma_offset"), ("eps", "eps_mode")
+
+
 @pytest.mark.parametrize(
     ("norm", "names"),
     [
-        pytest.param(
-            "rms",
-            ("feature_axes", "gamma_offset", "groups", "group_order", "eps", "eps_mode", "over"),
-            id="rms",
-        ),
-        pytest.param("lrn", ("size", "alpha", "exponent", "k"), id="lrn"),
-        pytest.param(
-            "gn", ("feature_axes", "gamma_offset", "groups", "group_order", "eps", "eps_mode", "ddof"), id="gn"
-        ),
-        pytest.param("maxabs", (), id="maxabs"),
-        pytest.param("wn", ("feature_axes", "gamma_offset"), id="wn"),
-        pytest.param("minmax", ("feature_axes", "gamma_offset", "range"), id="minmax"),
-        pytest.param("zscore", ("eps", "eps_mode", "ddof", "no_mean", "no_scale"), id="zscore"),
-        pytest.param("robust", ("quantiles", "no_mean", "no_scale"), id="robust"),
+        ("rms", (*OF_GAMMA, "groups", "group_order", *OF_EPS, "over")),
+        ("lrn", ("size", "alpha", "exponent", "k")),
+        ("gn", (*OF_GAMMA, "groups", "group_order", *OF_EPS, "ddof")),
+        ("maxabs", ()),
+        ("minmax", (*OF_GAMMA, "range")),
+        ("zscore", (*OF_EPS, "ddof", "no_mean", "no_scale")),
+        ("robust", ("quantiles", "no_mean", "no_scale")),
     ],
 )
 def test_a_norm_has_the_options_that_mean_something_to_it(norm, names):
@@ -77,10 +73,6 @@ def test_each_value_comes_back_from_a_command_line(option):
 def test_what_is_of_another_kind_is_refused_by_name(option):
     with pytest.raises(UsageError, match=f"^{option.name} "):
         option.convert(object())
-
-
-def test_no_axes_have_a_text_too():
-    assert Option.format(find_option("axes"), ()) == "()"
 
 
 IN_RANGE = {
@@ -114,12 +106,10 @@ def test_which_values_are_in_range(name):
 
 DEFAULTS = {
     "gn": {"group_order": "contiguous", "eps": 1e-5, "eps_mode": "inside", "ddof": 0, "groups": None},
-    "mvn": {"eps": 1e-9, "eps_mode": "outside", "ddof": 0},
-    "rms": {"eps": 1e-5, "eps_mode": "inside"},
-    "ws": {"eps": 1e-5, "eps_mode": "inside"},
+    "mvn": {"eps": 1e-9, "eps_mode": "outside"},
     "lp": {"eps": 1e-12, "p": 2.0},
     "lrn": {"size": 5, "alpha": 1e-4, "exponent": 0.75, "k": 1.0},
-    "robust": {"quantiles": (25.0, 75.0), "no_mean": None, "no_scale": None},
+    "robust": {"quantiles": (25.0, 75.0), "no_mean": None},
     "minmax": {"range": None, "layout": None, "dtype": None},
 }
 
@@ -132,20 +122,10 @@ def test_what_is_taken_where_nobody_chooses(norm):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        pytest.param(
-            "eps_mode", "above", "eps_mode 'above' is neither 'inside' nor 'outside'", id="one of two"
-        ),
-        pytest.param(
-            "dtype", "int8", "dtype 'int8' is none of float16, bfloat16, float32, float64", id="of four"
-        ),
-        pytest.param("range", (1.0, 0.5), "range 1,0.5 is not a lower and a higher bound", id="a pair"),
-        pytest.param("size", 0, "size 0 is not a window of 1 to 2⁵³ channels", id="a number"),
-        pytest.param(
-            "size",
-            10**20,
-            "size 100000000000000000000 is not a window of 1 to 2⁵³ channels",
-            id="a large number",
-        ),
+        ("eps_mode", "above", "eps_mode 'above' is neither 'inside' nor 'outside'"),
+        ("dtype", "int8", "dtype 'int8' is none of float16, bfloat16, float32, float64"),
+        ("range", (1.0, 0.5), "range 1,0.5 is not a lower and a higher bound"),
+        ("size", 10**20, "size 100000000000000000000 is not a window of 1 to 2⁵³ channels"),
     ],
 )
 def test_a_value_out_of_range_is_named_as_it_was_written(name, value, message):
@@ -154,17 +134,17 @@ def test_a_value_out_of_range_is_named_as_it_was_written(name, value, message):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "text", "expected"),
     [
-        pytest.param("size", "1.5", "size takes an integer, not '1.5'", id="an integer"),
-        pytest.param("eps", "small", "eps takes a number, not 'small'", id="a number"),
-        pytest.param("range", "1", "range takes two numbers, not '1'", id="one of two numbers"),
-        pytest.param("range", "1,2,3", "range takes two numbers, not '1,2,3'", id="three numbers"),
-        pytest.param("no_mean", "true", "no_mean takes yes or no, not 'true'", id="a flag"),
+        ("size", "1.5", "an integer"),
+        ("eps", "small", "a number"),
+        ("range", "1", "two numbers"),
+        ("range", "1,2,3", "two numbers"),
+        ("no_mean", "true", "yes or no"),
     ],
 )
-def test_a_word_of_another_kind_is_named(name, text, message):
-    with pytest.raises(UsageError, match=f"^{re.escape(message)}$"):
+def test_a_word_of_another_kind_is_named(name, text, expected):
+    with pytest.raises(UsageError, match=f"^{name} takes {expected}, not '{text}'$"):
         find_option(name).parse(text)
 
 
@@ -182,11 +162,8 @@ def test_texts_are_no_numbers_in_python(name):
         pytest.param("eps", np.float32(0.5), 0.5, id="a float of NumPy"),
         pytest.param("range", [0, 1], (0.0, 1.0), id="a list of integers"),
         pytest.param("no_mean", False, None, id="a flag that is down"),
-        pytest.param("no_mean", 1, True, id="a flag that is up"),
         pytest.param("no_mean", np.True_, True, id="a boolean of NumPy"),
-        pytest.param("no_scale", np.False_, None, id="one of NumPy that is down"),
         pytest.param("no_scale", np.ones((), bool), True, id="an array of one boolean"),
-        pytest.param("eps", None, None, id="nothing"),
     ],
 )
 def test_arguments_are_converted(name, value, converted):
@@ -199,19 +176,6 @@ def test_arguments_are_converted(name, value, converted):
 def test_what_is_no_flag(value):
     with pytest.raises(UsageError, match="is not yes or no"):
         find_option("no_mean").convert(value)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "text"),
-    [
-        ("eps", 1e-5, "1e-05"),
-        ("eps", 0.1234567, "0.1234567"),
-        ("range", (-1.0, 0.5), "-1,0.5"),
-        ("no_mean", True, "yes"),
-    ],
-)
-def test_values_are_written_as_short_as_they_can_be_read(name, value, text):
-    assert find_option(name).format(value) == text
 
 
 def test_infinities_are_words_of_json_for_numbers_alone():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from normcli.numerics.deciding import Bound
 from normcli.numerics.pairs import Pair
 from normcli.numerics.rational import find_root
 from tests.conftest import ROOT
+from tests.numerics.exact_parts import add_up
 
 COUNT = 400
 ROWS = {name: row for name, row in vars(bounds).items() if isinstance(row, Bound)}
@@ -25,13 +25,9 @@ def draw(rng):
     return Pair(hi, np.spacing(hi) * rng.uniform(-1.0, 1.0, COUNT))
 
 
-def find_exactly(pair, place):
-    return Fraction(pair.hi[place]) + Fraction(pair.lo[place])
-
-
 def measure(found, expected):
     """Return the bits below which the largest error is, as a part of the exact number."""
-    errors = [abs(find_exactly(found, i) / value - 1) for i, value in enumerate(expected) if value]
+    errors = [abs(add_up(found, i) / value - 1) for i, value in enumerate(expected) if value]
     return -math.log2(max(errors)) if any(errors) else math.inf
 
 
@@ -59,26 +55,26 @@ def test_one_operation_on_pairs(name, cancels, rng):
     if cancels:
         a, b = cancel(a, b)
     found = operation(a, b)
-    expected = [exactly(find_exactly(a, i), find_exactly(b, i)) for i in range(COUNT)]
+    expected = [exactly(add_up(a, i), add_up(b, i)) for i in range(COUNT)]
     assert measure(found, expected) >= bounds.PAIR.bits
 
 
 def test_a_root_of_a_pair(rng):
     a = draw(rng)
     a = Pair(np.abs(a.hi), a.lo)
-    expected = [find_root(find_exactly(a, i)) for i in range(COUNT)]
+    expected = [find_root(add_up(a, i)) for i in range(COUNT)]
     assert measure(pairs.pair_root(a), expected) >= bounds.PAIR.bits
 
 
 @pytest.mark.slow
 def test_sixteen_operations_on_pairs(rng):
     found = draw(rng)
-    expected = [find_exactly(found, i) for i in range(COUNT)]
+    expected = [add_up(found, i) for i in range(COUNT)]
     for step in range(16):
         other = draw(rng)
         operation, exactly = OPERATIONS["multiply" if step % 2 else "divide"]
         found = operation(found, other)
-        expected = [exactly(value, find_exactly(other, i)) for i, value in enumerate(expected)]
+        expected = [exactly(value, add_up(other, i)) for i, value in enumerate(expected)]
     assert measure(found, expected) >= bounds.PAIRS.bits
 
 

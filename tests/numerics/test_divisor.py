@@ -13,44 +13,24 @@ from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import add_eps as add_eps_exactly
 from normcli.numerics.rational import find_root, round_once
 from normcli.numerics.statistics.divisor import Solution, add_eps, find_divisor, replace_zero, replace_zeros
-
-ROOTS = np.array([0.0, 0.25, 3.0, 1e-3])
-EPS = 0.25
+from tests.numerics.exact_parts import add_up
 
 
 @pytest.mark.parametrize(
-    ("mode", "expected"),
+    ("sizes", "eps"),
     [
-        pytest.param(EpsMode.INSIDE, np.sqrt(ROOTS**2 + EPS), id="under the root"),
-        pytest.param(EpsMode.OUTSIDE, ROOTS + EPS, id="beside the root"),
-        pytest.param(EpsMode.FLOOR, np.maximum(ROOTS, EPS), id="the least root"),
-        pytest.param(EpsMode.SQUARE_FLOOR, np.maximum(ROOTS, EPS**0.5), id="the least square"),
+        pytest.param([0.1, 3.0, 1e-300, 1e300], 1e-5, id="of any scale"),
+        pytest.param([2.0**-537, 2.0**-545, 3 * 2.0**-560], 5e-324, id="squares that underflow"),
     ],
 )
-def test_eps_enters_by_its_mode(mode, expected):
-    square, root = (Pair(ROOTS**n, np.zeros(4)) for n in (2, 1))
-    found = add_eps(square, root, EPS, mode)
-    np.testing.assert_allclose(found.hi + found.lo, expected, rtol=4e-16)
-
-
-def test_divisors_of_sizes_are_the_nearest_doubles():
-    sizes = np.array([0.1, 3.0, 1e-300, 1e300])
-    expected = [round_once(find_root(Fraction(size) ** 2 + Fraction(1e-5))) for size in sizes]
-    np.testing.assert_array_equal(find_divisor(sizes, 1e-5, EpsMode.INSIDE), expected)
-
-
-def test_a_group_is_recalled():
-    ones, zeros = np.ones(2), np.zeros(2)
-    mean, divisor = Triple(3.0 * ones, zeros, zeros), Pair(5.0 * ones, zeros)
-    assert Solution(mean, divisor, centred=True).recall(1) == (3, 5)
+def test_divisors_of_sizes_are_the_nearest_doubles(sizes, eps):
+    expected = [round_once(find_root(Fraction(size) ** 2 + Fraction(eps))) for size in sizes]
+    np.testing.assert_array_equal(find_divisor(np.array(sizes), eps, EpsMode.INSIDE), expected)
 
 
 def settle(mean, divisor):
     """Settle the second of two groups; return the solution."""
-    zeros = np.zeros(2)
-    solution = Solution(
-        Triple(zeros.copy(), zeros.copy(), zeros.copy()), Pair(zeros + 1.0, zeros.copy()), centred=True
-    )
+    solution = Solution(Triple(*np.zeros((3, 2))), Pair(np.ones(2), np.zeros(2)), centred=True)
     solution.settle(1, mean, divisor)
     return solution
 
@@ -62,7 +42,7 @@ THIRD = Fraction(1, 3)
 @pytest.mark.parametrize("mean", [THIRD, Fraction(2) ** 1023, THIRD / 2**800, -THIRD / 2**1070])
 def test_a_group_is_known_within_its_error(mean, divisor):
     solution = settle(mean, divisor)
-    kept = sum(Fraction(float(part[1])) for part in solution.divisor)
+    kept = add_up(solution.divisor, 1)
     error = Fraction(float(np.broadcast_to(solution.error, 2)[1]))
     assert abs(kept - divisor) <= error * min(kept, divisor) or (kept == 0 and error > 2**1000)
     assert solution.is_plain == (abs(mean) > Fraction(1, 2**800))
@@ -88,7 +68,7 @@ def test_eps_of_any_size_enters_groups_of_any_scale(mode, eps):
     found = add_eps(square, Pair(sizes, np.zeros(4)), eps, mode)
     for i, size in enumerate(sizes):
         exact = add_eps_exactly(Fraction(size) ** 2, eps, mode)
-        assert abs(sum(Fraction(part[i]) for part in found) - exact) <= exact / 2**98
+        assert abs(add_up(found, i) - exact) <= exact / 2**98
 
 
 @pytest.mark.parametrize(("rule", "one"), [(ZeroRule.ONE, 1.0), (ZeroRule.ZERO, 1.0), (ZeroRule.NAN, np.nan)])
@@ -107,9 +87,3 @@ def test_parts_of_a_solution_keep_the_numbers_of_their_groups():
     assert part.numbers.tolist() == [[5, 3]]
     assert part.recall(3) == (3, 4)
     assert solution.reshape((3, 2)).recall(4) == (4, 5)
-
-
-def test_divisors_of_sizes_whose_squares_underflow_beside_a_tiny_eps():
-    sizes = np.array([1.3, 0.7, 3.0]) * 2.0 ** np.array([-537.0, -545.0, -560.0])
-    expected = [round_once(find_root(Fraction(size) ** 2 + Fraction(5e-324))) for size in sizes]
-    np.testing.assert_array_equal(find_divisor(sizes, 5e-324, EpsMode.INSIDE), expected)

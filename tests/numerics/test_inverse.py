@@ -15,12 +15,11 @@ from normcli.numerics.elements import in_fractions, inverse
 from normcli.numerics.elements.in_pairs import Elements
 from normcli.numerics.elements.inverse import invert
 from normcli.numerics.pairs import Pair, Triple
-from normcli.numerics.rational import find_root, split
+from normcli.numerics.rational import find_root
 from normcli.numerics.rounding import store
 from normcli.numerics.statistics.divisor import Solution
+from tests.numerics.exact_parts import add_up, lay
 from tests.reference.rounding import round_once as round_reference
-
-TWO, THREE = (partial(split, count=count) for count in (2, 3))
 
 DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "float64": np.float64}
 
@@ -42,17 +41,11 @@ def calculate(elements, dtype):
 def check(elements, dtype):
     """Hold that results are what is exact, rounded once."""
     for i, value in enumerate(calculate(elements, dtype).tolist()):
-        x, mean, divisor, gamma, beta = (
-            sum(Fraction(float(part[i])) for part in (parts if isinstance(parts, tuple) else (parts,)))
-            for parts in (
-                elements.x,
-                elements.mean or (np.zeros(len(elements.x)),),
-                elements.divisor,
-                np.ones(len(elements.x)) if elements.gamma is None else elements.gamma,
-                np.zeros(len(elements.x)) if elements.beta is None else elements.beta,
-            )
+        exact = add_up(elements.x, i) - (0 if elements.beta is None else add_up(elements.beta, i))
+        exact = (
+            exact / (1 if elements.gamma is None else add_up(elements.gamma, i)) * add_up(elements.divisor, i)
         )
-        exact = (x - beta) / gamma * divisor + mean
+        exact += 0 if elements.mean is None else add_up(elements.mean, i)
         assert value == round_reference(exact, dtype)
 
 
@@ -99,13 +92,8 @@ def test_any_magnitude(spread, dtype):
 
 def test_subnormal_results_are_rounded_once():
     elements = draw(5, spread=2.0**-20)
-    mean, divisor = elements.mean.map(lambda part: part * 2.0**-1030), elements.divisor
-    check(
-        elements._replace(
-            mean=mean, divisor=divisor.map(lambda part: part * 2.0**-900), x=elements.x * 2.0**-110
-        ),
-        "float64",
-    )
+    mean, divisor = elements.mean.map(lambda a: a * 2.0**-1030), elements.divisor.map(lambda a: a * 2.0**-900)
+    check(elements._replace(mean=mean, divisor=divisor, x=elements.x * 2.0**-110), "float64")
 
 
 def test_numbers_at_the_ends_of_the_range():
@@ -121,10 +109,19 @@ def test_what_is_not_finite_is_what_doubles_give():
     one = np.ones(6)
     mean, size = np.array([1.0, 1.0, np.inf, 2.0, np.nan, 1.0]), np.array([1.0, 1.0, 1.0, np.inf, 1.0, 0.0])
     x = np.array([np.inf, np.nan, 1.0, -1.0, 1.0, 5.0])
-    elements = Elements(x, Triple(mean, 0 * one, 0 * one), Pair(size, 0 * one), None, None)
-    np.testing.assert_array_equal(
-        calculate(elements, "float64"), [np.inf, np.nan, np.inf, -np.inf, np.nan, 1.0]
+    found = calculate(Elements(x, Triple(mean, 0 * one, 0 * one), Pair(size, 0 * one), None, None), "float64")
+    np.testing.assert_array_equal(found, [np.inf, np.nan, np.inf, -np.inf, np.nan, 1.0])
+
+
+def test_products_near_the_ends_of_the_range_are_rounded_once_beside_usual_ones():
+    x = np.array([[2.0**-1074, 3 * 2.0**-1074, -(2.0**-1060), 2.0**1022, *np.ones(600)]])
+    divisor = Fraction(3, 2) - Fraction(1, 2**60)
+    kept = Pair(*lay([divisor], 2))
+    solution = Solution(
+        Triple(*np.zeros((3, 1, 1))), kept, centred=False, ask=lambda *_: (Fraction(0), divisor)
     )
+    found = invert(Elements(x, None, kept, None, None), solution, PRECISIONS["float64"])
+    assert found[0].tolist() == [round_reference(Fraction(value) * divisor, "float64") for value in x[0]]
 
 
 def test_equal_values_are_calculated_exactly_once(monkeypatch):
@@ -133,7 +130,7 @@ def test_equal_values_are_calculated_exactly_once(monkeypatch):
     rounding = lambda up, down, precision: calls.append(up) or up / down  # noqa: E731
     monkeypatch.setattr(in_fractions, "round_quotient", rounding)
     one, exact = np.ones(1), Fraction(3, 10)
-    mean, divisor = Triple(one, 0 * one, 0 * one), Pair(*(one * part for part in TWO(exact)))
+    mean, divisor = Triple(one, 0 * one, 0 * one), Pair(*(part[:, 0] for part in lay([exact], 2)))
     solution = Solution(mean, divisor, centred=True, ask=lambda *_: (Fraction(1), exact))
     elements = Elements(np.full(10_000, -1.0 / 0.3), mean, divisor, None, None)
     assert np.unique(invert(elements, solution, PRECISIONS["float64"])).size == 1
@@ -153,29 +150,19 @@ def make_group_elements(scale=Fraction(1), *, centred=True, low=None, gamma=GAMM
     """Return two groups of three values, and the solution that recalls their means and divisors."""
     x = np.array([[0.5, -1.0, 3.0], [0.1, 2.0, -0.7]])
     means = [mean * scale if centred else Fraction(0) for mean in MEANS]
-    mean = Triple(*(np.array([part]).T for part in zip(*(split(value, 3) for value in means), strict=True)))
-    divisor = Pair(*(np.array([part]).T for part in zip(*(split(value, 2) for value in DIVISORS), strict=True)))
+    mean, divisor = Triple(*lay(means, 3)), Pair(*lay(DIVISORS, 2))
     asked = lambda number, _: (means[number], DIVISORS[number])  # noqa: E731
     solution = Solution(mean, divisor, centred=centred, ask=asked)
     return Elements(x, mean if centred else None, divisor, gamma, beta, low), solution, means
 
 
 def define_inverses(elements, means, precision):
-    parts = (np.zeros((2, 3)) if part is None else part for part in (elements.x, elements.low, elements.beta))
-    y, low, beta = (np.broadcast_to(part, (2, 3)) for part in parts)
-    gamma = np.ones((2, 3)) if elements.gamma is None else np.broadcast_to(elements.gamma, (2, 3))
+    gamma = 1.0 if elements.gamma is None else elements.gamma
+    parts = (0.0 if part is None else part for part in (elements.x, elements.low, elements.beta, gamma))
+    y, low, beta, gamma = (np.vectorize(Fraction, otypes=[object])(part) for part in parts)
+    divisors, means = (np.array(numbers, object)[:, None] for numbers in (DIVISORS, means))
     return [
-        [
-            round_to(
-                (Fraction(y[i, j]) + Fraction(low[i, j]) - Fraction(beta[i, j]))
-                / Fraction(gamma[i, j])
-                * DIVISORS[i]
-                + means[i],
-                precision,
-            )
-            for j in range(3)
-        ]
-        for i in range(2)
+        [round_to(value, precision) for value in row] for row in (y + low - beta) / gamma * divisors + means
     ]
 
 
@@ -253,26 +240,8 @@ def test_what_pairs_take_for_a_tie_is_of_what_groups_recall():
 def test_a_mean_far_from_its_divisor_comes_back(mean, divisor):
     one = np.ones(3)
     x = np.array([0.0, 2.0**-1074, 1.0])
-    check(
-        Elements(x, Triple(mean * one, 0 * one, 0 * one), Pair(divisor * one, 0 * one), None, None), "float64"
-    )
-
-
-@pytest.mark.parametrize("centred", [True, False])
-@pytest.mark.parametrize("spread", [1.0, 1e-12, 1e12])
-def test_usual_doubles_are_decided_at_once_and_as_at_any_magnitude(centred, spread):
-    elements = draw(11, 2000, centred=centred, spread=spread)
-    values, decided = inverse._invert_usual(elements)
-    assert decided.mean() > 0.99
-    np.testing.assert_array_equal(values[decided], calculate(elements, "float64")[decided])
-
-
-def test_zeros_and_numbers_near_the_ends_are_left_to_arithmetic_at_any_magnitude():
-    odd = np.array([0.0, -0.0, np.nan, np.inf, 1e-300, 1e300, *np.ones(600)])
-    one = np.ones(len(odd))
-    elements = Elements(odd, Triple(one, 0 * one, 0 * one), Pair(one, 0 * one), None, None)
-    assert not inverse._invert_usual(elements)[1][:6].any()
-    assert inverse._invert_usual(elements.map(lambda array: array[:60])) is None
+    mean, divisor = Triple(mean * one, 0 * one, 0 * one), Pair(divisor * one, 0 * one)
+    check(Elements(x, mean, divisor, None, None), "float64")
 
 
 @pytest.mark.parametrize("count", [3, 300])

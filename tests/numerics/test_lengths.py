@@ -11,30 +11,24 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine import passes as engine_passes
 from normcli.engine.run import measure
-from normcli.engine.tiling import tiles as engine_tiles
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.rules import EpsMode
 from normcli.numerics.deciding import Bound
 from normcli.numerics.powers import (
     find_to_bits,
-    raise_decimal,
     use_digits,
 )
 from normcli.numerics.rounding import Scaled
 from normcli.numerics.statistics.lengths import (
     find_length_of_all,
     fold_powers,
-    has_powers,
     measure_powers,
     merge_powers,
 )
-from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
-from tests.marks import costly, sampled, slowly
+from tests.marks import sampled, slowly
 
 EXACT = decimal.Context(100, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 INF, NAN = math.inf, math.nan
@@ -73,7 +67,7 @@ def check(rows, p):
                 assert got == nearest
 
 
-EXPONENTS = [3.0, 0.5, -1.0, 1.7, -2.3, 511.0, *slowly([0.25, 1.5, 4.0, 16.0, 17.0, 20.0, 100.0, 0.01, -0.3, -600.0, 513.5, 1e5])]  # fmt: skip
+EXPONENTS = [3.0, 0.5, -1.0, 1.7, -2.3, 511.0, *slowly([0.25, 1.5, 4.0, 16.0, 17.0, 20.0, 100.0, 0.01, -0.3, -600.0, 513.5, 1e5, 1e9])]  # fmt: skip
 
 KINDS = {
     "normal": lambda random, x: x,
@@ -93,11 +87,6 @@ KINDS = {
 def test_lengths_are_rounded_once(kind, p):
     random = np.random.default_rng(7)
     check(KINDS[kind](random, random.standard_normal((3, 6))), p)
-
-
-@pytest.mark.parametrize("p", [511.0, 20.0, 100.0])
-def test_powers_that_underflow_on_the_way(p):
-    check(np.array([[1e-290, 2e-290]]), p)
 
 
 def test_the_largest_p():
@@ -181,22 +170,23 @@ def test_values_that_do_not_count_have_no_part_in_a_length(p):
     assert result.norm[2] == 0.0
 
 
-@pytest.mark.parametrize("p", [3.0, -1.3, 0.4])
-def test_leaves_of_any_cut_have_the_same_length(p):
+@sampled
+@pytest.mark.parametrize("p", [3.0, -1.3, 0.4, INF, -INF, 0.0])
+@pytest.mark.parametrize("far", [8, 300])
+def test_leaves_of_any_cut_have_the_same_length(p, far):
     random = np.random.default_rng(9)
-    x = random.standard_normal((2, 60)) * 10.0 ** random.uniform(-8, 8, (2, 60))
+    x = random.standard_normal((2, 60)) * 10.0 ** random.uniform(-far, far, (2, 60))
     found = []
     for size in (60, 20, 3, 1):
         leaves = measure_powers(x.reshape(-1, size), Workspace(), p=p).reshape((2, -1))
+        found.append(merge_powers(leaves, 60, None, p=p))
         half = leaves.count.shape[1] // 2 or 1
         parts = [
-            fold_powers(leaves.map(lambda a, s=slice(start, start + half): a[..., s]), p)
+            fold_powers(leaves.map(lambda a, s=slice(start, start + half): a[..., s]), p).arrays()
             for start in range(0, leaves.count.shape[1], half)
         ]
-        folded = type(leaves)(
-            *(np.stack(a, axis=-1) for a in zip(*(part.arrays() for part in parts), strict=True))
-        )
-        found += [merge_powers(records, 60, None, p=p) for records in (leaves, folded)]
+        folded = type(leaves)(*(np.stack(a, axis=-1) for a in zip(*parts, strict=True)))
+        found.append(merge_powers(folded, 60, None, p=p))
     for lengths in found[1:]:
         assert_same_lengths(lengths, found[0])
 
@@ -237,11 +227,6 @@ def test_undecided_lengths_are_calculated_in_decimals(p, whole, monkeypatch):
     np.testing.assert_array_equal(measure(plan, x, effort=effort)["norm"], expected)
 
 
-@pytest.mark.parametrize("p", [3.0, 0.5, 0.7])
-def test_lengths_in_decimals_of_what_is_exact(p):
-    assert find_to_bits([np.array([0.0, 5.0, 0.0])], p, 120) == 5
-
-
 @pytest.mark.slow
 def test_a_length_just_above_its_largest_value_breaks_ties():
     """The second value makes the length larger by 2⁻¹⁵⁶⁵ of itself: the third is that much below a tie."""
@@ -261,31 +246,11 @@ def test_a_length_between_two_doubles_is_a_tie():
     assert Fraction(81 * value) != 81 * Fraction(value)
 
 
-@pytest.mark.parametrize("p", [500.0, 511.5, 513.0, 1100.0, 20000.0, 1e9])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_large_p_of_float32(p, dtype):
-    x = (np.random.default_rng(11).standard_normal((2, 9)) * 1e-20).astype(dtype)
-    result = normalize(x, "lp", p=p)
-    for row, norm in zip(x.astype(np.float64).tolist(), result.norm, strict=True):
-        assert norm == round_once(find_exactly(row, p))
-
-
 def assert_same_lengths(found, expected):
     """Lengths that are exact are the same; others are within what is said of them."""
     (hi, lo), (other, rest) = found.length, expected.length
     off = 2.0 * expected.error * np.abs(hi)
     assert (np.abs((hi - other) + (lo - rest)) <= off).all()
-
-
-@pytest.mark.parametrize("p", [INF, -INF, 0.0, 3.0, -1.3])
-def test_leaves_of_any_cut_whose_values_are_far_apart(p):
-    x = np.random.default_rng(9).standard_normal((2, 60))
-    x *= 10.0 ** (np.arange(60) * 10.0 - 300.0)
-    expected = merge_powers(measure_powers(x, Workspace(), p=p).reshape((2, -1)), 60, None, p=p)
-    for size in (20, 3, 1):
-        leaves = measure_powers(x.reshape(-1, size), Workspace(), p=p).reshape((2, -1))
-        found = merge_powers(leaves, 60, None, p=p)
-        assert_same_lengths(found, expected)
 
 
 @pytest.mark.parametrize("p", [1e300, 7.0, 1.0, -7.0, -1e300])
@@ -304,49 +269,6 @@ def test_the_length_of_all_is_rounded_once(p, scale):
     values = np.random.default_rng(13).standard_normal(9) * scale
     assert find_length_of_all(values, p) == round_once(find_exactly(values.tolist(), p))
     assert find_length_of_all(np.full(2**15, scale), p) == math.ldexp(scale, round(15 / p))
-
-
-@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
-def test_a_count_has_no_unit(scale):
-    result = normalize(np.array([[3.0, 0.0, 5.0]]) * scale, "lp", p=0.0, eps=0.0)
-    assert result.norm.tolist() == [2.0]
-    np.testing.assert_array_equal(result.normalized, np.array([[3.0, 0.0, 5.0]]) * scale / 2.0)
-
-
-@pytest.mark.parametrize(
-    ("p", "has"),
-    [(0.0, False), (1.0, False), (np.inf, False), (-np.inf, False), (0.5, True), (2.0, True), (-1.0, True)],
-)
-def test_lengths_that_are_roots_of_sums_of_powers(p, has):
-    assert has_powers(p) == has
-
-
-@costly
-@pytest.mark.parametrize("whole", [True, False])
-@pytest.mark.parametrize("options", [{"p": 3.0}, {"p": 1.0}, {"p": -0.7}, {"p": INF}, {"p": 3.0, "eps": 0.5}])
-def test_the_divisor_is_recalled_to_as_many_bits_as_are_asked_for(options, whole, monkeypatch):
-    module = engine_tiles if whole else engine_passes
-    kept, x = [], np.random.default_rng(5).standard_normal((3, 80))
-    monkeypatch.setattr(module, "solve", lambda *args, **more: kept.append(solve(*args, **more)) or kept[-1])
-    plan = make_plan(Request("lp", axes=(1,), **{"eps": 0.0, **options}), x.shape, x.dtype)
-    measure(plan, x, effort=Effort(threads=1, block=100) if whole else Effort(threads=1, block=16, whole=1))
-    divisors = [
-        solution.recall(group, 1000)[1] for solution in kept for group in range(solution.divisor.hi.size)
-    ]
-    add = (
-        (lambda a: max(a, Fraction(0.5)))
-        if plan.spec.eps_mode is EpsMode.FLOOR
-        else (lambda a: a + Fraction(0.5))
-    )
-    for row, divisor in zip(x, divisors, strict=True):
-        p, sizes = options["p"], [abs(Fraction(v)) for v in row.tolist()]
-        length = max(sizes) if p == INF else Fraction(0)
-        if p != INF:
-            with use_digits(350):
-                length = Fraction(sum(raise_decimal(size, p) for size in sizes) ** (1 / decimal.Decimal(p)))
-        expected = add(length) if "eps" in options else length
-        assert abs(divisor - expected) <= expected / 2**1000
-    assert [not solution.error.any() for solution in kept] == [options["p"] in (1.0, INF)] * len(kept)
 
 
 @pytest.mark.parametrize("p", [1.5, 2.5, 3.0, 3.5, 5.0, 7.0])

@@ -7,9 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.numerics.statistics.lengths import measure_powers
 from normcli.numerics.sums.leaf_records import Leaves, fold_leaves
-from normcli.numerics.sums.row_sums import _join_terms, measure_leaves
+from normcli.numerics.sums.row_sums import measure_leaves
 from normcli.numerics.workspace import Workspace
 from tests.marks import sampled, slowly
 from tests.test_exactness import make
@@ -100,20 +99,6 @@ def test_a_value_that_a_plain_sum_would_lose_is_summed_or_told(n, sign):
     assert require_exact(measure_leaves(x, Workspace(), need_sum=True), x).tolist()[:2] == [False, False]
 
 
-@pytest.mark.parametrize(("n", "count"), [(511, 3), (512, 3), (513, 4)])
-def test_terms_of_one_unit_are_added_where_that_is_exact(n, count):
-    places = [(0, 0), (0, 1), (1, 1), (0, 2)]
-    assert len(_join_terms({place: np.ones(2) for place in places}, n)) == count
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e200])
-def test_leaves_whose_squares_leave_float64_are_marked(scale):
-    x = make("normal", 4, 50) * np.array([[1.0], [scale], [0.0], [1.0]])
-    with np.errstate(all="ignore"):
-        leaves = measure_leaves(x, Workspace(), need_sum=True)
-    np.testing.assert_array_equal(leaves.extreme, [False, True, False, False])
-
-
 @pytest.mark.parametrize("exponent", [449, 451, -299, -301, -400, -470, -520])
 def test_leaves_near_the_ends_of_the_range_are_exact_or_marked(exponent):
     rng = np.random.default_rng(6)
@@ -175,18 +160,6 @@ def test_leaves_that_are_folded_are_exact_or_say_that_they_are_not(kind, pieces)
         records.put((slice(None), number), measure_leaves(piece, Workspace(), need_sum=True))
     extreme = require_exact(fold_leaves(records), x)
     assert kind in ("mixed", "cancelling") or not extreme.any()
-
-
-def test_counts_and_maxima():
-    x = np.array([[0.0, -3.0, 2.0, 0.0], [np.nan, 1.0, 0.0, 0.0]])
-    np.testing.assert_array_equal(measure_powers(x, Workspace(), p=0.0).hi, [2.0, np.nan])
-    np.testing.assert_array_equal(measure_powers(x, Workspace(), p=np.inf).unit, [3.0, np.nan])
-
-
-def test_records_can_be_put_and_reshaped():
-    records = Leaves.empty((2, 3))
-    records.put((0, slice(1, 3)), measure_leaves(np.ones((2, 4)), Workspace(), need_sum=False))
-    np.testing.assert_array_equal(records.reshape((6,)).square_0, [0, 4, 4, 0, 0, 0])
 
 
 def test_a_workspace_gives_the_same_memory_again():

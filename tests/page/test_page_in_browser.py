@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -85,11 +84,8 @@ def test_a_group_is_lit_from_the_cubes_and_from_the_table_too(read):
 )
 def test_groups_are_marked_without_colour_beside_the_numbers(norm, shape, marked, read):
     reader = read(make(normal(*shape), norm))
-    assert (
-        reader.cell(1)
-        .get_attribute("aria-label")
-        .endswith(f"group {reader.results[0].plan.grid.group_name(int(owners(reader.results[0])[1]))}")
-    )
+    group = reader.results[0].plan.grid.group_name(int(owners(reader.results[0])[1]))
+    assert reader.cell(1).get_attribute("aria-label").endswith(f"group {group}")
     touching = reader.page.evaluate(
         """() => [...document.querySelectorAll("#tensor .badge:not([hidden])")].filter((badge) => {
           const a = badge.getBoundingClientRect();
@@ -100,29 +96,22 @@ def test_groups_are_marked_without_colour_beside_the_numbers(norm, shape, marked
         }).length"""
     )
     assert touching == 0
-    assert reader.page.locator(f"#tensor {marked} > .badge:not([hidden])").count() > 0
-    assert reader.page.locator("#tensor .badge:not([hidden])").count() == (
-        reader.page.locator(f"#tensor {marked} > .badge:not([hidden])").count()
-    )
+    badges = reader.page.locator("#tensor .badge:not([hidden])").count()
+    assert 0 < badges == reader.page.locator(f"#tensor {marked} > .badge:not([hidden])").count()
 
 
 # -- the numbers
 
 
 @pytest.mark.parametrize(("norm", "dtype"), EACH)
-def test_the_numbers_are_those_of_the_json_to_the_last_digit(norm, dtype, read, normcli, tmp_path):
+def test_the_numbers_are_exact_to_the_last_digit(norm, dtype, read):
     values = (normal(3, 4, 2, 2) * 10).astype(dtype)
-    np.save(tmp_path / "x.npy", values)
-    groups = options_for(norm, values.shape)
-    told = normcli(
-        norm, "-i", tmp_path / "x.npy", *(["--groups", groups["groups"]] if groups else []), "-f", "json"
-    ).json
     reader = read(make(values, norm))
+    (result,) = reader.results
     np.testing.assert_array_equal(reader.values("x"), values.reshape(-1))
-    np.testing.assert_array_equal(reader.values("y"), np.reshape(told["normalized"], -1))
-    for name in NORMS[norm].statistics:
-        if reader.results[0].plan.spec.window is None:
-            assert reader.statistics(name) == np.reshape(told["stats"][name], -1).tolist()[:24]
+    np.testing.assert_array_equal(reader.values("y"), result.normalized.reshape(-1))
+    for name in NORMS[norm].statistics if result.plan.spec.window is None else ():
+        assert reader.statistics(name) == result.statistics[name].reshape(-1).tolist()[:24]
 
 
 def test_the_arithmetic_of_four_numbers_is_that_on_paper(read):
@@ -142,35 +131,17 @@ def test_the_arithmetic_of_four_numbers_is_that_on_paper(read):
         pytest.param("bn", {"ddof": 1}, "Σ(x − mean)² / (n − 1)", id="ddof"),
         pytest.param("mvn", {}, "√var + eps", id="outside"),
         pytest.param("lp", {}, "max(‖x‖, eps)", id="floor"),
-        pytest.param("lp", {"like": "tensorflow", "axes": 1, "eps": 0.5}, "√max(Σx², eps)", id="square floor"),
         pytest.param("lp", {"p": 3}, "(Σ|x|^3)^(1 / 3)", id="p 3"),
-        pytest.param("lp", {"p": np.inf}, "the largest |x|", id="p inf"),
         pytest.param("lp", {"p": 0}, "how many x are not 0", id="p 0"),
-        pytest.param("wn", {}, "√Σx²", id="no eps"),
         pytest.param("rms", {}, "ms = Σx² / n", id="mean square"),
-        pytest.param("lrn", {"size": 3}, "base^exponent", id="window"),
         pytest.param("rms", {"like": "gemma", "gamma": 0.5}, "(1 + gamma[0]) · x̂", id="offset"),
-        pytest.param("ln", {"beta": 2.0}, "x̂ + beta[0]", id="beta alone"),
     ],
 )
 def test_the_arithmetic_follows_the_row(norm, options, told, read):
     reader = read(make(normal(3, 4), norm, at=(0, 0), **options))
     assert told in reader.text("#story")
-    shown = [
-        float(v)
-        for v in reader.page.locator('#story [data-key="y"]').evaluate_all("b => b.map(e => e.dataset.value)")
-    ]
-    assert shown == [float(reader.results[0].normalized[0, 0])]
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_the_last_step_follows_from_those_before(norm, read):
-    """What the page says that it divides by is what normcli divided by."""
-    options = {"gamma": 0.75} if NORMS[norm].parameter_names else {}
-    reader = read(make(normal(2, 4, 3), norm, at=(1, 2, 1), **options))
-    told = {term: value for term, value, _ in reader.steps()}
-    expected = centred(told, norm) / told["divisor"] * options.get("gamma", 1.0)
-    np.testing.assert_allclose(expected, told["y"], rtol=1e-13)
+    *_, (_, y, _) = reader.steps()
+    assert y == float(reader.results[0].normalized[0, 0])
 
 
 def centred(told, norm):
@@ -230,16 +201,6 @@ def test_what_is_called_equal_is_equal_as_it_is_printed(number, read):
         assert checked >= 3
 
 
-@pytest.mark.parametrize("p", [1, 2.5, 3, np.inf])
-def test_roots_and_powers_are_equal_where_they_are(p, read):
-    reader = read(make([[0.0, -4, 0], [1.5, -2.25, 4]], "lp", at=(0, 1), p=p))
-    for cell in (1, 4):
-        reader.cell(cell).click()
-        told = {term: links for term, _, links in reader.steps()}
-        length = next(links for term, links in told.items() if term.startswith("‖x‖"))
-        assert length[-1][0] == ("=" if cell == 1 or p in (1, np.inf) else "≈"), length
-
-
 @pytest.mark.parametrize(
     ("values", "norm", "told"),
     [
@@ -283,6 +244,8 @@ def test_rounding_before_gamma_is_a_step_of_its_own(read):
     assert "rounded before gamma and again to float16" in reader.text("#exactness")
     reader.move("eps", 0.5)
     assert "before gamma" not in reader.text("#story")
+    reader.move("eps", reader.results[0].plan.spec.eps)
+    assert story in reader.text("#story"), "the eps that was given, typed again"
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
@@ -297,12 +260,6 @@ def test_the_rounding_that_is_told_is_the_one_that_was_done(dtype, norm, options
         reader.cell(cell).evaluate("box => box.click()")
         *_, (_, before, _), (_, y, _) = reader.steps()
         assert np.dtype(dtype).type(before) == y
-
-
-@pytest.mark.parametrize("options", [{}, {"like": "llama"}], ids=["once", "before gamma"])
-def test_doubles_are_told_without_a_rounding(options, read):
-    reader = read(make(normal(4, 3), "rms", at=(0, 0), gamma=0.3, **options))
-    assert "rounded" not in reader.text("#story")
 
 
 # -- the keyboard, touch
@@ -342,23 +299,16 @@ def test_arrows_lead_from_a_wide_matrix_to_the_one_below_it(read):
     assert reader.focused() == [9, "x"]
 
 
-def test_escape_clears(read):
-    reader = read(make(first()))
-    reader.cell(5).click()
-    reader.page.mouse.move(1, 1)
-    assert reader.lit()
-    reader.press("Escape")
-    assert reader.lit() == []
-    assert reader.page.locator('[aria-selected="true"]').count() == 0
-    assert reader.said() == "Nothing is selected."
-
-
 def test_what_is_selected_is_said(read):
     reader = read(make(first()))
     reader.cell(0).focus()
     assert reader.said() == "n=0 c=0 h=0 w=0: input 6, normalized 0.54404, group c=0, 32 values, mean 4.6563."
     reader.press("PageDown")
     assert reader.said().startswith("n=0 c=1 h=0 w=0: input 1, normalized −1.2978, group c=1")
+    reader.press("Escape")
+    assert reader.lit() == []
+    assert reader.page.locator('[aria-selected="true"]').count() == 0
+    assert reader.said() == "Nothing is selected."
 
 
 def test_a_tap_selects(read):
@@ -366,8 +316,6 @@ def test_a_tap_selects(read):
     reader.cell(1).tap()
     assert sorted(reader.lit()) == [*range(16), *range(48, 64)]
     assert "n=0 c=0 h=0 w=1" in reader.text("#story")
-    reader.cell(16).tap()
-    assert sorted(reader.lit()) == [*range(16, 32), *range(64, 80)]
 
 
 def test_the_page_opens_at_its_value(read):
@@ -383,6 +331,9 @@ def test_the_page_opens_at_its_value(read):
 def test_flipping_keeps_the_value_and_changes_its_group(read):
     reader = read(make(first(), "bn", "ln", "lrn"))
     assert reader.text("#norms") == "Norm bn ln lrn"
+    reader.page.locator('#norms input[value="0"]').focus()
+    reader.press("ArrowRight")
+    np.testing.assert_array_equal(reader.values(), reader.results[1].normalized.reshape(-1))
     reader.cell(20).click()
     reader.page.mouse.move(1, 1)
     for number, result in ((0, reader.results[0]), (1, reader.results[1]), (0, reader.results[0])):
@@ -397,13 +348,6 @@ def test_flipping_keeps_the_value_and_changes_its_group(read):
     assert reader.page.locator("#eps-slider").is_hidden()
 
 
-def test_flipping_works_by_keyboard(read):
-    reader = read(make(first(), "bn", "ln"))
-    reader.page.locator('#norms input[value="0"]').focus()
-    reader.press("ArrowRight")
-    np.testing.assert_array_equal(reader.values(), reader.results[1].normalized.reshape(-1))
-
-
 def test_two_rows_of_one_norm_are_told_apart(read):
     values = normal(2, 4, 3)
     results = [normalize(values, "ln"), normalize(values, "ln", axes=(1, 2)), normalize(values, "ln", eps=1.0)]
@@ -411,31 +355,19 @@ def test_two_rows_of_one_norm_are_told_apart(read):
     assert reader.text("#norms") == "Norm ln keeps N×C = 2×4 (1) ln keeps N = 2 ln keeps N×C = 2×4 (2)"
 
 
-def test_a_single_norm_is_no_choice(read):
-    assert read(make(first())).page.locator("#norms").is_hidden()
-
-
 # -- eps
 
 
-def recompute(values, norm, eps):
-    """What the page should make of another eps, by NumPy alone, over the last axis (bn: all but axis 1)."""
-    axes = (0, 2, 3) if norm in ("bn", "mvn") else -1
-    mean = values.mean(axes, keepdims=True) if norm != "rms" and norm != "lp" else 0.0
-    square = ((values - mean) ** 2).mean(axes, keepdims=True)
-    if norm == "lp":
-        return values / np.maximum(np.sqrt((values**2).sum(axes, keepdims=True)), eps)
-    return (values - mean) / (np.sqrt(square) + eps if norm == "mvn" else np.sqrt(square + eps))
-
-
-@pytest.mark.parametrize("norm", ["bn", "ln", "rms", "mvn", "lp"])
+@pytest.mark.parametrize("norm", ["bn", "lp"])
 def test_another_eps_is_computed_in_the_page_and_reset_brings_the_exact_numbers_back(norm, read):
     values = normal(2, 3, 4, 4)
     reader = read(make(values, norm))
     exact = reader.results[0].normalized.reshape(-1)
     for eps in (0, 0.25, 1e-3, 7.5):
         reader.move("eps", eps)
-        np.testing.assert_allclose(reader.values(), recompute(values, norm, eps).reshape(-1), rtol=1e-12)
+        np.testing.assert_allclose(
+            reader.values(), normalize(values, norm, eps=eps).normalized.reshape(-1), rtol=1e-12
+        )
         assert "in double precision" in reader.text("#exactness")
     reader.page.click("#reset")
     np.testing.assert_array_equal(reader.values(), exact)
@@ -443,21 +375,21 @@ def test_another_eps_is_computed_in_the_page_and_reset_brings_the_exact_numbers_
     assert reader.page.locator("#reset").is_disabled()
 
 
-def test_the_slider_is_logarithmic_and_holds_0(read):
+@pytest.mark.parametrize(
+    ("keys", "eps"),
+    [(["Home"], 0), (["End"], 100), (["End", *["ArrowLeft"] * 20], 1)],
+    ids=["least", "most", "between"],
+)
+def test_the_slider_is_logarithmic_and_holds_0(keys, eps, read):
     values = normal(2, 3, 4, 4)
     reader = read(make(values))
-    slider = reader.page.locator("#eps-slider")
-    slider.focus()
-    reader.press("Home")
-    assert reader.page.input_value("#eps-number") == "0"
-    np.testing.assert_allclose(reader.values(), recompute(values, "bn", 0).reshape(-1), rtol=1e-12)
-    reader.press("End")
-    assert float(reader.page.input_value("#eps-number")) == 100
-    assert slider.get_attribute("aria-valuetext") == "100"
-    np.testing.assert_allclose(reader.values(), recompute(values, "bn", 100).reshape(-1), rtol=1e-12)
-    reader.press(*["ArrowLeft"] * 20)
-    assert float(reader.page.input_value("#eps-number")) == 1
-    np.testing.assert_allclose(reader.values(), recompute(values, "bn", 1).reshape(-1), rtol=1e-12)
+    reader.page.locator("#eps-slider").focus()
+    reader.press(*keys)
+    assert float(reader.page.input_value("#eps-number")) == eps
+    assert reader.page.get_attribute("#eps-slider", "aria-valuetext") == str(eps)
+    np.testing.assert_allclose(
+        reader.values(), normalize(values, "bn", eps=eps).normalized.reshape(-1), rtol=1e-12
+    )
 
 
 def every_way(values, norm, **options):
@@ -506,16 +438,6 @@ def test_statistics_that_were_given_are_not_said_to_be_measured(read):
     assert "Σ" not in story
 
 
-def test_the_given_eps_typed_again_gives_the_exact_numbers(read):
-    reader = read(make(normal(2, 3, 4, 4, dtype="float32")))
-    exact = reader.results[0].normalized.reshape(-1)
-    reader.move("eps", 0.1)
-    assert (reader.values() != exact).any()
-    reader.move("eps", "1e-5")
-    np.testing.assert_array_equal(reader.values(), exact)
-    assert "rounded once to float32" in reader.text("#exactness")
-
-
 @pytest.mark.parametrize(("text", "told"), [("-1", "−1"), ("", "Empty")])
 def test_an_eps_that_is_none_is_said_and_changes_nothing(text, told, read):
     reader = read(make(normal(2, 3)))
@@ -535,22 +457,19 @@ def test_each_norm_keeps_its_own_eps(read):
     assert float(reader.page.input_value("#eps-number")) == 0.5
 
 
-def test_gamma_and_beta_hold_at_another_eps(read):
-    values, gamma, beta = normal(2, 3, 4, 4), np.array([0.5, 2, -1]), np.array([1.0, 0, 3])
-    reader = read(make(values, "bn", gamma=gamma, beta=beta))
+@pytest.mark.parametrize(
+    ("norm", "options"),
+    [
+        ("bn", {"gamma": [0.5, 2, -1], "beta": [1.0, 0, 3]}),
+        ("rms", {"gamma": [0.5, -0.25, 0, 2], "like": "gemma"}),
+    ],
+)
+def test_gamma_and_beta_hold_at_another_eps(norm, options, read):
+    values = normal(2, 3, 4, 4)
+    reader = read(make(values, norm, **options))
     reader.move("eps", 0.25)
-    spread = (slice(None), None, None)
-    expected = recompute(values, "bn", 0.25) * gamma[spread] + beta[spread]
+    expected = normalize(values, norm, **options, eps=0.25).normalized
     np.testing.assert_allclose(reader.values(), expected.reshape(-1), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("like", ["gemma"])
-def test_gamma_with_its_offset_holds_at_another_eps(like, read):
-    values = normal(2, 3)
-    reader = read(make(values, "rms", gamma=[0.5, -0.25, 0], like=like))
-    reader.move("eps", 0.25)
-    expected = values / np.sqrt((values**2).mean(-1, keepdims=True) + 0.25) * (1 + np.array([0.5, -0.25, 0]))
-    np.testing.assert_allclose(reader.values(), expected.reshape(-1), rtol=1e-12)
 
 
 def test_a_divisor_of_zero_has_its_rule(read):
@@ -584,7 +503,7 @@ def test_a_slice_of_a_large_tensor_is_named_and_its_statistics_are_of_the_whole(
     )
     assert "n = 8,192 values, 256 of them shown; the statistics are of all 8,192" in reader.text("#story")
     reader.move("eps", 0.5)
-    expected = recompute(values.astype(float), "bn", 0.5)[0:4, 8:12, 16:24, 24:32]
+    expected = normalize(values.astype(float), "bn", eps=0.5).normalized[0:4, 8:12, 16:24, 24:32]
     np.testing.assert_allclose(reader.values(), expected.reshape(-1), rtol=1e-12)
 
 
@@ -657,20 +576,9 @@ def test_the_page_itself_never_scrolls_sideways(values, width, read):
     assert not reader.overflows()
 
 
-def test_motion_is_reduced_where_that_is_wished(read):
-    style = read(make(first())).cell(0).evaluate("box => getComputedStyle(box).transitionDuration")
-    assert style == "0s"
-
-
 def test_print_shows_the_tensor_and_no_controls(read):
     reader = read(make(first(), at=(0, 0, 0, 0)))
     reader.page.emulate_media(media="print")
     assert reader.page.locator("#controls").is_hidden()
     assert reader.cell(95, "y").is_visible()
     assert reader.page.locator("#story").evaluate("box => getComputedStyle(box).position") == "static"
-
-
-def test_the_page_is_what_its_json_says(read):
-    reader = read(make(first()))
-    data = json.loads(reader.page.text_content("#data"))
-    assert [data["shape"], data["names"], data["slice"]] == [[2, 3, 4, 4], ["n", "c", "h", "w"], None]

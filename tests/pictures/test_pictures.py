@@ -9,6 +9,7 @@ import re
 import xml.etree.ElementTree as ET
 from typing import NamedTuple
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -153,34 +154,36 @@ ELSE = quickly(
 )
 def test_all_lies_within_the_view_and_no_text_on_another(norm, shape, options):
     root = paint(norm, shape, options)
+    drawn = [(find_edges(piece), piece.element) for piece in walk(root)]
     width, height = map(float, root.get("viewBox").split()[2:])
-    boxes = []
-    for piece in walk(root):
-        e = piece.element
-        if e.tag == f"{SVG}text":
-            boxes.append((box(piece), e.text))
-        if e.tag == f"{SVG}rect":
-            x, y = piece.x + float(e.get("x", "0")), piece.y + float(e.get("y", "0"))
-            assert x >= 0
-            assert y >= 0
-            assert x + float(e.get("width")) <= width + 0.01
-            assert y + float(e.get("height")) <= height + 0.01
-        if e.tag == f"{SVG}path":
-            numbers = np.array([float(n) for n in re.findall(r"-?[\d.]+", e.get("d"))]).reshape(-1, 2)
-            places = numbers + np.array([piece.x, piece.y])
-            assert np.isfinite(places).all()
-            assert (places >= 0).all()
-            assert (places <= (width, height)).all()
-    for (left, top, right, bottom), text in boxes:
-        assert left >= 0, text
-        assert top >= 0, text
-        assert right <= width, text
-        assert bottom <= height, text
-    edges = np.array([b for b, _ in boxes])
-    for i, (left, top, right, bottom) in enumerate(edges):
-        rest = edges[i + 1 :]
+    for edges, element in drawn:
+        if edges is not None:
+            assert np.isfinite(edges).all()
+            assert (np.array(edges) >= 0).all(), element.text or element.get("d")
+            assert (np.array(edges) <= (width + 0.01, height + 0.01) * 2).all(), element.text or element.get(
+                "d"
+            )
+    texts = [element.text for _, element in drawn if element.tag == f"{SVG}text"]
+    boxes = np.array([edges for edges, element in drawn if element.tag == f"{SVG}text"])
+    for i, (left, top, right, bottom) in enumerate(boxes):
+        rest = boxes[i + 1 :]
         meets = (rest[:, 0] < right) & (rest[:, 2] > left) & (rest[:, 1] < bottom) & (rest[:, 3] > top)
-        assert not meets.any(), (boxes[i][1], boxes[i + 1 + int(np.argmax(meets))][1])
+        assert not meets.any(), (texts[i], texts[i + 1 + int(np.argmax(meets))])
+
+
+def find_edges(piece: Piece):
+    """Return left, top, right and bottom of what is drawn; None of an element that only holds others."""
+    e = piece.element
+    if e.tag == f"{SVG}text":
+        return box(piece)
+    if e.tag == f"{SVG}rect":
+        x, y = piece.x + float(e.get("x", "0")), piece.y + float(e.get("y", "0"))
+        return x, y, x + float(e.get("width")), y + float(e.get("height"))
+    if e.tag == f"{SVG}path":
+        places = np.array([float(n) for n in re.findall(r"-?[\d.]+", e.get("d"))]).reshape(-1, 2)
+        places += (piece.x, piece.y)
+        return *places.min(axis=0), *places.max(axis=0)
+    return None
 
 
 @pytest.mark.parametrize("values", ["y", "xhat", "input", "none"])
@@ -263,14 +266,6 @@ def test_a_name_from_outside_is_escaped():
     assert any('<b>&"\\x1b.npy' in (e.text or "") for e in root.iter(f"{SVG}text"))
 
 
-def test_the_same_is_drawn_each_time():
-    pictures = set()
-    for _ in range(2):
-        result, tensor = make("gn", (2, 4, 3, 3))
-        pictures.add(spell(draw([result], tensor)))
-    assert len(pictures) == 1
-
-
 def test_the_bytes_are_the_same_on_every_machine():
     result, tensor = make("bn", (2, 3))
     drawn = spell(draw([result], tensor))
@@ -280,29 +275,12 @@ def test_the_bytes_are_the_same_on_every_machine():
     assert drawn == path.read_bytes()
 
 
-@pytest.mark.parametrize("dtype", ["bool", "u1", "f2", "bfloat16"])
-def test_values_of_any_dtype_are_numbers(dtype):
-    kind = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
-    root = paint("ln", (), Options(view="flat"), values=np.array([[0, 1]], dtype=kind))
-    assert [float(cell.get("data-value")) for cell in cells(root)] == [0, 1]
-    assert [cell[1].text for cell in cells(root)] == ["0", "1"]
-
-
 def test_columns_that_have_names_are_named_in_the_legend():
     tensor = generate(Recipe((4, 2)))
     plan = make_plan(Request("zscore"), (4, 2), tensor.values.dtype, ("length", "width"))
     root = ET.fromstring(spell(draw([calculate(plan, tensor.values)], tensor)))
     names = [entry[1].text for entry in root.iter(f"{SVG}g") if entry.get("class") == "entry"]
     assert names == ["c=0 length", "c=1 width"]
-
-
-@pytest.mark.slow
-def test_coordinates_have_two_decimals_at_most():
-    result, tensor = make("in", (8, 64, 16, 16))
-    text = spell(draw([result], tensor)).decode()
-    paths = re.findall(r' d="([^"]+)"', text)
-    assert paths
-    assert not [n for path in paths for n in re.findall(r"[\d.]+", path) if len(n.partition(".")[2]) > 2]
 
 
 @pytest.mark.slow
@@ -322,14 +300,6 @@ def test_large_tensors_are_cut_with_the_number_of_what_is_left_out(norm, view):
     assert len(swatches(root)) <= MOST_COLOURS
     if view != "cubes":
         assert any(f"{len(indices)} of 131,072 values" in word for word in words)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("norm", NORMS)
-def test_the_cubes_show_no_group_that_the_matrices_do_not(norm):
-    result, tensor = make(norm, (8, 64, 16, 16))
-    root = ET.fromstring(spell(draw([result], tensor)))
-    assert len(swatches(root)) <= MOST_COLOURS
 
 
 @pytest.mark.parametrize(("norm", "shape"), EVERY)
@@ -381,12 +351,6 @@ def test_gaps_open_faces_that_nothing_hides():
     assert (1, before, 1) in set(cubes.cells)
 
 
-def test_interleaved_groups_take_every_second_channel():
-    root = paint("gn", (2, 4, 2, 2), Options(view="flat"), group_order="interleaved")
-    of = {cell.get("data-index"): cell.get("data-group") for cell in cells(root)}
-    assert [of[f"0,{c},0,0"] for c in range(4)] == ["0", "1", "0", "1"]
-
-
 def test_a_window_is_shown_of_one_value_and_said_to_be():
     root = paint("lrn", (2, 9, 3, 3))
     parts = {}
@@ -406,15 +370,21 @@ def test_long_numbers_fit_their_cells():
         assert box(Piece(text, 0, 0))[2] <= float(rect.get("x")) + float(rect.get("width"))
 
 
-def test_values_that_are_no_numbers_are_named_as_in_json():
-    root = paint("ln", (1, 3), Options(view="flat"), values=[[np.nan, np.inf, -np.inf]])
-    assert [cell.get("data-value") for cell in cells(root)] == ["nan", "inf", "-inf"]
-
-
-def test_digits_round_what_is_written_and_not_what_is_held():
-    root = paint("ln", (1, 2), Options(view="flat", digits=2), values=[[1.23456, 2.0]])
-    first = cells(root)[0]
-    assert (first[1].text, first.get("data-value")) == ("1.2", "1.23456")
+@pytest.mark.parametrize(
+    ("values", "options", "held", "written"),
+    [
+        ([[np.nan, np.inf, -np.inf]], {}, ["nan", "inf", "-inf"], ["nan", "inf", "-inf"]),
+        ([[1.23456, 2.0]], {"digits": 2}, ["1.23456", "2.0"], ["1.2", "2.0"]),
+        (np.array([[0, 1]], "u1"), {}, ["0", "1"], ["0", "1"]),
+        (np.array([[0, 1]], "bool"), {}, ["0", "1"], ["0", "1"]),
+        (np.array([[0, 1]], ml_dtypes.bfloat16), {}, ["0.0", "1.0"], ["0", "1"]),
+    ],
+    ids=["not finite", "digits", "bytes", "booleans", "bfloat16"],
+)
+def test_values_are_held_as_they_are_and_written_with_the_digits_asked_for(values, options, held, written):
+    drawn = cells(paint("ln", (), Options(view="flat", **options), values=values))
+    assert [cell.get("data-value") for cell in drawn] == held
+    assert [cell[1].text for cell in drawn] == written
 
 
 def test_results_stand_side_by_side_each_with_its_title():
@@ -433,14 +403,12 @@ def test_results_stand_side_by_side_each_with_its_title():
 def test_words_stand_beside_the_blocks_where_that_is_nearer_to_a_slide(count, beside):
     norms = [make(norm, (2, 3, 4, 4)) for norm in ("bn", "in", "ln", "rms")[:count]]
     scene = draw([result for result, _ in norms], norms[0][1])
-    root = ET.fromstring(spell(scene))
+    pieces = list(walk(ET.fromstring(spell(scene))))
     title, caption = (
-        next(p for p in walk(root) if p.element.text == text) for text in ("bn", "C = 3 to the right")
+        next(p for p in pieces if p.element.text == text) for text in ("bn", "C = 3 to the right")
     )
     assert (title.x < caption.x) == beside
     assert 1 < scene.width / scene.height < 2.2
-    titles = [p.y for p in walk(root) if p.element.get("font-size") == "18"]
-    assert max(titles) - min(titles) < 30
 
 
 def test_too_many_results_are_refused():
@@ -494,15 +462,6 @@ def test_a_picture_says_which_layout_was_guessed():
     assert "assumed   layout NCL; --layout NLC for tokens" in texts
 
 
-def test_histograms_of_one_side_share_their_bins():
-    root = paint("bn", (2, 3, 4, 4), Options(plot="histogram"))
-    bins = {}
-    for plot in (e for e in root.iter(f"{SVG}g") if e.get("class") == "histogram"):
-        lows = tuple(e.get("data-low") for e in plot if e.get("class") == "cell")
-        bins.setdefault(plot.get("data-plot"), set()).add(lows)
-    assert {name: len(found) for name, found in bins.items()} == {"input": 1, "normalized": 1}
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -545,8 +504,8 @@ def test_looks_are_distinct_and_the_first_are_the_palette():
 
 def test_text_on_a_colour_and_on_its_hatching_is_readable():
     shown = LOOKS[: 2 * MOST_COLOURS]
-    assert [look for look in shown if contrast(look.text, look.ground) < 4.5] == []
-    assert [look for look in shown if contrast(look.text, look.lines) < 4.5] == []
+    grounds = [(look, ground) for look in shown for ground in (look.ground, look.lines)]
+    assert [look for look, ground in grounds if contrast(look.text, ground) < 4.5] == []
 
 
 @pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])

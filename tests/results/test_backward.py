@@ -10,8 +10,7 @@ import pytest
 
 from normcli import NORMS, backward, normalize
 from normcli.errors import DataError, UsageError
-from normcli.norms.conventions import CONVENTIONS, find_convention
-from normcli.norms.rules import AxesRule, EpsRule
+from normcli.norms.rules import AxesRule
 from normcli.results.backward import draw_gradient
 from tests.marks import costly, sampled
 from tests.reference.backward import measure_gradients
@@ -54,33 +53,24 @@ def test_every_norm_and_dtype_is_exact(norm, dtype):
 
 OPTIONS = [
     ("ln", {"axes": (1, 2), "eps": 0.0}),
-    ("ln", {"eps": 0.25, "eps_mode": "outside"}),
-    ("ln", {"eps": 1e-9, "ddof": 1}),
     ("ln", {"eps": 3.0, "eps_mode": "outside", "ddof": 1}),
     ("gn", {"groups": 2, "group_order": "interleaved"}),
-    ("gn", {"groups": 4}),
-    ("bn", {"keep": "C"}),
-    ("bn", {"axes": "NL"}),
     ("bn", {"axes": ()}),
     ("rms", {"axes": (0, 2), "eps": 0.0}),
     ("rms", {"like": "gemma"}),
+    ("lp", {"like": "tensorflow", "axes": 1, "eps": 5.0}),
     ("mvn", {"ddof": 2}),
     ("zscore", {"axes": 2, "ddof": 1}),
-    ("wn", {"axes": (0, 1)}),
     ("lp", {"p": 1}),
-    ("lp", {"p": 1, "axes": 1, "eps": 5.0}),
     ("lp", {"p": 0}),
     ("lp", {"p": np.inf}),
     ("lp", {"p": -np.inf}),
     ("lp", {"p": 3}),
     ("lp", {"p": 0.5}),
-    ("lp", {"p": -1.5}),
-    ("lp", {"p": 2, "eps": 4.0}),
     ("lrn", {"size": 2, "alpha": 0.5}),
     ("lrn", {"size": 4, "alpha": 3.0, "exponent": 1.3, "k": 0.5, "axes": 2}),
     ("lrn", {"size": 3, "alpha": -0.01, "exponent": -0.5}),
     ("in", {"dtype": "float32"}),
-    ("bn", {"dtype": "bfloat16"}),
 ]
 
 
@@ -91,34 +81,13 @@ def test_every_option_is_exact(norm, options, dtype):
     require_exact(backward(x, dy, norm, **options, **draw_parameters(x, norm, options)))
 
 
-@pytest.mark.parametrize(
-    ("framework", "norm"),
-    [(c.framework, c.norm) for c in CONVENTIONS if c.norm in DIFFERENTIABLE],
-    ids=lambda v: v,
-)
-def test_every_convention_is_exact(framework, norm):
-    x, dy, options = draw(norm, "float32", (2, 4, 3, 4), seed=3)
-    convention = find_convention(framework, norm)
-    if convention.axes is AxesRule.GIVEN:
-        options["axes"] = (1,)
-    if convention.eps is EpsRule.GIVEN:
-        options["eps"] = 0.5
-    require_exact(backward(x, dy, norm, like=framework, **options))
-
-
+@sampled
 @pytest.mark.parametrize("norm", DIFFERENTIABLE)
 @pytest.mark.parametrize("fill", ["pass", "zero", "nan", "normalize"])
 def test_what_does_not_count_follows_its_fill(norm, fill):
+    """Of two groups nothing counts, of others one value."""
     if norm == "lrn" and fill == "normalize":
         fill = "zero"  # windows make 0 of what does not count
-    x, dy, options = draw(norm, "float64", seed=4)
-    mask = np.random.default_rng(5).random((4, 5)) < 0.6
-    require_exact(backward(x, dy, norm, mask=mask, fill=fill, **options, **draw_parameters(x, norm, options)))
-
-
-@pytest.mark.parametrize("norm", ["bn", "ln", "gn", "rms", "ws", "lp"])
-@pytest.mark.parametrize("fill", ["pass", "zero", "normalize"])
-def test_groups_of_which_nothing_or_one_value_counts(norm, fill):
     x, dy, options = draw(norm, "float32", (3, 4, 2), seed=16)
     mask = np.ones(x.shape, bool)
     mask[0] = mask[:, 1] = mask[1, 0, 0] = mask[2, 3, 1] = False
@@ -160,13 +129,6 @@ def test_planted_cancellation_is_exact(norm, dtype):
         require_exact(backward(x, dy.astype(dtype), norm, **options))
 
 
-def test_a_constant_gradient_moves_nothing():
-    x, dy, _ = draw("bn", "float64", seed=9)
-    found = backward(x, np.full_like(dy, 0.1), "bn", gamma=[1.0, 2.0, 3.0, 4.0])
-    assert not found.dx.any()
-    assert not found.dgamma.any()
-
-
 @sampled
 @pytest.mark.parametrize("norm", ["ln", "bn", "rms", "mvn", "gn", "lp", "wn"])
 @pytest.mark.parametrize(
@@ -199,46 +161,11 @@ def test_differences_from_a_mean_that_are_no_doubles():
     require_exact(backward(x, dy, "bn", **given))
 
 
-@pytest.mark.parametrize("options", [{"eps": 0.0}, {"eps": 1e-320, "eps_mode": "outside"}, {"eps": 1e-320}])
-@pytest.mark.parametrize("norm", ["ln", "bn", "in", "gn", "mvn", "rms"])
-def test_zeros_that_a_constant_group_is_normalized_to_move_no_gamma(norm, options):
-    x = np.zeros((1, 2, 3)) if norm == "rms" else np.full((1, 2, 3), 2.0)
-    dy = np.array([[[1.0, 2.0, 4.0], [1.0, 1.0, -7.0]]])
-    found = backward(x, dy, norm, **options, **({"groups": 1} if norm == "gn" else {}))
-    require_exact(found)
-    assert found.dgamma is None or not found.dgamma.any()
-
-
 def test_what_cancels_between_groups_is_decided_by_more_bits():
     """In dgamma 2¹⁰⁰⁰ and −2¹⁰⁰⁰ cancel, times roots that are irrational."""
     row = [[1.0, 2.0, 4.0], [0.0, 0.0, 0.0]]
     dy = np.array([[[2.0**1000, 0.0, 0.0], [1.0] * 3], [[-(2.0**1000), 0.0, 2.0**-60], [1.0] * 3]])
     require_exact(backward(np.array([row, row]), dy, "in", eps=0.1))
-
-
-@pytest.mark.slow
-@costly
-@sampled
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize(
-    "norm", ["ln", "rms", "bn", "in", "gn", "mvn", "wn", "zscore", "lp 1", "lp 3", "lp 0.5"]
-)
-def test_values_at_the_ends_of_the_range_are_exact(norm, seed):
-    rng = np.random.default_rng([seed, *norm.encode()])
-    name, *power = norm.split()
-    options = {"p": float(power[0])} if power else {"groups": 2} if name == "gn" else {}
-    if name not in ("zscore", "wn"):
-        options["eps"] = rng.choice([0.0, 1e-5, 1e-320, 1e300])
-    for _ in range(5):
-        x, dy = (draw_ends(rng, (2, 4, 3)) for _ in range(2))
-        require_exact(backward(x, dy, name, **options))
-
-
-def draw_ends(rng, shape):
-    """Return numbers of any magnitude, many of which are the same, or opposite."""
-    exponents = np.array([rng.integers(-1074, 1024), rng.integers(-1074, -1010), 1023, 0, 4])
-    pool = np.append(np.ldexp(rng.uniform(0.5, 1.0, 5), exponents), 0.0)
-    return rng.choice(pool, shape) * rng.choice([1.0, -1.0], shape)
 
 
 def test_gradients_of_very_different_sizes_are_exact():
@@ -248,18 +175,27 @@ def test_gradients_of_very_different_sizes_are_exact():
     require_exact(backward(x, dy, "ln", gamma=rng.normal(size=6)))
 
 
+@sampled
+@pytest.mark.parametrize(("norm", "value"), [("ln", 3.0), ("bn", 2.0), ("in", 2.0), ("rms", 0.0), ("lp", 0.0)])
 @pytest.mark.parametrize(
-    ("norm", "x"), [("ln", [[3.0, 3.0, 3.0]]), ("rms", [[0.0, 0.0]]), ("lp", [[0.0, 0.0]])]
+    "options",
+    [
+        {},
+        {"eps": 0.0},
+        {"eps": 0.5},
+        {"like": "torch"},
+        {"eps": 1e-320},
+        {"eps": 1e-320, "eps_mode": "outside"},
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("options", [{}, {"eps": 0.0}, {"eps": 0.5}, {"like": "torch"}])
-def test_constant_groups(norm, x, options):
-    require_exact(backward(x, np.arange(np.size(x), dtype=float).reshape(np.shape(x)), norm, **options))
-
-
-def test_a_constant_column_of_zscore_is_only_centred():
-    found = backward([[2.0], [2.0]], [[1.0], [5.0]], "zscore")
-    assert found.dx.tolist() == [[-2.0], [2.0]]
+def test_constant_groups_move_no_gamma(norm, value, options):
+    if norm == "lp":
+        options = {name: given for name, given in options.items() if name != "eps_mode"}
+    dy = np.array([[[1.0, 2.0, 4.0], [1.0, 1.0, -7.0]]])
+    found = backward(np.full(dy.shape, value), dy, norm, **options)
     require_exact(found)
+    assert found.dgamma is None or not found.dgamma.any()
 
 
 @costly
@@ -323,55 +259,38 @@ def test_groups_of_one_value_and_tensors_of_none(norm):
         assert not found.dgamma.any()
 
 
-def test_what_is_not_finite_stays_in_its_group():
+@pytest.mark.parametrize("lost", [np.nan, np.inf, -np.inf])
+def test_an_x_that_is_not_finite_stays_in_its_group(lost):
     x, dy, _ = draw("ln", "float64", (4, 3), seed=13)
-    x[0, 1], dy[1, 2], x[2, 0] = np.nan, np.inf, -np.inf
+    x[0, 1] = lost
     found = backward(x, dy, "ln")
-    assert np.isnan(found.dx[:3]).all()
-    assert np.isfinite(found.dx[3]).all()
+    assert np.isnan(found.dx[0]).all()
+    assert np.isfinite(found.dx[1:]).all()
     assert np.isnan(found.dgamma).all()
-    assert np.isinf(found.dbeta[2])
-    assert np.isfinite(found.dbeta[:2]).all()
+    assert np.isfinite(found.dbeta).all()
 
 
 def test_integers_beyond_doubles_are_what_they_are():
-    x = np.array([[2**62 + 1, 2**62 + 2, 2**62 + 5, 7]], np.int64)
-    dy = np.array([[1.0, -2.0, 0.5, 3.0]])
-    from fractions import Fraction
-
-    near = backward(x[:, :3], dy[:, :3], "ln", eps=0.0)
-    same = backward(np.array([[1, 2, 5]]), dy[:, :3], "ln", eps=0.0)
-    np.testing.assert_array_equal(near.dx, same.dx)
-    mean = Fraction(sum(x[0].tolist()), 4)
-    scatter = sum((v - mean) ** 2 for v in x[0].tolist())
-    assert float(scatter) > 0
-    assert np.isfinite(backward(x, dy, "ln").dx).all()
+    dy = np.array([[1.0, -2.0, 0.5]])
+    far = backward(np.array([[2**62 + 1, 2**62 + 2, 2**62 + 5]]), dy, "ln", eps=0.0)
+    np.testing.assert_array_equal(far.dx, backward(np.array([[1, 2, 5]]), dy, "ln", eps=0.0).dx)
 
 
 @pytest.mark.parametrize("norm", [name for name in DIFFERENTIABLE if name not in ("lp", "wn")])
-def test_dx_is_the_slope_of_the_loss(norm):
+def test_gradients_are_slopes_of_the_loss(norm):
     x, dy, options = draw(norm, "float64", (2, 4, 3), seed=14)
-    given = draw_parameters(x, norm, options)
-    found, step = backward(x, dy, norm, **options, **given), 1e-4
+    arrays = {"x": x, **draw_parameters(x, norm, options)}
+    found, rng = backward(dy=dy, norm=norm, **arrays, **options), np.random.default_rng(19)
+    for name, values in arrays.items():
+        way = rng.normal(size=values.shape)
 
-    def loss(values, **parameters):
-        return float((normalize(values, norm, **options, **{**given, **parameters}).normalized * dy).sum())
+        def find_loss(step, name=name, way=way):
+            moved = arrays | {name: arrays[name] + step * way}
+            return float((normalize(norm=norm, **moved, **options).normalized * dy).sum())
 
-    for place in np.ndindex(x.shape):
-        change = np.zeros_like(x)
-        change[place] = step
-        slope = (
-            (8 * (loss(x + change) - loss(x - change)) - loss(x + 2 * change) + loss(x - 2 * change))
-            / 12
-            / step
-        )
-        assert found.dx[place] == pytest.approx(slope, rel=1e-6, abs=1e-7)
-    for name, parameter in given.items():
-        for place in np.ndindex(parameter.shape):
-            change = np.zeros_like(parameter)
-            change[place] = step
-            slope = (loss(x, **{name: parameter + change}) - loss(x, **{name: parameter - change})) / (2 * step)
-            assert getattr(found, f"d{name}")[place] == pytest.approx(slope, rel=1e-7, abs=1e-8)
+        near, far = (find_loss(step) - find_loss(-step) for step in (1e-4, 2e-4))
+        slope = (8 * near - far) / 12e-4
+        assert (getattr(found, f"d{name}") * way).sum() == pytest.approx(slope, rel=1e-6, abs=1e-7)
 
 
 @pytest.mark.parametrize("norm", [name for name, norm in NORMS.items() if norm.is_by_order])
@@ -393,26 +312,15 @@ X23, DY23 = np.arange(6, dtype="f4").reshape(2, 3), np.ones((2, 3), "f4")
 
 
 @pytest.mark.parametrize(
-    "out",
+    ("out", "message"),
     [
-        pytest.param([1], id="list"),
-        pytest.param(np.zeros((2, 3), "i4"), id="int32"),
-        pytest.param(np.zeros((2, 3)), id="float64"),
-        pytest.param(np.zeros((3, 2), "f4"), id="shape"),
-        pytest.param(np.zeros((2, 3), "f4", order="F"), id="order"),
-        pytest.param(np.frombuffer(bytes(24), "f4").reshape(2, 3), id="read-only"),
+        pytest.param(np.zeros((2, 3)), r"out must be a writable C-contiguous float32 array of the shape \(2, 3\)", id="float64"),
+        pytest.param(X23, "out must not share memory with the input", id="x"),
+        pytest.param(DY23, "out must not share memory with the input", id="dy"),
     ],
-)
-def test_dx_goes_where_a_result_would(out):
-    with pytest.raises(
-        UsageError, match=r"out must be a writable C-contiguous float32 array of the shape \(2, 3\)"
-    ):
-        backward(X23, DY23, "ln", out=out)
-
-
-@pytest.mark.parametrize("out", [X23, DY23], ids=["x", "dy"])
-def test_dx_does_not_go_over_what_it_is_made_of(out):
-    with pytest.raises(UsageError, match="out must not share memory with the input"):
+)  # fmt: skip
+def test_dx_goes_only_where_a_result_would(out, message):
+    with pytest.raises(UsageError, match=message):
         backward(X23, DY23, "ln", out=out)
 
 
@@ -450,18 +358,29 @@ FAMILIES = [
 ]
 
 
+def draw_ends(rng, shape):
+    """Return numbers of any magnitude, many of which are the same, or opposite."""
+    exponents = np.array([rng.integers(-1074, 1024), rng.integers(-1074, -1010), 1023, 0, 4])
+    pool = np.append(np.ldexp(rng.uniform(0.5, 1.0, 5), exponents), 0.0)
+    return rng.choice(pool, shape) * rng.choice([1.0, -1.0], shape)
+
+
 def draw_case(rng):
     """Return x, dy, a norm and options, of kinds of values that are hard in different ways."""
     norm, shape = str(rng.choice(DIFFERENTIABLE)), (int(rng.integers(1, 4)), 4, int(rng.integers(1, 6)))
     dtype = DTYPES[rng.integers(len(DTYPES))]
     with np.errstate(over="ignore"):
         x, dy = (FAMILIES[rng.integers(len(FAMILIES))](rng, shape).astype(dtype) for _ in range(2))
+    if rng.random() < 0.3:
+        x, dy = draw_ends(rng, shape), draw_ends(rng, shape)
     row = NORMS[norm]
     options = {"groups": 2} if row.axes is AxesRule.CHANNEL_GROUPS else {}
     if row.eps is not None:
-        options["eps"] = float(rng.choice([0.0, 1e-5, 3.0]))
+        options["eps"] = float(rng.choice([0.0, 1e-5, 3.0, 1e-320, 1e300]))
     if row.eps_mode in ("inside", "outside"):
         options["eps_mode"] = str(rng.choice(["inside", "outside"]))
+    if norm == "lp":
+        options["p"] = float(rng.choice([0.5, 1.0, 2.0, 3.0]))
     if norm != "lrn":
         options |= {"mask": rng.random(shape) < 0.8, "fill": str(rng.choice(["pass", "normalize"]))}
     return x, dy, norm, options

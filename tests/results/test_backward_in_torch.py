@@ -25,47 +25,6 @@ def functional(name):
     return getattr(torch.nn.functional, name)
 
 
-X = np.random.default_rng(0).normal(3.0, 2.0, (4, 6, 5, 7))
-DY, OF_CHANNELS, OF_ROWS = (
-    np.random.default_rng(seed).normal(size=s) for seed, s in enumerate([X.shape, 6, 7])
-)
-MEAN, VAR = np.linspace(-1, 1, 6), np.linspace(0.5, 3, 6)
-
-CASES = {
-    "bn": (OF_CHANNELS, {}, lambda x, g, b: functional("batch_norm")(x, None, None, g, b, training=True)),
-    "in": (OF_CHANNELS, {}, lambda x, g, b: functional("instance_norm")(x, None, None, g, b)),
-    "ln": (OF_ROWS, {}, lambda x, g, b: functional("layer_norm")(x, (7,), g, b)),
-    "gn": (OF_CHANNELS, {"groups": 3}, lambda x, g, b: functional("group_norm")(x, 3, g, b)),
-    "rms": (OF_ROWS, {"eps": 1e-6}, lambda x, g: functional("rms_norm")(x, (7,), g, 1e-6)),
-    "lrn": (None, {"size": 3, "alpha": 0.1}, lambda x: functional("local_response_norm")(x, 3, 0.1)),
-    "lp": (None, {"axes": 1}, lambda x: functional("normalize")(x, 2.0, 1)),
-}
-
-
-@pytest.mark.parametrize("norm", CASES)
-def test_torch_is_near(norm):
-    parameter, options, function = CASES[norm]
-    arrays = [] if parameter is None else [parameter] if norm == "rms" else [parameter, parameter[::-1].copy()]
-    given = dict(zip(("gamma", "beta"), arrays, strict=False))
-    found = backward(X, DY, norm, **options, **given)
-    expected = differentiate(function, DY, X, *arrays)
-    for name, array in zip(("dx", "dgamma", "dbeta"), expected, strict=False):
-        np.testing.assert_allclose(getattr(found, name), array, rtol=1e-10, atol=1e-12)
-
-
-def test_so_it_is_in_evaluation():
-    import torch
-
-    given = {"running_mean": MEAN, "running_var": VAR, "gamma": OF_CHANNELS}
-    found = backward(X, DY, "bn", **given)
-    running = [torch.tensor(a) for a in (MEAN, VAR)]
-    dx, dgamma = differentiate(
-        lambda x, g: functional("batch_norm")(x, *running, g, None, training=False), DY, X, OF_CHANNELS
-    )
-    np.testing.assert_allclose(found.dx, dx, rtol=1e-12)
-    np.testing.assert_allclose(found.dgamma, dgamma, rtol=1e-10)
-
-
 @pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, np.inf, -np.inf, -1.0])
 def test_corners_of_lengths_are_those_of_torch(p):
     x = np.random.default_rng(3).integers(-3, 4, (6, 8)).astype(float)

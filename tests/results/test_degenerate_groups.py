@@ -29,15 +29,11 @@ NAN, INF = float("nan"), float("inf")
         pytest.param([[1.0, 2.0]], "ln", {"gamma": 1e9, "dtype": "float16"}, ["output"],
                      "group n=0 has normalized values that are not finite in float16", id="beyond the dtype"),
         pytest.param([[1.0, 2.0]], "lrn", {"alpha": -1e6}, ["output"], "group n=0 c=0 (and 1 more group) has", id="negative alpha"),
-        pytest.param([[1.0], [2.0]], "minmax", {"axes": 1}, ["single"],
-                     "group n=0 (and 1 more group) holds a single value: its range is 0", id="single, minmax"),
         pytest.param([[1.0, 2.0], [1.0, 3.0]], "minmax", {}, ["constant"],
                      "group c=0 is constant: its range is 0 and its normalized values 0", id="constant, minmax"),
         pytest.param([[0.0, 2.0], [0.0, 3.0]], "maxabs", {}, ["zero"], "group c=0 is all zeros", id="zero, maxabs"),
         pytest.param([1.0, 1.0, 1.0, 1.0, 9.0], "robust", {}, ["constant"],
                      "the only group has the interquartile range 0: its normalized values are x − median", id="robust"),
-        pytest.param([1.0, 2.0, 3.0, 4.0, INF], "robust", {}, ["infinite"], "the only group holds an inf", id="inf, robust"),
-        pytest.param([1.0, INF, INF, INF, INF], "robust", {}, ["infinite"], "the only group holds an inf", id="infs, robust"),
         pytest.param([1.0, 2.0, NAN, 4.0, 5.0], "robust", {}, ["nan"], "the only group holds NaN", id="nan, robust"),
         pytest.param([1.0, 2.0, 3.0, 4.0, 1e9], "robust", {"dtype": "float16"}, ["output"],
                      "the only group has normalized values that are not finite in float16", id="outlier, robust"),
@@ -68,12 +64,6 @@ def test_groups_whose_squares_are_beyond_float64_are_sound(norm, scale):
     result = normalize(np.array([[1.0, 2.0], [3.0, 5.0], [4.0, -1.0]]) * scale, norm)
     assert result.warnings == ()
     assert all(check.ok for check in result.check), result.check
-
-
-def test_sound_groups_raise_no_warning(rng):
-    result = normalize(rng.normal(size=(4, 4)), "bn")
-    assert result.warnings == ()
-    result.require_sound()
 
 
 def test_the_groups_beside_a_nan_are_untouched(rng):

@@ -10,25 +10,31 @@ from normcli.errors import UsageError
 from normcli.norms.rules import AxesRule
 from normcli.results.arguments import read_arguments
 from normcli.results.gradient_reach import find_reach
+from tests.marks import sampled
 
 SHAPE = (2, 4, 3)
+EVERY = np.ix_(*map(range, SHAPE))
 
 
-@pytest.mark.parametrize("norm", [name for name, norm in NORMS.items() if norm.gradient_names])
-@pytest.mark.parametrize("at", [(0, 0, 0), (1, 2, 1)])
-def test_it_is_dx_of_a_dy_that_is_1_there(norm, at):
-    x = np.random.default_rng(0).normal(1.0, 2.0, SHAPE)
-    options = {"groups": 2} if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS else {}
-    options |= {"gamma": 2.0} if NORMS[norm].parameter_names else {}
-    options |= {"size": 3} if norm == "lrn" else {}
-    asked = read_arguments(x, norm, options)
-    reach = find_reach(asked, at)
+def require_dx(x, norm, at, options):
+    """Require that what is reached from a place is dx of a dy that is 1 there; return both."""
+    reach = find_reach(read_arguments(x, norm, options), at)
     dy = np.zeros(SHAPE)
     dy[at] = 1.0
     expected = backward(x, dy, norm, **options).dx
-    every = np.ix_(*map(range, SHAPE))
-    np.testing.assert_array_equal(reach.pick(every), expected)
-    np.testing.assert_array_equal(reach.select(every), expected != 0)
+    np.testing.assert_array_equal(reach.pick(EVERY), expected)
+    return reach, expected
+
+
+@sampled
+@pytest.mark.parametrize("norm", [name for name, norm in NORMS.items() if norm.gradient_names])
+@pytest.mark.parametrize("at", [(0, 0, 0), (1, 2, 1)])
+def test_it_is_dx_of_a_dy_that_is_1_there(norm, at):
+    options = {"groups": 2} if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS else {}
+    options |= {"gamma": 2.0} if NORMS[norm].parameter_names else {}
+    options |= {"size": 3} if norm == "lrn" else {}
+    reach, expected = require_dx(np.random.default_rng(0).normal(1.0, 2.0, SHAPE), norm, at, options)
+    np.testing.assert_array_equal(reach.select(EVERY), expected != 0)
     np.testing.assert_array_equal(reach.pick(np.ix_([1], [2, 3], [0])), expected[1:, 2:, :1])
 
 
@@ -39,20 +45,14 @@ def test_values_that_do_not_count_are_reached_only_where_they_are_normalized(nor
     x = np.random.default_rng(0).normal(1.0, 2.0, SHAPE)
     x[0, 1, 2] = np.nan
     options = {"mask": np.array([True, True, False]), "nan": "omit", "fill": fill}
-    options |= {"groups": 2} if norm == "gn" else {}
-    asked = read_arguments(x, norm, options)
-    dy = np.zeros(SHAPE)
-    dy[at] = 1.0
-    reach = find_reach(asked, at)
-    expected = backward(x, dy, norm, **options).dx
-    np.testing.assert_array_equal(reach.pick(np.ix_(*map(range, SHAPE))), expected)
+    require_dx(x, norm, at, options | ({"groups": 2} if norm == "gn" else {}))
 
 
 def test_interleaved_groups_are_those_of_the_plan():
     x = np.random.default_rng(1).normal(size=SHAPE)
     asked = read_arguments(x, "gn", {"groups": 2, "group_order": "interleaved"})
     reach = find_reach(asked, (0, 1, 0))
-    assert np.unique(np.nonzero(reach.select(np.ix_(*map(range, SHAPE))))[1]).tolist() == [1, 3]
+    assert np.unique(np.nonzero(reach.select(EVERY))[1]).tolist() == [1, 3]
 
 
 def test_a_norm_without_a_derivative_is_refused():

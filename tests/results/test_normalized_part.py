@@ -78,10 +78,3 @@ def test_a_part_is_gated_and_clipped_as_the_whole(options, rng, monkeypatch):
     bare = Result(whole.plan, whole.input, whole.statistics, whole.inputs)
     got = normalize_part(bare, WANTED)
     np.testing.assert_array_equal(got, whole.normalized[np.ix_(*WANTED)], strict=True)
-
-
-def test_a_small_tensor_is_normalized_whole_and_once(rng):
-    result = normalize(rng.normal(size=(3, 4)), "ln")
-    vars(result).pop("_y")
-    normalize_part(result, [[0], [1]])
-    assert result.is_normalized

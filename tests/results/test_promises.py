@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from normcli import normalize
 from normcli.engine.inputs import COUNT
 from normcli.results.promises import _combine, check_promises
-from tests.marks import costly
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -38,10 +36,11 @@ def test_a_changed_tensor_is_caught(norm, change, quantity, rng):
     assert [check.quantity for check in failed] == [quantity]
 
 
-def test_one_changed_group_is_caught(rng):
+@pytest.mark.parametrize("change", [1e-9, np.nan])
+def test_one_changed_group_is_caught(change, rng):
     result = normalize(rng.normal(size=(50, 8)), "bn")
     changed = result.normalized.copy()
-    changed[7, 3] += 1e-9
+    changed[7, 3] += change
     assert not all(check.ok for check in check_promises(result.plan, result.statistics, changed))
 
 
@@ -62,23 +61,10 @@ def test_a_tensor_of_which_no_group_is_finite_passes_no_check():
     assert not any(check.ok for check in normalize([[float("nan"), 1.0]], "ln").check)
 
 
-def test_an_output_that_is_not_finite_fails_the_check(rng):
-    result = normalize(rng.normal(size=(50, 8)), "bn")
-    changed = result.normalized.copy()
-    changed[7, 3] = np.nan
-    assert not all(check.ok for check in check_promises(result.plan, result.statistics, changed))
-
-
 def test_norms_that_promise_nothing_have_no_check():
     assert normalize(np.ones((1, 2, 3)), "lrn").check == ()
     assert normalize([[1.0, 2.0]], "lp", p=0).check == ()
     assert normalize(np.zeros((0, 3)), "bn").check == ()
-
-
-def test_groups_that_are_not_finite_are_left_out():
-    checks = normalize([[1.0, float("nan")], [2.0, 1.0]], "bn").check
-    assert all(check.ok for check in checks)
-    assert np.isfinite([check.lowest for check in checks]).all()
 
 
 def test_the_extremes_of_all_groups_as_one():
@@ -92,8 +78,8 @@ def test_quartiles_of_groups_do_not_make_those_of_all():
     assert all(np.isnan(check.overall) for check in normalize(np.arange(10.0), "robust").check)
 
 
-@pytest.mark.parametrize("norm", ["minmax", "robust"])
-def test_scalers_of_groups_that_are_not_finite_are_left_out(norm):
+@pytest.mark.parametrize("norm", ["bn", "minmax", "robust"])
+def test_groups_that_are_not_finite_are_left_out(norm):
     checks = normalize([[1.0, np.nan, np.inf], [2.0, 1.0, 2.0], [3.0, 1.0, np.inf]], norm).check
     assert all(check.ok for check in checks)
     assert np.isfinite([check.lowest for check in checks]).all()
@@ -110,13 +96,3 @@ def test_moments_of_all_groups_follow_exactly_from_those_of_each(counts, rng):
     overall = sum(a * m for a, m in zip(n, mean, strict=True)) / sum(n)
     spread = sum((a - 1) * v + a * (m - overall) ** 2 for a, v, m in zip(n, var, mean, strict=True)) / sum(n)
     assert _combine(plan, measured) == {"mean": float(overall), "var": float(spread)}
-
-
-@costly
-@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
-@pytest.mark.parametrize("groups", [3, 5000])
-def test_the_length_of_all_groups_is_rounded_once(p, groups, rng):
-    lengths = rng.uniform(0.0, 1.0, groups)
-    plan = normalize(np.ones((groups, 2)), "lp", p=p).plan
-    exact = float(sum(Decimal(value) ** Decimal(p) for value in lengths.tolist()) ** (1 / Decimal(p)))
-    assert _combine(plan, {"norm": lengths})["norm"] == exact

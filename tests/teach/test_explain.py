@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import mpmath
 import numpy as np
 import pytest
@@ -34,11 +35,7 @@ CASES = {
     **{name: {"norm": name, **options_for(name, SMALL.shape)} for name in NORMS},
     "bn outside": {"norm": "bn", "eps_mode": "outside", "eps": 0.25},
     "bn ddof": {"norm": "bn", "ddof": 1},
-    "bn no eps": {"norm": "bn", "eps": 0.0},
     "bn affine": {"norm": "bn", "gamma": [1.5, -2.0, 0.1, 3.0], "beta": [0.0, 1.0, -0.5, 1e-3]},
-    "ln gamma": {"norm": "ln", "gamma": [0.5, -1.0, 2.0]},
-    "ln beta": {"norm": "ln", "beta": [0.5, -1.0, 2.0]},
-    "ln all": {"norm": "ln", "axes": (0, 1, 2)},
     "ln float16": {"norm": "ln", "dtype": "float16"},
     "ln mlx": {"norm": "ln", "like": "mlx", "gamma": [0.5, -1.0, 2.0], "beta": 0.25},
     "gn interleaved": {"norm": "gn", "groups": 2, "group_order": "interleaved", "gamma": [1, 2, 3, 4]},
@@ -49,20 +46,13 @@ CASES = {
     "l2": {"norm": "l2"},
     "lp 0": {"norm": "lp", "p": 0},
     "lp inf": {"norm": "lp", "p": math.inf},
-    "lp -inf": {"norm": "lp", "p": -math.inf},
     "lp -1": {"norm": "lp", "p": -1.0},
     "lp 3": {"norm": "lp", "p": 3},
-    "lp 2.5": {"norm": "lp", "p": 2.5},
     "lp tensorflow": {"norm": "lp", "like": "tensorflow", "axes": -1},
     "wn gain": {"norm": "wn", "gamma": [2.0, 0.5]},
-    "wn flax": {"norm": "wn", "like": "flax-linen"},
     "minmax affine": {"norm": "minmax", "gamma": [2.0, 2.0, 0.5], "beta": -1.0},
     "robust all": {"norm": "robust", "axes": (0, 1, 2)},
-    "ws paper": {"norm": "ws", "like": "paper-ws"},
-    "zscore tensorflow": {"norm": "zscore", "like": "tensorflow"},
-    "zscore keras": {"norm": "zscore", "like": "keras"},
     "lrn torch": {"norm": "lrn", "like": "torch", "size": 4, "alpha": 0.5},
-    "lrn tensorflow": {"norm": "lrn", "like": "tensorflow", "size": 3},
     "lrn whole power": {"norm": "lrn", "size": 3, "alpha": 3.0, "exponent": 2.0},
 }  # fmt: skip
 TENSORS = {"whole": SMALL, "float32": NOISE, "float64": WIDE, "far": FAR}
@@ -87,36 +77,25 @@ def line(story: Story, name: str) -> str:
     return equation.text
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_what_is_printed_is_true(case):
-    check_printed(case, "float32", None)
+SOME_OR_ALL = [pytest.param(["float32"], id="float32"), *slowly([pytest.param(list(TENSORS), id="each")])]
+"""The tensors that the quick loop tells of, and all."""
 
 
-DIGITS = (None, 3, 17)
-
-
-@pytest.mark.slow
+@sampled
+@pytest.mark.parametrize("tensors", SOME_OR_ALL)
 @pytest.mark.parametrize(("number", "case"), list(enumerate(CASES)))
-def test_what_is_printed_of_any_tensor_with_any_digits_is_true(number, case):
-    for place, tensor in enumerate(TENSORS):
-        check_printed(case, tensor, DIGITS[(number + place) % len(DIGITS)])
+def test_what_is_printed_is_true_with_any_digits(number, case, tensors):
+    for place, tensor in enumerate(tensors):
+        digits = (None, 3, 17)[(number + place) % 3]
+        story = tell(TENSORS[tensor], every=True, **CASES[case])
+        assert sum(check_true(text, digits or 8) for text in lines(story, digits)) >= 2, (tensor, digits)
 
 
-def check_printed(case, tensor, digits):
-    story = tell(TENSORS[tensor], every=True, **CASES[case])
-    checked = sum(check_true(text, digits or 8) for text in lines(story, digits))
-    assert checked >= 2, (tensor, digits)
-
-
+@sampled
+@pytest.mark.parametrize("tensors", SOME_OR_ALL)
 @pytest.mark.parametrize("case", CASES)
-def test_the_code_of_a_step_gives_its_value(case):
-    evaluate_code(case, "float32")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_the_code_of_a_step_gives_its_value_for_other_tensors(case):
-    for tensor in TENSORS:
+def test_the_code_of_a_step_gives_its_value(case, tensors):
+    for tensor in tensors:
         evaluate_code(case, tensor)
 
 
@@ -153,9 +132,7 @@ def wrap_numbers(code: str) -> str:
 
 
 @sampled
-@pytest.mark.parametrize(
-    "tensors", [pytest.param(["float32"], id="float32"), *slowly([pytest.param(list(TENSORS), id="each")])]
-)
+@pytest.mark.parametrize("tensors", SOME_OR_ALL)
 @pytest.mark.parametrize("case", CASES)
 def test_statistics_and_results_are_those_of_the_result(case, tensors):
     options = dict(CASES[case])
@@ -180,31 +157,19 @@ def test_members_are_where_they_are_said_to_lie(name):
         assert (1, 4, 2, 0) in [group.index(i) for i in range(group.count)]
 
 
-def test_the_word_of_the_003_document():
-    story = tell([[1, 2, 3, 4]], (0, 0), norm="ln", eps=0.0)
-    assert line(story, "sum") == "Σx = 1 + 2 + 3 + 4 = 10"
-    assert line(story, "mean") == "μ = (1 + 2 + 3 + 4) / 4 = 2.5"
-    assert line(story, "squares") == (
-        "Σ(x − μ)² = (1 − 2.5)² + (2 − 2.5)² + (3 − 2.5)² + (4 − 2.5)² = 2.25 + 0.25 + 0.25 + 2.25 = 5"
-    )
-    assert line(story, "variance") == "σ² = 5 / 4 = 1.25"
-    assert line(story, "root") == "σ = √1.25 ≈ 1.118034"
-    assert line(story, "quotient") == "x̂ ≈ (1 − 2.5) / 1.118034 ≈ -1.3416408"
-
-
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("options", "name", "expected"),
     [
+        pytest.param({"norm": "ln"}, "mean", "μ = (1 + 2 + 3 + 4) / 4 = 2.5", id="mean"),
+        pytest.param({"norm": "ln", "eps": 0.0}, "quotient", "x̂ ≈ (1 − 2.5) / 1.118034 ≈ -1.3416408", id="quotient"),
         pytest.param({"norm": "ln"}, "eps", "σ² + ε = 1.25 + 1e-05 = 1.25001", id="inside"),
-        pytest.param({"norm": "ln"}, "root", "d = √1.25001 ≈ 1.1180385", id="root of the sum"),
         pytest.param({"norm": "ln", "eps_mode": "outside", "eps": 0.5}, "eps", "σ + ε ≈ 1.118034 + 0.5 = 1.618034", id="outside"),
         pytest.param({"norm": "ln", "ddof": 1}, "variance", "σ² = 5 / (4 − 1) ≈ 1.6666667", id="ddof"),
         pytest.param({"norm": "rms", "eps": 0.0}, "mean square", "ms = 30 / 4 = 7.5", id="mean square"),
         pytest.param({"norm": "l2"}, "squares", "Σx² = 1² + 2² + 3² + 4² = 1 + 4 + 9 + 16 = 30", id="squares"),
         pytest.param({"norm": "l2"}, "eps", "max(‖x‖₂, ε) ≈ max(5.4772256, 1e-12) = 5.4772256", id="floor"),
         pytest.param({"norm": "lp", "like": "tensorflow", "axes": -1}, "eps", "max(Σx², ε) = max(30, 1e-12) = 30", id="square floor"),
-        pytest.param({"norm": "l1"}, "length", "‖x‖₁ = |1| + |2| + |3| + |4| = 1 + 2 + 3 + 4 = 10", id="l1"),
         pytest.param({"norm": "lp", "p": math.inf}, "length", "‖x‖∞ = max(|1|, |2|, |3|, |4|) = 4", id="inf"),
         pytest.param({"norm": "lp", "p": -math.inf}, "length", "‖x‖₋∞ = min(|1|, |2|, |3|, |4|) = 1", id="-inf"),
         pytest.param({"norm": "lp", "p": 0}, "length", "‖x‖₀ = 1 + 1 + 1 + 1 = 4", id="count"),
@@ -230,9 +195,8 @@ def test_gamma_multiplies_what_was_rounded_where_the_convention_rounds_first():
 
 
 def test_numbers_that_cancel_are_printed_with_the_digits_it_takes():
-    story = tell(np.array([[1e6 + 0.25, 1e6, 1e6 + 1e-3]]), (0, 1), norm="ln")
-    text = line(story, "quotient")
-    assert "1000000.0836667" in text.replace("1000000.08366", "1000000.08366")[:200] or "1000000.0836" in text
+    text = line(tell(np.array([[1e6 + 0.25, 1e6, 1e6 + 1e-3]]), (0, 1), norm="ln"), "quotient")
+    assert "1000000.0836" in text
     assert check_true(text, 8) == 1
 
 
@@ -279,58 +243,38 @@ def test_a_value_too_far_out_for_the_output_is_warned_of_as_in_the_result():
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (1, 1, 2, 1, 2, 2)])
-@pytest.mark.parametrize("name", ["ln", "rms", "lp", "wn", "zscore", "mvn"])
+@pytest.mark.parametrize("name", ["ln", "lp", "zscore"])
 def test_any_rank(name, shape):
-    x = np.arange(math.prod(shape)).reshape(shape) + 1.5
-    try:
-        normalize(x, name)
-    except Exception:
-        pytest.skip("the norm has no default axes here")
-    story = tell(x, (0,) * len(shape), norm=name)
+    story = tell(np.arange(math.prod(shape)).reshape(shape) + 1.5, (0,) * len(shape), norm=name)
     assert story.group.outcomes[0].index == (0,) * len(shape)
     for text in lines(story):
         check_true(text, 8)
 
 
-def test_given_statistics_take_the_place_of_measured_ones():
-    result = normalize(np.array([[1, 2], [3, 8]]), "bn")
-    inputs = Inputs(given=Given(result.mean, result.var))
-    story = explain(pose(result.plan, result.input, inputs), at=(1, 0))
+def test_given_statistics_take_the_place_of_measured_ones_whatever_else_is_in_the_group():
+    result = normalize(np.array([[1.0, 2], [3, 8]]), "bn", gamma=2.0)
+    inputs = Inputs(result.gamma, None, Given(result.mean, result.var))
+    spoilt = pose(result.plan, np.array([[math.nan, 2], [3, 8]]), inputs)
+    story = explain(spoilt, at=(1, 0))
     printed = lines(story)
     assert printed[:3] == ["μ = 2", "σ² = 1", "σ² + ε = 1 + 1e-05 = 1.00001"]
     assert "running mean" in story.steps[1].sentence
-    assert printed[-1] == f"y ≈ {result.normalized[1, 0]:.8g}"
-    assert not {"sum", "squares"} & {step.name for step in story.steps}
-
-
-def test_given_statistics_do_not_mind_what_else_is_in_the_group():
-    result = normalize(np.array([[1.0, 2], [3, 8]]), "bn", gamma=2.0)
-    spoilt, inputs = (
-        np.array([[math.nan, 2], [3, 8]]),
-        Inputs(result.gamma, None, Given(result.mean, result.var)),
-    )
-    printed = lines(explain(pose(result.plan, spoilt, inputs), at=(1, 0)))
     assert "x̂ ≈ (3 − 2) / 1.000005 ≈ 0.999995" in printed
     assert printed[-1] == f"y ≈ {result.normalized[1, 0]:.8g}"
-    alone = explain(pose(result.plan, spoilt, inputs), at=(0, 0))
-    assert "NaN" in alone.steps[-1].sentence
+    assert "NaN" in explain(spoilt, at=(0, 0)).steps[-1].sentence
 
 
 def test_a_long_group_is_told_by_its_statistics():
     x = np.random.default_rng(3).integers(0, 9, (3000, 2))
     story = tell(x, norm="bn")
     assert [outcome.place for outcome in story.group.outcomes] == [0, 1, 2, 2999]
-    total, mean, squares = (next(s for s in story.steps if s.name == n) for n in ("sum", "mean", "squares"))
-    assert total.value.value == x[:, 0].sum()
-    assert mean.value.value == x[:, 0].mean()
-    assert squares.value.value == pytest.approx(3000 * x[:, 0].var(), rel=1e-15)
-    assert (
-        lines(story, full=False)[0]
-        == f"Σx = {x[0, 0]} + {x[1, 0]} + {x[2, 0]} + … + {x[-1, 0]} = {x[:, 0].sum()}"
-    )
+    steps = {step.name: step for step in story.steps}
     values = {"fsum": math.fsum, "values": x[:, 0].tolist()}
-    assert eval(format_code(total.chain[0]), values) == total.value.value
-    assert eval(format_code(squares.chain[0]), values) == pytest.approx(squares.value.value, rel=1e-14)
+    for name, expected in (("sum", x[:, 0].sum()), ("squares", 3000 * x[:, 0].var())):
+        assert steps[name].value.value == pytest.approx(expected, rel=1e-15)
+        assert eval(format_code(steps[name].chain[0]), values) == pytest.approx(expected, rel=1e-14)
+    first, second, third, *_, last = x[:, 0]
+    assert lines(story, full=False)[0] == f"Σx = {first} + {second} + {third} + … + {last} = {x[:, 0].sum()}"
 
 
 def test_a_long_sum_of_floats_is_not_said_to_be_exact():
@@ -345,7 +289,9 @@ def test_whole_numbers_beyond_float64_count_as_they_do_in_the_result():
     assert tell(x, (0, 0), norm="ln").group.outcomes[0].value == 2**60 + 1
 
 
-@pytest.mark.parametrize("dtype", ["longdouble", "float16", "uint8", "bool", ">f4"])
+@pytest.mark.parametrize(
+    "dtype", ["longdouble", "float16", "uint8", "bool", ">f4", ml_dtypes.bfloat16], ids=str
+)
 def test_any_dtype(dtype):
     x = np.array([[0, 1, 1, 3]]).astype(dtype)
     story = tell(x, (0, 3), norm="ln")
@@ -353,15 +299,3 @@ def test_any_dtype(dtype):
     assert story.group.outcomes[0].normalized == normalize(x, "ln").normalized[0, 3]
     for text in lines(story):
         check_true(text, 8)
-
-
-def test_bfloat16():
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    x = np.array([[0.5, 1.5, 1, 3]], dtype=ml_dtypes.bfloat16)
-    story = tell(x, (0, 1), norm="rms", like="llama", gamma=[3.0] * 4)
-    assert story.group.outcomes[0].value == 1.5
-    assert "bfloat16" in " ".join(step.sentence for step in story.steps)
-    assert (
-        story.group.outcomes[0].normalized
-        == normalize(x, "rms", like="llama", gamma=[3.0] * 4).normalized[0, 1]
-    )

@@ -8,8 +8,6 @@ import pytest
 from normcli import NORMS, backward
 from normcli.documents.notation import build_equation
 from normcli.errors import DataError, UsageError
-from normcli.norms.conventions import CONVENTIONS, find_convention
-from normcli.norms.rules import AxesRule, EpsRule
 from normcli.results.arguments import read_arguments
 from normcli.teach.explain import explain as explaining
 from tests.conftest import pose
@@ -42,11 +40,9 @@ def require_same(story, found, at=AT):
 
 CASES = [
     *(pytest.param(norm, {}, id=norm) for norm, row in NORMS.items() if row.gradient_names and norm != "gn"),
-    ("bn", {"gamma": [1, -2, 3, 0.5], "beta": [1, 2, 3, 4]}),
     ("bn", {"running_mean": [1, 2, 3, 4], "running_var": [1, 2, 3, 4], "gamma": [1, -2, 3, 0.5]}),
     ("bn", {"running_mean": [1, 2, 3, 4], "running_var": [1, 2, 3, 4], "eps_mode": "outside"}),
     ("gn", {"groups": 2, "gamma": [1, 2, 3, 4]}),
-    ("gn", {"groups": 2, "group_order": "interleaved"}),
     ("ln", {"eps": 0.0, "ddof": 1}),
     ("ln", {"eps": 0.5, "eps_mode": "outside", "ddof": 1}),
     ("ln", {"axes": (1, 2), "eps": 0.25}),
@@ -56,11 +52,9 @@ CASES = [
     ("lp", {"p": 1}),
     ("lp", {"p": 3}),
     ("lp", {"p": 0.5}),
-    ("lp", {"p": -1.5}),
-    ("lp", {"p": 0.1}),
-    ("lp", {"p": np.inf}),
     ("lp", {"p": -np.inf}),
-    ("lp", {"eps": 40.0}),
+    ("lp", {"like": "tensorflow", "axes": 1, "eps": 40.0}),
+    ("zscore", {"like": "keras"}),
     ("lrn", {"size": 2, "alpha": 0.5}),
     ("lrn", {"size": 3, "alpha": 3.0, "exponent": 1.3, "k": 0.5, "axes": 2}),
     ("sn", {"axes": (1, 2), "rows": 2}),
@@ -101,56 +95,9 @@ def test_the_chain_rule_leads_through_a_gate_to_the_exact_dx(norm, options, orde
     assert find_numbers(story, "dgate") == [pytest.approx(exact, rel=1e-15)]
 
 
-@pytest.mark.parametrize("order", ["after", "before"])
-def test_a_gate_beside_a_long_group(order):
-    rng = np.random.default_rng(3)
-    x, dy, z = rng.normal(size=(3, 2, 40))
-    require_same(*explain(x, dy, "ln", (1, 33), gate=z, gate_order=order, eps=0.5), (1, 33))
-
-
-def test_the_steps_of_a_gate_behind_the_norm():
-    story, _ = explain(*draw(), "ln", gate_act="gelu", **GATED)
-    steps = {step.name: step for step in story.steps}
-    assert build_equation(steps["norm(x)"]).text.startswith("∂L/∂norm(x) = dy · gelu(z) ≈ ")
-    assert build_equation(steps["x̂"]).text.startswith("∂L/∂x̂ = ∂L/∂norm(x) · γ")
-    assert steps["dgamma"].sentence.startswith("What the value adds to dgamma, which is Σ dy · gelu(z) · x̂")
-    assert build_equation(steps["dgate"]).text.startswith("its part of dgate = dy · norm(x) · gelu′(z) ≈ ")
-    assert steps["dgate"].sentence == (
-        "What the value adds to dgate: through the activation and the norm's result."
-    )
-
-
-def test_the_steps_of_a_gate_before_the_norm():
-    story, _ = explain(*draw(), "ln", gate_order="before", **GATED)
-    steps = {step.name: step for step in story.steps}
-    assert build_equation(steps["product"]).text.startswith("∂L/∂x = ∂L/∂x̂ / d")
-    assert build_equation(steps["dx"]).text.startswith("dx = ∂L/∂x · silu(z) ≈ ")
-    assert build_equation(steps["dgate"]).text.startswith("its part of dgate = ∂L/∂x · x₀ · silu′(z) ≈ ")
-    assert steps["dgate"].sentence == "What the value adds to dgate: through the activation and the product."
-
-
 def test_a_gate_that_is_not_finite_has_no_derivative():
     story, _ = explain(*draw(), "ln", gate=np.full(SHAPE, np.nan))
     assert "has a gate that is not finite: there is no derivative." in story.steps[-2].sentence
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("framework", "norm"),
-    [(c.framework, c.norm) for c in CONVENTIONS if NORMS[c.norm].gradient_names],
-    ids=lambda v: v,
-)
-def test_so_it_does_by_every_convention(framework, norm):
-    convention, options = find_convention(framework, norm), {}
-    if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS:
-        options["groups"] = 2
-    if convention.axes is AxesRule.GIVEN:
-        options["axes"] = (1,)
-    if convention.eps is EpsRule.GIVEN:
-        options["eps"] = 0.5
-    x, dy = draw(3, (2, 4, 3, 2))
-    story, found = explain(x, dy, norm, (1, 2, 1, 1), like=framework, **options)
-    require_same(story, found, (1, 2, 1, 1))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
@@ -170,56 +117,20 @@ def test_any_conditioning_leads_to_the_exact_dx():
 
 
 @pytest.mark.slow
-def test_a_long_group_is_added_up_as_pairs():
+@pytest.mark.parametrize(("norm", "options"), [("ln", {"gamma": np.linspace(1, 2, 1100)}), ("lp", {"p": 3})])
+def test_a_long_group_is_added_up_as_pairs(norm, options):
     x, dy = draw(4, (1, 1100))
-    x = 1e8 + x
-    for norm, options in (
-        ("ln", {}),
-        ("ln", {"gamma": np.linspace(1, 2, 1100)}),
-        ("lp", {"p": 3}),
-        ("rms", {}),
-    ):
-        story, found = explain(x, dy, norm, (0, 77), **options)
-        assert find_numbers(story, "dx") == pytest.approx([found.dx[0, 77]], rel=1e-12)
-        assert find_numbers(story, "result") == [found.dx[0, 77]]
-        texts = [build_equation(step).text for step in story.steps if step.formula]
-        assert all(len(text) < 700 for text in texts)
-
-
-def read(story):
-    """Return each step that has a formula, as text."""
-    return [build_equation(step, 4).text for step in story.steps if step.formula]
-
-
-@pytest.mark.slow
-def test_the_steps_are_those_of_ioffe_and_szegedy():
-    story, _ = explain(
-        [[1.0, 2.0, 3.0, 6.0]], [[1.0, 0.0, 0.0, 2.0]], "ln", (0, 0), gamma=[2, 1, 1, 1], eps=0.5
-    )
-    formulas = [line.split(" = ")[:2] for line in read(story)]
-    assert formulas == [
-        ["∂L/∂x̂", "dy · γ"],
-        ["∂L/∂d", "−Σ ∂L/∂x̂ · (x − μ) / d²"],
-        ["∂L/∂σ²", "∂L/∂d / (2 · d)"],
-        ["∂L/∂μ", "−Σ ∂L/∂x̂ / d − ∂L/∂σ² · (Σ 2 · (x − μ)) / n"],
-        ["dx", "∂L/∂x̂ / d + ∂L/∂μ / n + 2 · ∂L/∂σ² · (x − μ) / n"],
-        ["its part of dgamma", "dy · x̂"],
-    ]
-    assert read(story)[1].endswith(
-        "= −(2 · (-2) / 2² + 0 · (-1) / 2² + 0 · 0 / 2² + 2 · 3 / 2²) = −(-1 + 0 + 0 + 1.5) = -0.5"
-    )
-    sentences = [step.sentence for step in story.steps if step.formula]
-    assert sentences[1:5] == [
-        "How the loss changes with the divisor: through every value.",
-        "How the loss changes with the variance: through the divisor.",
-        "How the loss changes with the mean: through every value and the variance.",
-        "How the loss changes with the value: through itself, the mean and the variance.",
-    ]
+    story, found = explain(1e8 + x, dy, norm, (0, 77), **options)
+    assert find_numbers(story, "dx") == pytest.approx([found.dx[0, 77]], rel=1e-12)
+    assert find_numbers(story, "result") == [found.dx[0, 77]]
+    assert all(len(build_equation(step).text) < 700 for step in story.steps if step.formula)
 
 
 def test_statistics_that_are_given_are_constants():
     story, _ = explain(*draw(), "bn", running_mean=[0, 0, 0, 0], running_var=[1, 1, 4, 1], eps=0.0)
-    assert read(story) == [f"dx = dy / d ≈ {draw()[1][AT]:.4g} / 2 ≈ {draw()[1][AT] / 2:.4g}"]
+    assert [build_equation(step, 4).text for step in story.steps if step.formula] == [
+        f"dx = dy / d ≈ {draw()[1][AT]:.4g} / 2 ≈ {draw()[1][AT] / 2:.4g}"
+    ]
 
 
 def test_a_divisor_that_eps_rules_does_not_follow_the_values():

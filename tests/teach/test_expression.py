@@ -7,12 +7,8 @@ from fractions import Fraction
 import pytest
 
 from normcli.teach.formulas.expression import (
-    Absolute,
     Constant,
-    Difference,
-    Maximum,
     Power,
-    Product,
     Quotient,
     Root,
     Sum,
@@ -26,22 +22,14 @@ from normcli.teach.formulas.expression import (
 @pytest.mark.parametrize(
     ("expression", "number", "exact"),
     [
-        pytest.param(Sum((Constant(1), Constant(2.5))), Fraction(7, 2), True, id="sum"),
-        pytest.param(Difference(Constant(1), Constant(2)), -1, True, id="difference"),
-        pytest.param(Product(Constant(3), Constant(-2)), -6, True, id="product"),
         pytest.param(Quotient(Constant(1), Constant(3)), Fraction(1, 3), True, id="quotient"),
-        pytest.param(Power(Constant(-3), Constant(2)), 9, True, id="power"),
         pytest.param(Power(Constant(1), Constant(0.75)), 1, True, id="power of 1"),
-        pytest.param(Absolute(Constant(-2)), 2, True, id="absolute"),
-        pytest.param(Maximum((Constant(2), Constant(5), Constant(3))), 5, True, id="maximum"),
         pytest.param(Root(Constant(6.25)), Fraction(5, 2), True, id="root of a square"),
-        pytest.param(
-            Sum((Constant(0.5, exact=False), Constant(1))), Fraction(3, 2), False, id="of a rounded number"
-        ),
+        pytest.param(Sum((Constant(0.5, exact=False), Constant(1))), 1.5, False, id="of a rounded number"),
         pytest.param(Sum((), Constant(7)), 7, True, id="total"),
     ],
 )
-def test_evaluate(expression, number, exact):
+def test_what_comes_to_a_fraction_is_exact(expression, number, exact):
     assert evaluate(expression) == Value(Fraction(number), exact)
 
 

@@ -13,7 +13,7 @@ from normcli.norms.rules import Centre
 from normcli.norms.table import NORMS
 from normcli.results.calculate import calculate
 from normcli.teach import restore as restoring
-from normcli.teach.restore import choose_atol, find_shrinkage, measure_closeness, plan_parameters
+from normcli.teach.restore import choose_atol, find_shrinkage, measure_closeness
 from tests.conftest import plan_request, pose
 from tests.strategies import options_for
 
@@ -53,11 +53,8 @@ def test_gamma_and_beta_are_measured_over_the_axes_that_they_do_not_vary_along(n
         Centre.MEAN: lambda: x.mean(axis=over),
         Centre.MINIMUM: lambda: x.min(axis=over),
     }[norm.centre]()
-    beta = beta if norm.takes_beta else None
     np.testing.assert_allclose(attempt.result.gamma, gamma, rtol=1e-13)
-    if beta is None:
-        assert attempt.result.beta is None
-    else:
+    if norm.takes_beta:
         np.testing.assert_allclose(attempt.result.beta, beta, rtol=1e-12)
     plain = calculate(plan_request(Request(name, **options_for(name, SHAPE)), x), x).normalized
     np.testing.assert_array_equal(attempt.result.standardized, plain)
@@ -75,9 +72,7 @@ def test_a_norm_without_gamma_is_refused_with_those_that_have_one(name):
     [
         pytest.param(Request("bn"), draw(), True, r"run along the same axes \(c\): .*own std and mean back; eps 1e-05 moves each value toward the mean by at most eps/\(2 var\) = 2.3e-06 of its distance, which", id="bn"),
         pytest.param(Request("ln"), draw((3, 4)), False, "statistics run along n, gamma and beta along c: the same gamma and beta serve every n, whose statistics differ", id="ln"),
-        pytest.param(Request("gn", groups=2), draw(), False, "run along n g, gamma and beta along c", id="gn"),
         pytest.param(Request("gn", groups=2), draw((1, 4, 3)), False, "a group has one divisor for all of its values, but a gamma for each c", id="gn of one sample"),
-        pytest.param(Request("in"), draw((1, 4, 3)), True, "along the same axes", id="in of one sample"),
         pytest.param(Request("bn"), draw((9,)), True, "there is one group, and one gamma for it: ", id="one group"),
         pytest.param(Request("bn", eps=0.0), draw(), True, "without eps, only rounding is left", id="no eps"),
         pytest.param(Request("bn", eps=0.5), draw(), False, r"but eps 0.5 moves the values of group c=\d toward the mean by 0.0\d+ of", id="a large eps"),
@@ -85,21 +80,15 @@ def test_a_norm_without_gamma_is_refused_with_those_that_have_one(name):
         pytest.param(Request("bn"), draw() * 1e-5, False, r"but eps 1e-05 moves the values of group c=\d toward the mean by 0.99 of their distance, more than", id="eps beside a small variance"),
         pytest.param(Request("bn"), draw((3, 2)) * [1, 1e-5], True, "of group c=1 toward the mean by 1 of their distance, which the tolerances allow because they are wide", id="a small column beside a large one"),
         pytest.param(Request("minmax"), draw((5, 3)), True, r"run along the same axes \(c\): each group gets its own range and min back; without eps, only rounding", id="minmax"),
-        pytest.param(Request("minmax"), draw(), False, "run along c h w, gamma and beta along w: the same gamma and beta serve every c h, whose", id="minmax of four axes"),
         pytest.param(Request("bn", dtype="float16"), draw(), False, "rounding the output to float16 moves them further than", id="rounding"),
-        pytest.param(Request("bn", ddof=1), draw(), True, "along the same axes", id="ddof is that of the norm"),
         pytest.param(Request("wn"), draw((3, 4)), True, "each group is multiplied by what it was divided by", id="wn"),
         pytest.param(Request("rms", axes=(0, 1)), draw((3, 4)), False, "statistics run along no axis, gamma and beta along n c", id="rms"),
         pytest.param(Request("ln"), draw((1, 4)), True, "gamma is 0 and beta the value itself", id="one sample"),
-        pytest.param(Request("ln"), draw((4,)), True, "gamma is 0 and beta the value itself", id="one vector"),
         pytest.param(Request("bn"), np.full((3, 2), 7.0), True, "every group is constant, and its value is its mean", id="constant"),
-        pytest.param(Request("ln"), np.full((3, 2), 7.0), True, "on this tensor they agree within the tolerances", id="constant, other axes"),
         pytest.param(Request("bn"), np.array([[1, np.nan], [2, 3]]), False, "not finite", id="nan"),
         pytest.param(Request("bn", ddof=2), draw((2, 3)), False, "the statistics are not finite", id="no variance"),
         pytest.param(Request("bn"), np.zeros((0, 3)), True, "there are no values", id="empty"),
         pytest.param(Request("gn", groups=2, like="onnx-18"), draw((1, 4, 3)), True, "along the same axes", id="a gamma for each group"),
-        pytest.param(Request("gn", groups=2, like="onnx-18"), draw((2, 4, 3)), False, "along n g, gamma and beta along g", id="for each group of all samples"),
-        pytest.param(Request("bn", axes="N"), draw((5, 3, 4)), False, "the same gamma and beta serve every l, whose", id="finer statistics"),
     ],
 )  # fmt: skip
 def test_why(request_, x, recovered, why):
@@ -137,14 +126,6 @@ def test_what_eps_takes(mode, size):
     plan = make_plan(Request("bn", eps=1e-3, eps_mode=mode), (3, 4), np.dtype("f8"))
     root = np.sqrt(size**2 + 1e-3) if mode == "inside" else size + 1e-3
     np.testing.assert_allclose(find_shrinkage(plan, size), 1 - size / root, rtol=1e-12)
-
-
-def test_what_eps_takes_is_what_the_largest_difference_shows():
-    x = draw((6, 1))
-    attempt = restore(Request("bn", eps=0.3), x)
-    (std,) = attempt.result.std
-    expected = np.abs(x - x.mean()).max() * find_shrinkage(attempt.result.plan, std)
-    np.testing.assert_allclose(attempt.closeness.max_abs, expected, rtol=1e-12)
 
 
 def test_closeness_is_that_of_isclose():
@@ -208,9 +189,3 @@ def test_the_tolerances_are_kept(rng):
 def test_a_tolerance_that_is_none_is_refused(tolerance):
     with pytest.raises(UsageError, match="is not a number ≥ 0"):
         restore(Request("bn"), draw(), **tolerance)
-
-
-def test_the_parameters_of_every_norm_have_a_plan_of_their_shape():
-    for name in ABLE:
-        plan = make_plan(Request(name, **options_for(name, SHAPE)), SHAPE, np.dtype("f8"))
-        assert np.prod(plan_parameters(plan).grid.stats_shape) == np.prod(plan.parameters.shape)

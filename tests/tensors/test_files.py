@@ -13,6 +13,7 @@ from normcli.errors import DataError, UsageError
 from normcli.tensors.files import load
 from normcli.tensors.formats.file_formats import FORMATS, Saved, find_format, require_holdable
 from normcli.tensors.written_whole import require_writable
+from tests.marks import sampled
 
 X = np.random.default_rng(0).normal(size=(3, 4))
 
@@ -29,33 +30,12 @@ def _library(suffix):
         pytest.importorskip("pyarrow.parquet")
 
 
-@pytest.mark.usefixtures("_library")
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_what_is_saved_is_loaded(tmp_path, suffix):
-    path = str(tmp_path / f"x{suffix}")
-    save(path, Saved(X, "normalized"))
-    np.testing.assert_array_equal(load(path).values, X)
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".json"])
-def test_values_that_are_not_finite_survive(tmp_path, suffix):
-    values = np.array([np.nan, np.inf, -np.inf, -0.0])
-    path = str(tmp_path / f"x{suffix}")
-    save(path, Saved(values, "normalized"))
-    np.testing.assert_array_equal(load(path).values, values)
-
-
-def test_the_columns_of_a_table_survive(tmp_path):
-    path = str(tmp_path / "x.csv")
-    save(path, Saved(X, "normalized", columns=("a", "b", "c", "d")))
-    assert load(path).columns == ("a", "b", "c", "d")
-
-
 SHAPES = [(), (1,), (3,), (1, 1), (3, 1), (2, 3), (0,), (0, 3), (3, 0), (2, 3, 4), (2, 0, 3), (2, 1, 3, 2)]
 
 DTYPES = ["float64", "float32", "float16", "bfloat16", "int64", "uint64", "int8", "bool"]
 
 
+@sampled
 @pytest.mark.usefixtures("_library")
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -95,11 +75,12 @@ def test_names_of_columns_are_written_and_read_back(suffix, tmp_path):
     np.testing.assert_array_equal(read.values, [[1.5, 2.0], [np.nan, 4.0]])
 
 
-def test_a_key_picks_an_array(tmp_path):
-    path = tmp_path / "x.npz"
-    np.savez(path, a=X, b=X + 1)
-    np.testing.assert_array_equal(load(f"{path}:b").values, X + 1)
-    assert load(f"{path}:b").source == f"{path}:b"
+@pytest.mark.parametrize("key", ["b", "a:b", "e.npy"])
+def test_a_key_picks_an_array(key, tmp_path):
+    np.savez(tmp_path / "k.npz", **{"b": X, "a:b": X, "e.npy": X, "other": X + 1} | {key: X - 1})
+    found = load(f"{tmp_path}/k.npz:{key}")
+    np.testing.assert_array_equal(found.values, X - 1)
+    assert found.source == f"{tmp_path}/k.npz:{key}"
 
 
 def test_a_colon_in_a_files_name_is_no_key(tmp_path):
@@ -117,43 +98,29 @@ def test_a_pipe_is_told_apart_by_its_first_bytes(tmp_path):
     writer.join()
 
 
-@pytest.mark.parametrize("key", ["a:b", "e.npy"])
-def test_odd_keys_are_found(tmp_path, key):
-    np.savez(tmp_path / "k.npz", **{"a:b": X, "e.npy": X, "other": X + 1})
-    np.testing.assert_array_equal(load(f"{tmp_path}/k.npz:{key}").values, X)
-
-
-@pytest.mark.parametrize("name", ["a" * 300 + ".npy", "a\0b.npy"])
-def test_impossible_names(name):
-    with pytest.raises(DataError, match=r"a+"):
-        load(name)
-
-
+@pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("name", "content", "error", "message"),
     [
         pytest.param("x.npy", None, DataError, "there is no such file", id="missing"),
         pytest.param("x.npy", b"", DataError, "is empty", id="empty"),
-        pytest.param("x.txt", b"1", UsageError, "has the suffix .txt; .npy, .npz, .json, .jsonl, .csv, .tsv, .safetensors, .parquet are known", id="suffix"),
+        pytest.param("x.txt", b"1", UsageError, "has the suffix .txt; .npy, .npz, .json, .jsonl, .csv, .tsv, .s", id="suffix"),
         pytest.param("x", b"1", UsageError, "has no suffix", id="no suffix"),
         pytest.param("x.npy", b"random bytes", DataError, "no readable .npy", id="random npy"),
         pytest.param("x.npz", b"random bytes", DataError, "no readable .npz", id="random npz"),
         pytest.param("x.json", b"random bytes", DataError, "not valid JSON", id="random json"),
         pytest.param("x.csv", bytes(range(256)), DataError, "x.csv", id="random csv"),
-        pytest.param("x.csv:key", b"1", DataError, "no such file", id="no such file, with a colon"),
+        pytest.param("x.csv:key", None, DataError, "no such file", id="no such file, with a colon"),
+        pytest.param("", None, DataError, "this is a folder", id="a folder"),
+        pytest.param("a" * 300 + ".npy", None, DataError, "a+", id="too long a name"),
+        pytest.param("a\0b.npy", None, DataError, "a+", id="an impossible name"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_loaded(tmp_path, name, content, error, message):
-    path = tmp_path / name
-    if content is not None and ":" not in name:
-        path.write_bytes(content)
-    with pytest.raises((error, UsageError), match=message if ":" not in name else "has no keys|no such file"):
-        load(str(path))
-
-
-def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(DataError, match="this is a folder"):
-        load(str(tmp_path))
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(error, match=message):
+        load(str(tmp_path / name))
 
 
 @pytest.mark.parametrize(

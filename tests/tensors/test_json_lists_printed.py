@@ -21,16 +21,12 @@ WORDS = """x = [
         pytest.param("[[6 3]\n [7 4]]", "[[6,3],[7,4]]", id="numpy"),
         pytest.param("[[1,2],[3,4],]", "[[1,2],[3,4]]", id="a comma at the end"),
         pytest.param("array([1. , .5, 1e-3], dtype=float32)", "[1.0,0.5,0.001]", id="repr"),
-        pytest.param(
-            "tensor([[1., nan], [-inf, +2]], device='cuda:0')", '[[1.0,"nan"],["-inf",2]]', id="torch"
-        ),
+        pytest.param("tensor([[1., nan], [-inf, +2]], device='cpu')", '[[1.0,"nan"],["-inf",2]]', id="torch"),
         pytest.param("tensor(3.)", "3.0", id="a scalar of torch"),
         pytest.param("[np.float64(1.5), np.float64(2.0)]", "[1.5,2.0]", id="scalars of numpy"),
         pytest.param("np.float64(1.5)", "1.5", id="a scalar of numpy"),
         pytest.param("array([ True, False])", "[true,false]", id="booleans"),
-        pytest.param(
-            "Parameter containing:\ntensor([1., 2.], requires_grad=True)", "[1.0,2.0]", id="a parameter"
-        ),
+        pytest.param("Parameter containing:\ntensor([2.], requires_grad=True)", "[2.0]", id="a parameter"),
         pytest.param("array([[0, 1]], shape=(1, 2))", "[[0,1]]", id="a shape"),
         pytest.param(WORDS, "[[[1,2],[5,6]]]", id="comments"),
     ],
@@ -44,11 +40,10 @@ def test_anything_else_is_none(text):
     assert read_printed(text, "--data") is None
 
 
-def test_numbers_that_were_left_out_are_missed():
+@pytest.mark.parametrize("text", ["[0 1 2 ... 7 8 9]", "array([0, 1, ..., 998], shape=(999,))"])
+def test_numbers_that_were_left_out_are_missed(text):
     with pytest.raises(DataError, match="--data leaves out numbers"):
-        read_printed("[0 1 2 ... 7 8 9]", "--data")
-    with pytest.raises(DataError, match="--data leaves out numbers"):
-        read_printed("array([0, 1, ..., 998], shape=(999,))", "--data")
+        read_printed(text, "--data")
 
 
 @pytest.mark.parametrize(
@@ -67,14 +62,10 @@ def test_the_dtype_that_is_printed_counts(normcli, text, dtype):
     assert normcli("zscore", "--data", text, "-f", "json").json["input"]["dtype"] == dtype
 
 
-def test_other_dtypes_are_refused(normcli):
-    ran = normcli("zscore", "--data", "tensor([1.+0.j], dtype=torch.complex64)")
-    assert ran.code == 3
-    ran = normcli("zscore", "--data", "tensor([1., 2.], dtype=torch.complex64)")
-    assert (ran.code, ran.err) == (
-        3,
-        "normcli: --data holds complex64; integers, booleans and floats are taken\n",
-    )
+@pytest.mark.parametrize("number", ["1.+0.j", "1."])
+def test_other_dtypes_are_refused(number, normcli):
+    ran = normcli("zscore", "--data", f"tensor([{number}], dtype=torch.complex64)")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1)
 
 
 def test_numpys_own_print_is_read_as_its_array(normcli):

@@ -30,6 +30,16 @@ def write(table, values, *, is_lines: bool):
     return stream.getvalue().decode()
 
 
+def write_csv(table, values):
+    stream = io.BytesIO()
+    write_delimited(stream, np.array(values), table.columns, table, ",")
+    return stream.getvalue().decode()
+
+
+def parse(text, is_lines):
+    return [json.loads(line) for line in text.splitlines()] if is_lines else json.loads(text)
+
+
 def join(records, is_lines):
     return "\n".join(map(json.dumps, records)) + "\n" if is_lines else json.dumps(records)
 
@@ -42,11 +52,10 @@ def is_lines(request):
 @pytest.mark.parametrize(
     ("records", "values", "columns"),
     [
-        pytest.param(
-            [{"x": 1, "y": 2.5}, {"y": 4, "x": 3}], [[1, 2.5], [3, 4]], ("x", "y"), id="any order of names"
-        ),
+        pytest.param([{"x": 1, "y": 2.5}, {"y": 4, "x": 3}], [[1, 2.5], [3, 4]], ("x", "y"), id="any order"),
         pytest.param([{"x": None}, {"x": ""}, {"x": "NA"}], [[NAN]] * 3, ("x",), id="missing values"),
         pytest.param([{"x": "nan"}, {"x": "-inf"}], [[NAN], [-np.inf]], ("x",), id="not finite"),
+        pytest.param([{"x": -np.inf}, {"x": NAN}], [[-np.inf], [NAN]], ("x",), id="not finite, and no JSON"),
         pytest.param([{"x": "1.5"}, {"x": True}], [[1.5], [1]], ("x",), id="numbers in quotes, and truth"),
     ],
 )
@@ -60,25 +69,15 @@ def test_columns_are_chosen_and_others_pass_through(is_lines):
     records = [{"name": "é, a", "x": 1, "ok": None}, {"name": {"a": [1]}, "x": 2, "ok": True}]
     table = open_table(join(records, is_lines), is_lines=is_lines, columns="x")
     np.testing.assert_array_equal(table.read()[0], [[1], [2]])
-    written = write(table, [[0.5], [NAN]], is_lines=is_lines)
-    found = [json.loads(line) for line in written.splitlines()] if is_lines else json.loads(written)
+    found = parse(write(table, [[0.5], [NAN]], is_lines=is_lines), is_lines)
     assert found == [{**records[0], "x": 0.5}, {**records[1], "x": "nan"}]
-    stream = io.BytesIO()
-    write_delimited(stream, np.array([[0.5], [NAN]]), table.columns, table, ",")
-    assert stream.getvalue().decode() == 'name,x,ok\n"é, a",0.5,\n"{""a"": [1]}",nan,true\n'
+    assert write_csv(table, [[0.5], [NAN]]) == 'name,x,ok\n"é, a",0.5,\n"{""a"": [1]}",nan,true\n'
 
 
 def test_whole_numbers_beyond_float64_are_read_as_they_are(is_lines):
     table = open_table(join([{"t": 2**60 + 1}, {"t": -3}], is_lines), is_lines=is_lines)
     values, note = table.read()
     assert (values.tolist(), values.dtype, note) == ([[2**60 + 1], [-3]], np.int64, None)
-
-
-@pytest.mark.slow
-def test_many_records(is_lines):
-    records = [{"i": i, "text": "[" * (i % 7), "x": i / 4} for i in range(30000)]
-    table = open_table(join(records, is_lines), is_lines=is_lines, exclude="text")
-    np.testing.assert_array_equal(table.read()[0], [[i, i / 4] for i in range(30000)])
 
 
 @pytest.mark.all_quick
@@ -116,9 +115,7 @@ def test_what_is_refused(text, message):
         pytest.param('{"x":1},-1e999,{"x": [{}\n{}]}\n', "line 1 is not valid JSON", id="as if joined"),
         pytest.param('{"x":1},-Infinity,{"x": [{}\n{}]}\n', "line 1 is not valid JSON", id="joined by our own"),
         pytest.param('{"x": 1}\n{"x": 1, "x": 2}\n', "line 2 has the name .x. twice", id="a name twice"),
-        pytest.param('{"x": 1}\n3\n', "record 2 is no object", id="no object"),
         pytest.param('{"x": 1}\n"x"\n', "record 2 is no object", id="a text"),
-        pytest.param('{"x": 1}\n{"x": 1, "y": 2}\n', "record 2 also has 'y'", id="a name more"),
     ],
 )
 def test_what_is_refused_of_lines(text, message):
@@ -131,42 +128,30 @@ def test_what_is_refused_of_lines(text, message):
 def test_pieces_of_any_size_are_read_alike(size, indent, is_lines, monkeypatch):
     monkeypatch.setattr("normcli.tensors.formats.json_items._TEXT_AT_ONCE", size)
     records = [{"s": "}, {" * (i % 3), "x": i / 4, "o": {"a": [i, {}]}} for i in range(60)]
-    if is_lines:
-        text = "\n \n\n".join(map(json.dumps, records)) + "\n" * 60
-    else:
-        text = json.dumps(records, indent=indent) + " " * 60
+    lines = "\n \n\n".join(map(json.dumps, records)) + "\n" * 60
+    text = lines if is_lines else json.dumps(records, indent=indent) + " " * 60
     table = open_table(text, is_lines=is_lines, columns="x")
     values = table.read()[0]
     np.testing.assert_array_equal(values, [[i / 4] for i in range(60)])
-    written = write(table, values, is_lines=is_lines)
-    found = [json.loads(line) for line in written.splitlines()] if is_lines else json.loads(written)
-    assert found == records
-
-
-def test_infinities_that_are_no_json_are_read_all_the_same(is_lines):
-    records = [{"x": -np.inf}, {"x": np.inf}, {"x": NAN}, {"x": 1}]
-    values = open_table(join(records, is_lines), is_lines=is_lines).read()[0]
-    np.testing.assert_array_equal(values, [[-np.inf], [np.inf], [NAN], [1]])
+    assert parse(write(table, values, is_lines=is_lines), is_lines) == records
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "written"),
     [
-        pytest.param([[0.1, 1e300], [-0.0, 5e-324]], id="floats"),
-        pytest.param([[0.1, NAN], [np.inf, -np.inf]], id="not finite"),
-        pytest.param([[1, 2**60], [-3, 0]], id="whole numbers"),
-        pytest.param([[True, False], [False, True]], id="booleans"),
-        pytest.param(np.array([[0.1, 2.0]], np.float32), id="float32"),
+        pytest.param([[0.1, -0.0]], '{"x": 0.1, "y": -0.0}\n', id="floats"),
+        pytest.param([[NAN, -np.inf]], '{"x": "nan", "y": "-inf"}\n', id="not finite"),
+        pytest.param(
+            [[1, 2**60], [-3, 0]], '{"x": 1, "y": 1152921504606846976}\n{"x": -3, "y": 0}\n', id="whole"
+        ),
+        pytest.param([[True, False]], '{"x": true, "y": false}\n', id="booleans"),
+        pytest.param(np.float32([[0.1, 2.0]]), '{"x": 0.10000000149011612, "y": 2.0}\n', id="float32"),
     ],
 )
-def test_numbers_are_written_as_json(values):
+def test_numbers_are_written_as_json(values, written):
     stream = io.BytesIO()
-    array = np.array(values)
-    write_records(stream, array, ("x", "y"), None, is_lines=True)
-    expected = [
-        [str(v) if isinstance(v, float) and not np.isfinite(v) else v for v in row] for row in array.tolist()
-    ]
-    assert stream.getvalue().decode() == "".join(json.dumps({"x": x, "y": y}) + "\n" for x, y in expected)
+    write_records(stream, np.array(values), ("x", "y"), None, is_lines=True)
+    assert stream.getvalue().decode() == written
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4), (2, 0), (1, 1)], ids=str)
@@ -203,11 +188,7 @@ def test_numbers_that_pass_through_keep_their_digits(is_lines):
     table = open_table(text + "\n" if is_lines else f"[{text}]", is_lines=is_lines, columns="a")
     written = write(table, [[2.0]], is_lines=is_lines)
     assert all(cell in written for cell in cells)
-    stream = io.BytesIO()
-    write_delimited(stream, np.array([[2.0]]), table.columns, table, ",")
-    assert (
-        stream.getvalue().decode().splitlines()[1].startswith("2.0,0.12345678901234567890123,1e400,10.10,-0,")
-    )
+    assert write_csv(table, [[2.0]]).splitlines()[1].startswith("2.0,0.12345678901234567890123,1e400,10.10,-0,")
 
 
 def test_half_a_surrogate_pair_stays_escaped_or_is_refused(is_lines):
@@ -215,7 +196,7 @@ def test_half_a_surrogate_pair_stays_escaped_or_is_refused(is_lines):
     table = open_table(text if is_lines else f"[{text}]", is_lines=is_lines, columns="a")
     assert r'"\ud800x"' in write(table, [[2.0]], is_lines=is_lines)
     with pytest.raises(DataError, match="half a surrogate pair"):
-        write_delimited(io.BytesIO(), np.array([[2.0]]), table.columns, table, ",")
+        write_csv(table, [[2.0]])
 
 
 @pytest.mark.parametrize("name", ["a\0", "\ud800"])

@@ -10,6 +10,7 @@ import pytest
 from normcli.errors import DataError
 from normcli.tensors.formats.npy import read_npy, write_npy
 from normcli.tensors.mapped import Region
+from tests.marks import sampled
 
 DTYPES = [
     "?",
@@ -40,22 +41,20 @@ def saved(array, version=None) -> io.BytesIO:
     return stream
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_real_dtype_is_read(dtype):
     array = np.array([[0, 1, 1], [1, 0, 100]]).astype(dtype)
-    read = read_npy(saved(array), "x.npy")
-    assert read.dtype == array.dtype
-    np.testing.assert_array_equal(read, array)
+    np.testing.assert_array_equal(read_npy(saved(array), "x.npy"), array, strict=True)
 
 
+@sampled
 @pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3), (3, 0), (1,), (2, 3, 4)])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_every_version_shape_and_order_is_read(version, shape, order):
     array = np.asarray(np.random.default_rng(0).normal(size=shape), order=order)
-    read = read_npy(saved(array, version), "x.npy")
-    np.testing.assert_array_equal(read, array)
-    assert read.shape == shape
+    np.testing.assert_array_equal(read_npy(saved(array, version), "x.npy"), array, strict=True)
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3, 4)])
@@ -70,11 +69,11 @@ def test_what_is_written_is_read_by_numpy(shape):
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        pytest.param(np.array([1 + 2j]), "complex128", id="complex"),
-        pytest.param(np.array(["a"]), "<U1", id="text"),
-        pytest.param(np.array([b"a"]), r"\|S1", id="bytes"),
-        pytest.param(np.array([(1, 2)], dtype="i4,i4"), "f0", id="a structure"),
-        pytest.param(np.array(["2020-01-01"], dtype="M8[D]"), "datetime64", id="dates"),
+        pytest.param([1 + 2j], "complex128", id="complex"),
+        pytest.param(["a"], "<U1", id="text"),
+        pytest.param([b"a"], r"\|S1", id="bytes"),
+        pytest.param(np.zeros(1, "i4,i4"), "f0", id="a structure"),
+        pytest.param(np.zeros(1, "M8[D]"), "datetime64", id="dates"),
     ],
 )
 def test_other_dtypes_are_refused(array, message):
@@ -97,9 +96,8 @@ def test_pickled_objects_are_refused_and_never_loaded(tmp_path):
 
 def test_a_file_cut_short_is_refused():
     data = saved(np.ones(100)).getvalue()
-    with pytest.raises(
-        DataError, match=r"cut short: its header says \(100,\) float64, 800 bytes; 500 are there"
-    ):
+    told = r"cut short: its header says \(100,\) float64, 800 bytes; 500 are there"
+    with pytest.raises(DataError, match=told):
         read_npy(io.BytesIO(data[:-300]), "x.npy")
 
 
@@ -116,11 +114,15 @@ def test_a_file_longer_than_its_header_says_is_refused(mapped, tmp_path, monkeyp
         read_npy(stream, "x.npy")
 
 
+def head(shape):
+    """Return the header of a file of doubles that claims to be of a shape."""
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(384)
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
 def test_a_header_that_claims_terabytes_allocates_nothing():
-    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000, 1000000), }\n"
-    data = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"\0" * 64
     with pytest.raises(DataError, match="cut short"):
-        read_npy(io.BytesIO(data), "x.npy")
+        read_npy(io.BytesIO(head((1000000, 1000000)) + b"\0" * 64), "x.npy")
 
 
 @pytest.mark.all_quick
@@ -133,19 +135,10 @@ def test_a_header_that_claims_terabytes_allocates_nothing():
         pytest.param(b"\x93NUMPY\x09\x00" + b" " * 100, id="unknown version"),
         pytest.param(b"\x93NUMPY\x01\x00\x10\x00" + b"[" * 16, id="no dictionary"),
         pytest.param(bytes(range(256)), id="random bytes"),
-        pytest.param(
-            b"\x93NUMPY\x01\x00\x44\x00"
-            + b"{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }".ljust(68),
-            id="negative length",
-        ),
-        *(
-            pytest.param(
-                b"\x93NUMPY\x01\x00\x80\x01"
-                + f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(384),
-                id=f"impossible shape {shape[:12]}",
-            )
-            for shape in (f"({10**30}, 0)", "(True, 2)", "(2.5,)")
-        ),
+        pytest.param(head((-3,)), id="a negative length"),
+        pytest.param(head((10**30, 0)), id="a length of 30 digits"),
+        pytest.param(head((True, 2)), id="a truth value"),
+        pytest.param(head((2.5,)), id="half a length"),
     ],
 )
 def test_a_damaged_header_is_refused(data):
@@ -154,9 +147,8 @@ def test_a_damaged_header_is_refused(data):
 
 
 def test_a_shape_that_numpy_cannot_index_is_refused():
-    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({2**62}, 0, 16), }}".encode().ljust(128)
     with pytest.raises(DataError, match="which NumPy cannot hold"):
-        read_npy(io.BytesIO(b"\x93NUMPY\x01\x00\x80\x00" + header), "x.npy")
+        read_npy(io.BytesIO(head((2**62, 0, 16))), "x.npy")
 
 
 def test_a_header_that_python_2_wrote_is_read_without_a_warning():
@@ -164,26 +156,30 @@ def test_a_header_that_python_2_wrote_is_read_without_a_warning():
     np.testing.assert_array_equal(read_npy(io.BytesIO(data), "x.npy"), np.arange(3))
 
 
-def test_a_header_that_claims_to_be_long_is_not_read():
-    class Stream(io.BytesIO):
-        def read(self, size=-1):
-            assert 0 <= size <= 10_000
-            return super().read(size)
+class Stream(io.BytesIO):
+    """A file that ends after so many bytes, and yet says that it is longer; of a read it gives 10,000 at most."""
 
+    end = 1 << 20
+
+    def read(self, size=-1):
+        assert 0 <= size <= 10_000
+        return super().read(size)
+
+    def readinto(self, buffer):
+        return super().readinto(memoryview(buffer)[: max(0, self.end - self.tell())])
+
+
+def test_a_header_that_claims_to_be_long_is_not_read():
     data = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**31) + b" " * 100
     with pytest.raises(DataError, match="header is damaged"):
         read_npy(Stream(data), "x.npy")
 
 
 def test_a_stream_that_ends_early_is_cut_short():
-    class Stream(io.BytesIO):
-        """It ends after 50 values, and yet says that it has 100."""
-
-        def readinto(self, buffer):
-            return super().readinto(memoryview(buffer)[: max(0, 528 - self.tell())])
-
+    stream = Stream(saved(np.ones(100)).getvalue())
+    stream.end = 528
     with pytest.raises(DataError, match=r"cut short: its header says .* 800 bytes; 400 are there"):
-        read_npy(Stream(saved(np.ones(100)).getvalue()), "x.npy")
+        read_npy(stream, "x.npy")
 
 
 def test_a_file_that_becomes_short_before_it_is_mapped(tmp_path, monkeypatch):
@@ -201,8 +197,7 @@ def test_a_file_that_becomes_short_before_it_is_mapped(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "bfloat16"])
-def test_dtypes_that_numpy_saves_without_their_name_are_explained(name, tmp_path, normcli):
-    np.save(tmp_path / "c.npy", np.ones((2, 4), getattr(pytest.importorskip("ml_dtypes"), name)))
-    ran = normcli("rms", "-i", tmp_path / "c.npy")
-    assert (ran.code, ran.raw) == (3, b"")
-    assert "as NumPy saves float8 and bfloat16 of ml_dtypes; save .safetensors" in ran.err
+def test_dtypes_that_numpy_saves_without_their_name_are_explained(name):
+    array = np.ones((2, 4), getattr(pytest.importorskip("ml_dtypes"), name))
+    with pytest.raises(DataError, match="as NumPy saves float8 and bfloat16 of ml_dtypes; save .safetensors"):
+        read_npy(saved(array), "c.npy")

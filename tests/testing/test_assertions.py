@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import traceback
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -47,8 +49,6 @@ def test_every_option_of_normalize_is_one_of_the_assertions():
     x = X.astype(np.float16)
     assert_matches(normalize(x, "rms", **options).normalized, x, "rms", max_ulp=0.501, **options)
     fail(assert_matches, normalize(x, "rms", **options).normalized, x, "rms", max_ulp=0.501)
-    with pytest.raises(UsageError, match="assert_matches has no option 'ep'"):
-        assert_matches(X, X, "ln", ep=1)
     with pytest.raises(UsageError, match="assert_matches has no option 'out'"):
         assert_matches(X, X, "ln", out=X)
 
@@ -57,25 +57,13 @@ def test_every_option_of_normalize_is_one_of_the_assertions():
 def test_the_message_is_the_report_of_check():
     message = fail(assert_matches, port(ddof=1), X, "ln", layout="bnd")
     first, blank, *report = message.splitlines()
-    assert first.startswith("ln: 96 of 96 values differ, by up to ")
-    assert first.endswith(" ulp of float32")
+    assert re.fullmatch("ln: 96 of 96 values differ, by up to .* ulp of float32", first)
     assert (blank, report[0]) == ("", "check ln · layer normalization")
     words = " ".join(report)
-    assert "worst value of normalized at        b=" in words
-    assert "ulp of float32   values   share" in words
-    assert "6 of 6 groups differ" in words
-    assert "✗ ln differs: ddof is 1, not 0." in words
-
-
-@pytest.mark.parametrize("backwards", [False, True])
-def test_the_message_fits_a_terminal_of_80_columns_behind_the_margin_of_pytest(backwards):
-    message = fail(assert_matches, port(ddof=1), X, "ln", gamma=GAMMA)
-    if backwards:
-        message = fail(assert_backward_matches, -backward(X, DY, "ln").dx, X, DY, "ln", dgamma=GAMMA)
-        assert "group n=" in message
-    _, *report = message.splitlines()
-    assert len(report) > 10
-    assert max(map(len, report)) <= 76
+    assert re.search(
+        "worst value of normalized at +b=.*6 of 6 groups differ.*✗ ln differs: ddof is 1, not 0.", words
+    )
+    assert max(map(len, report)) <= 76, "80 columns, of which pytest takes a margin"
 
 
 def test_the_worst_gradient_is_named_with_its_group_and_its_fault():
@@ -87,6 +75,7 @@ def test_the_worst_gradient_is_named_with_its_group_and_its_fault():
     assert "dx: its sign is turned." in message
     assert "dgamma: it and dbeta are exchanged." in message
     assert "✓ dbeta: 16 values agree" in message
+    assert max(map(len, message.splitlines()[1:])) <= 76, "80 columns, of which pytest takes a margin"
 
 
 def test_a_wrong_shape_or_dtype_fails_before_any_value_is_compared():
@@ -101,9 +90,7 @@ def test_a_wrong_shape_or_dtype_fails_before_any_value_is_compared():
     assert "dx is float64; ln of float32" in fail(assert_backward_matches, X.astype("f8"), X, DY, "ln")
 
 
-def test_requests_that_make_no_sense_are_errors_and_no_failures():
-    with pytest.raises(UsageError, match="max-ulp takes the place of rtol"):
-        assert_matches(X, X, "ln", max_ulp=1, rtol=1e-3)
+def test_backward_passes_that_cannot_be_checked_are_errors_and_no_failures():
     with pytest.raises(UsageError, match="there is nothing to check"):
         assert_backward_matches(None, X, DY, "ln")
     with pytest.raises(UsageError, match="robust has no backward pass"):
@@ -115,13 +102,12 @@ def test_requests_that_make_no_sense_are_errors_and_no_failures():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"accumulate": 3}, "accumulate 3 is none of float16, bfloat16, float32, float64"),
         ({"accumulate": "flaot32"}, "accumulate 'flaot32' is none of float16"),
         ({"accumulate": "int8"}, "there is no dtype of sums 'int8'"),
         ({"accumulate": "float32", "algorithm": 3}, "algorithm 3 is not a name"),
+        ({"ep": 1}, "has no option 'ep'"),
         ({"max_ulp": "2"}, "max-ulp '2' is not a number"),
-        ({"max_ulp": [1.0]}, r"max-ulp \[1.0\] is not a number"),
-        ({"rtol": "a"}, "rtol 'a' is not a number"),
+        ({"max_ulp": 1, "rtol": 1e-3}, "max-ulp takes the place of rtol"),
         ({"atol": -1}, "atol -1 is not a finite number"),
         ({"threads": 0}, "threads 0 is less than one"),
     ],
@@ -132,11 +118,6 @@ def test_arguments_of_another_kind_are_errors_and_no_failures(options, message):
         assert_matches(port(), X, "ln", **options)
     with pytest.raises(UsageError, match=message):
         assert_backward_matches(X, X, DY, "ln", **options)
-
-
-def test_a_cast_that_is_no_name_is_an_error():
-    with pytest.raises(UsageError, match="cast 3 is not a name"):
-        assert_matches(port(), X, "ln", accumulate="float32", cast=3)
 
 
 @pytest.mark.slow
@@ -158,46 +139,17 @@ def test_nothing_of_this_package_is_in_what_pytest_shows():
     assert all(frame.f_locals.get("__tracebackhide__") for frame in inner)
 
 
-class OnAnotherDevice:
-    """An array that is copied by `get()`, as CuPy's are, and by nothing else."""
-
-    def __init__(self, values):
-        self._values = values
-        self.dtype = values.dtype
-
-    def __array__(self, dtype=None, copy=None):
-        raise TypeError("implicit conversion is not allowed; use get()")
-
-    def get(self):
-        return self._values
+FOREIGN = {
+    "get": lambda values: SimpleNamespace(dtype=values.dtype, get=lambda: values),
+    "numpy": lambda values: SimpleNamespace(dtype=values.dtype, numpy=lambda: values),
+    "DLPack": lambda values: SimpleNamespace(
+        dtype=values.dtype, __dlpack__=values.__dlpack__, __dlpack_device__=values.__dlpack_device__
+    ),
+}
+"""Arrays that give their values by one way alone: copied as CuPy's are, copied by `numpy()`, shared."""
 
 
-class ByDLPack:
-    """An array that is shared by DLPack alone."""
-
-    def __init__(self, values):
-        self._values = values
-        self.dtype = values.dtype
-
-    def __dlpack__(self, **options):
-        return self._values.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self._values.__dlpack_device__()
-
-
-class WithNumpy:
-    """An array that is copied by `numpy()`."""
-
-    def __init__(self, values):
-        self._values = values
-        self.dtype = values.dtype
-
-    def numpy(self):
-        return self._values
-
-
-@pytest.mark.parametrize("make", [OnAnotherDevice, ByDLPack, WithNumpy])
+@pytest.mark.parametrize("make", FOREIGN.values(), ids=FOREIGN)
 def test_arrays_of_other_libraries(make):
     y, dx = port(), backward(X, DY, "ln").dx
     assert_matches(make(y), make(X), "ln")

@@ -171,17 +171,18 @@ def test_gradients_of_lengths_stay_within_theirs_on_either_side_of_a_floor(floor
     wide, slope = x.astype(sums), dy.astype(sums)
     add = partial(np.add.accumulate, axis=-1, dtype=wide.dtype)
     length = np.sqrt(add(wide * wide)[:, -1:])
-    y = wide / np.maximum(length, wide.dtype.type(floor))
-    pull = np.where(length > floor, y * add(slope * y)[:, -1:], 0)
-    dx = ((slope - pull) / np.maximum(length, wide.dtype.type(floor))).astype(np.float32)
+    divisor = np.maximum(length, wide.dtype.type(floor))
+    y = wide / divisor
+    pull = y * add(slope * y)[:, -1:]
+    right, wrong = (
+        ((slope - np.where(is_pulled, pull, 0)) / divisor).astype(np.float32)
+        for is_pulled in (length > floor, length <= floor)
+    )
     options = {"axes": 1, "eps": floor, "accumulate": sums}
-    assert_backward_matches(dx, x, dy, "lp", **options)
-    with pytest.raises(AssertionError, match="values? differ"):
-        assert_backward_matches(dx * (1 + np.float32(2.0**-13)), x, dy, "lp", **options)
-    other = np.where(length > floor, slope, slope - y * add(slope * y)[:, -1:])
-    wrong = (other / np.maximum(length, wide.dtype.type(floor))).astype(np.float32)
-    with pytest.raises(AssertionError, match="values? differ"):
-        assert_backward_matches(wrong, x, dy, "lp", **options)
+    assert_backward_matches(right, x, dy, "lp", **options)
+    for dx in (right * (1 + np.float32(2.0**-13)), wrong):
+        with pytest.raises(AssertionError, match="values? differ"):
+            assert_backward_matches(dx, x, dy, "lp", **options)
 
 
 def test_bounds_of_gradients_are_asked_for_likewise():
@@ -189,11 +190,9 @@ def test_bounds_of_gradients_are_asked_for_likewise():
     options = {**case.options, "eps": EPS["ln"], "accumulate": "float32"}
     dx, dgamma, dbeta = differentiate(case, "ln", "float32")
     assert_backward_matches(dx, case.x, case.dy, "ln", dgamma=dgamma, dbeta=dbeta, **options)
-    wrong = dx.copy()
-    wrong[0, 0, 0] *= 1 + 2.0**-10
-    with pytest.raises(AssertionError, match="bounds of two-pass:float32") as caught:
-        assert_backward_matches(wrong, case.x, case.dy, "ln", **options)
-    assert "1 of 48 values differs" in str(caught.value)
+    dx[0, 0, 0] *= 1 + 2.0**-10
+    with pytest.raises(AssertionError, match=r"1 of 48 values differs(.|\n)*bounds of two-pass:float32"):
+        assert_backward_matches(dx, case.x, case.dy, "ln", **options)
     far = next(case for case in provocations("ln", "float32") if str(case).startswith("edge"))
     with pytest.raises(AssertionError, match="promises nothing of 8 of 8 groups"):
         assert_backward_matches(far.dy, far.x, far.dy, "ln", accumulate="float32", **far.options)
@@ -214,19 +213,6 @@ def test_bounds_are_asked_for_by_the_dtype_of_the_sums():
     assert "at        n=2 c=5   group n=2" in message
     bound = next(line for line in message.splitlines() if line.startswith("bound"))
     assert 1.0 < float(bound.split()[1]) < 100.0
-
-
-@pytest.mark.slow
-def test_half_precision_is_held_to_little_more_than_its_rounding():
-    x = X[:1].astype(np.float16)
-    exact = normalize(x, "ln").normalized
-    assert_matches(exact, x, "ln", accumulate="float32")
-    allowed = derive_bounds(
-        Computation(Accumulation(ALGORITHMS["two-pass"], "float32"), CASTS["once"]), read_arguments(x, "ln", {})
-    ).allowed
-    assert np.median(allowed / np.spacing(np.abs(exact)).astype(np.float64)) < 0.6
-    with pytest.raises(AssertionError, match="bound "):
-        assert_matches(np.nextafter(exact, np.float16(9)), x, "ln", accumulate="float32")
 
 
 def test_a_cast_before_gamma_is_allowed_for_and_llama_is_one():
@@ -262,14 +248,12 @@ def test_what_an_algorithm_promises_nothing_of_fails_whatever_the_values(name, s
 
 @pytest.mark.slow
 def test_values_that_are_not_finite_are_judged_as_without_bounds():
-    x = X.copy()
-    x[0, 0], x[1, 0] = np.nan, np.inf
+    x = np.array([[np.nan, 1, 2, 4], [np.inf, 1, 2, 4], [1, 2, 3, 7]], np.float32)
     y = normalize(x, "ln").normalized
     assert_matches(y, x, "ln", accumulate="float32")
     y[0, 3] = 0.5
-    with pytest.raises(AssertionError, match="1 of 1,800 values differs"):
+    with pytest.raises(AssertionError, match="1 of 12 values differs"):
         assert_matches(y, x, "ln", accumulate="float32")
-    assert_matches(np.zeros((0, 4), np.float32), np.zeros((0, 4), np.float32), "ln", accumulate="float32")
 
 
 @pytest.mark.slow
@@ -282,16 +266,21 @@ def test_groups_lie_along_any_axes(norm):
             assert_matches(y, case.x, norm, accumulate="float64", **case.options)
 
 
-def test_what_has_no_bounds_is_refused():
-    with pytest.raises(UsageError, match="give --accumulate"):
-        assert_matches(X, X, "ln", algorithm="one-pass")
-    with pytest.raises(UsageError, match="takes the place of --max-ulp"):
-        assert_matches(X, X, "ln", accumulate="float32", max_ulp=1)
-    with pytest.raises(UsageError, match="float16 does not hold every float32"):
-        assert_matches(X, X, "ln", accumulate="float16")
-    with pytest.raises(UsageError, match="there is no algorithm 'onepass'; did you mean one-pass"):
-        assert_matches(X, X, "ln", accumulate="float32", algorithm="onepass")
-    with pytest.raises(UsageError, match="robust: bounds are derived for means and squares"):
-        assert_matches(X, X, "robust", accumulate="float32")
-    with pytest.raises(UsageError, match="bounds are derived"):
-        assert_matches(X, X, "ln", accumulate="float32", mask=X > 0)
+@pytest.mark.parametrize(
+    ("norm", "options", "message"),
+    [
+        ("ln", {"algorithm": "one-pass"}, "give --accumulate"),
+        ("ln", {"accumulate": "float32", "max_ulp": 1}, "takes the place of --max-ulp"),
+        ("ln", {"accumulate": "float16"}, "float16 does not hold every float32"),
+        (
+            "ln",
+            {"accumulate": "float32", "algorithm": "onepass"},
+            "no algorithm 'onepass'; did you mean one-pass",
+        ),
+        ("robust", {"accumulate": "float32"}, "robust: bounds are derived for means and squares"),
+        ("ln", {"accumulate": "float32", "mask": X > 0}, "bounds are derived"),
+    ],
+)
+def test_what_has_no_bounds_is_refused(norm, options, message):
+    with pytest.raises(UsageError, match=message):
+        assert_matches(X, X, norm, **options)

@@ -47,11 +47,8 @@ def test_sums_in_float32_are_promised_nothing_of_the_cases_that_the_docstring_na
     assert set(lost) <= {case.name for case in cases}
     for case in cases:
         y = normalize(case.x, "ln", **case.options).normalized
-        with (
-            contextlib.nullcontext()
-            if case.name not in lost
-            else pytest.raises(AssertionError, match="promises nothing of 8 of 8 groups")
-        ):
+        told = pytest.raises(AssertionError, match="promises nothing of 8 of 8 groups")
+        with told if case.name in lost else contextlib.nullcontext():
             assert_matches(y, case.x, "ln", accumulate="float32", **case.options)
 
 
@@ -98,8 +95,8 @@ def test_each_is_what_its_name_says():
 @pytest.mark.parametrize("dtype", OUTPUT_DTYPES)
 def test_means_are_as_far_above_the_spread_as_one_pass_and_the_dtype_bear(dtype):
     cases = [case for case in provocations("ln", dtype) if "times the spread" in str(case)]
-    result = [normalize(case.x.astype(np.float64), "ln") for case in cases]
-    ratios = [float(np.abs(r.mean / r.std).min()) for r in result]
+    found = [normalize(case.x.astype(np.float64), "ln") for case in cases]
+    ratios = [float(np.abs(result.mean / result.std).min()) for result in found]
     digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[dtype]
     assert 2.0 ** (digits - 6) < ratios[0] ** 2 < 2.0 ** (digits - 1)  # E[x²] − E[x]² has a few digits
     assert ratios[1] ** 2 > 2.0 ** (digits - 1)  # and none
@@ -145,10 +142,7 @@ def test_options_are_those_of_normalize_and_shapes_that_do_not_fit_are_left_out(
     assert {case.options["like"] for case in cases} == {"torch"}
     assert len(cases) < len(provocations("gn", "float16"))
     assert {case.x.ndim for case in provocations("ln", layout="NCHW")} == {4}
-    with pytest.raises(UsageError, match="banana"):
-        provocations("banana")
-    with pytest.raises(UsageError, match="eps -1"):
-        provocations("ln", eps=-1.0)
+    assert {case.x.ndim for case in provocations("ln", axes=4)} == {5}
 
 
 @pytest.mark.parametrize("groups", [3, 4, 5])
@@ -159,27 +153,17 @@ def test_any_number_of_channel_groups_has_the_group_sizes_that_names_say(groups)
     assert list(map(str, cases)) == [f"group size {size}" for size in sizes]
 
 
-def test_axes_that_few_shapes_have_leave_these():
-    assert {case.x.ndim for case in provocations("ln", axes=4)} == {5}
-
-
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
         (("ln", "int8"), {}, "dtype 'int8' is none of float16, bfloat16, float32, float64"),
-        (("ln", None), {}, "dtype None is none of float16"),
-        (("ln", 3), {}, "dtype 3 is none of float16"),
         ((3,), {}, "norm 3 is not a name"),
         (("ln",), {"seed": -1}, "seed -1 is less than 0"),
-        (("ln",), {"seed": "a"}, "seed 'a' is not an integer"),
         (("ln",), {"foo": 1}, "provocations has no option 'foo'"),
-        (("ln",), {"threads": 0}, "threads 0 is less than one"),
-        (
-            ("ln",),
-            {"axes": 5},
-            r"ln: no shape fits these options; of \(2, 4, 3, 6\): axes: axis 5 is out of range",
-        ),
+        (("ln",), {"axes": 5}, r"no shape fits these options; of \(2, 4, 3, 6\): axes: axis 5 is out of range"),
+        (("banana",), {}, "banana"),
+        (("ln",), {"eps": -1.0}, "eps -1"),
         (("ln",), {"axes": 1, "keep": 1}, "axes and keep say the same thing"),
     ],
     ids=repr,
@@ -192,10 +176,6 @@ def test_arguments_that_make_no_sense_are_usage_errors(arguments, options, messa
 def test_a_gamma_that_does_not_fit_every_shape_is_a_data_error():
     with pytest.raises(DataError, match="gamma has the shape"):
         provocations("ln", gamma=np.ones(3))
-
-
-def test_a_dtype_is_a_name_or_what_numpy_takes_for_one():
-    assert {case.x.dtype.name for case in provocations("ln", np.float16)} == {"float16"}
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -116,9 +116,3 @@ def test_the_table_of_norms_has_every_format_and_every_norm(format_name):
     for norm in NORMS.values():
         assert norm.name in text
         assert norm.source.split(",")[0] in text
-
-
-def test_the_table_of_norms_as_json():
-    norms = json.loads(render(Catalogue(), "json"), parse_constant=reject)["norms"]
-    assert [norm["norm"] for norm in norms] == list(NORMS)
-    assert all(norm["formula"] and norm["axes"] and norm["source"] for norm in norms)

@@ -162,9 +162,7 @@ class ExaminationAnswer:
             "first_negative": name_group(finding.negative.first),
             "zero_variances": finding.zero.count,
             "first_zero": name_group(finding.zero.first),
-            "overflow": None
-            if overflow is None
-            else {"group": name_group(overflow.group), "place": overflow.place},
+            "overflow": overflow and {"group": name_group(overflow.group), "place": overflow.place},
         }
 
     # -- for a reader

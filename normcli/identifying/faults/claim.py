@@ -35,23 +35,20 @@ STATISTICS: Sequence[Row] = tuple(
 )
 """The rows of faults in the statistics of norms that mean and variance, or the mean square, determine."""
 
-WITHIN_GROUPS = tuple(row for row in STATISTICS if row.fault.id in ("stats-shard", "stats-other-axes"))
+WITHIN_GROUPS = tuple(row for row in STATISTICS if row.id in ("stats-shard", "stats-other-axes"))
 """The rows whose statistics may differ within a group: with others, y is a line of x in each group."""
 
-GATE_ORDERS = tuple(row for row in AROUND if row.fault.id in ("before-gate", "after-gate"))
+GATE_ORDERS = tuple(row for row in AROUND if row.id in ("before-gate", "after-gate"))
 """The rows of a gate on the wrong side of the norm."""
 
 OVERFLOWS, DDOFS = (
-    tuple(row for row in STATISTICS if row.fault.id == name) for name in ("stats-overflow", "stats-ddof")
+    tuple(row for row in STATISTICS if row.id == name) for name in ("stats-overflow", "stats-ddof")
 )
 """The rows of overflow, which may make all of y one number, and of ddof, which may make groups of one NaN."""
 
 REST: Sequence[Row] = (*AROUND, *PARAMETERS, *BEHIND, *ORDER)
 FAULTS: Sequence[Row] = (*STATISTICS, *REST, *OF_COPIES, *OF_REGIONS.values(), *UNKNOWN.values(), CAST)
 """Every row: what `normcli help faults` lists."""
-
-EPS_TWICE = next(row.fault for row in STATISTICS if row.fault.id == "stats-eps-twice")
-"""The fault that is the same as a request with twice the eps."""
 
 GAMMAS = frozenset(("affine-constant", "affine-offset"))
 """The faults that are the same as a gamma and a beta of one number each."""
@@ -209,14 +206,9 @@ def make_claim(case: Case, found: Found) -> Claim:
     error = np.abs(case.y - found.prediction.values)
     counted = np.isfinite(error) if found.region is None else np.isfinite(error) & ~found.region.mask
     off = np.where(counted, error / found.prediction.unit, 0.0)
-    causes = tuple(
-        fault.words.format(**variant.values)
-        for fault, variant in zip(found.faults, found.variants, strict=True)
-    )
-    faults = tuple(
-        fault._replace(remedy=fault.remedy.format(**variant.values))
-        for fault, variant in zip(found.faults, found.variants, strict=True)
-    )
+    pairs = [*zip(found.faults, found.variants, strict=True)]
+    causes = tuple(fault.words.format(**variant.values) for fault, variant in pairs)
+    faults = tuple(fault._replace(remedy=fault.remedy.format(**variant.values)) for fault, variant in pairs)
     shown = show_used(case, found) if found.is_fitted else ()
     if found.region is not None and len(faults) == 1 and faults[0].id.startswith("where-"):
         source = find_source(case, found.region.mask)
@@ -260,7 +252,7 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     of equal rank are in the order of `FAULTS`, those of a large eps that was fitted to y last.
     """
     every = [*claims]
-    seen = [row.fault.id for row in NOT_FINITE if is_asked]
+    seen = [row.id for row in NOT_FINITE if is_asked]
     certain = [claim for claim in every if claim.bits >= CERTAIN or claim.fault.id in seen]
     if not certain:
         return ()
@@ -268,23 +260,15 @@ def rank_claims(claims: Iterable[Claim], *, is_asked: bool = False) -> tuple[Cla
     certain += [claim for claim in every if claim.bits < CERTAIN and any(map(claim.fits_as_well_as, of_all))]
     least = min(claim.rank for claim in certain)
     first = [claim for claim in certain if claim.rank == least]
-    best, shown = (
-        min(claim.misfit for claim in first),
-        max((c.bits_shown for c in first if not math.isnan(c.bits_shown)), default=0.0),
-    )
+    best = min(claim.misfit for claim in first)
+    shown = max((c.bits_shown for c in first if not math.isnan(c.bits_shown)), default=0.0)
     plain = [claim for claim in first if not claim.ids <= _ANY_NUMBER and claim.is_near(best)]
-    ranked = [
-        claim._replace(
-            rank=claim.rank
-            + (
-                not claim.is_near(best)
-                or claim.bits_shown < shown - CERTAIN
-                or (bool(plain) and claim.ids <= _ANY_NUMBER)
-            )
-        )
-        for claim in certain
-    ]
-    order = {row.fault.id: number for number, row in enumerate(FAULTS)}
+    less_likely = (
+        not one.is_near(best) or one.bits_shown < shown - CERTAIN or (plain and one.ids <= _ANY_NUMBER)
+        for one in certain
+    )
+    ranked = [one._replace(rank=one.rank + bool(less)) for one, less in zip(certain, less_likely, strict=True)]
+    order = {row.id: number for number, row in enumerate(FAULTS)}
     ranked.sort(key=lambda claim: (claim.rank, claim.is_of_large_eps, order[claim.fault.id]))
     return keep_first([claim for claim in ranked if not claim.is_of_any_errors])
 

@@ -50,12 +50,8 @@ def measure_distance(case: Case, variant: Variant) -> tuple[Floats, ...] | None:
     it. Where both divisors are infinite, the distance is 0. None for a variant that changes more than
     statistics, or has several for one group.
     """
-    if (
-        not case.has_moments
-        or variant.result is not None
-        or variant.gamma is not None
-        or variant.beta is not None
-    ):
+    others = variant.result, variant.gamma, variant.beta
+    if not case.has_moments or any(one is not None for one in others):
         return None
     divisor, mean = case.find_divisor(variant), case.mean if variant.mean is None else variant.mean
     shape = case.used.divisor.shape

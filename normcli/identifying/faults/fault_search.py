@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.results.arguments import Problem
 
-BOTH = UNKNOWN["both"].fault.id
+BOTH = UNKNOWN["both"].id
 """The id of the fault with another mean and another divisor: any line y = a · x + b in each group has it."""
 
 
@@ -98,10 +98,7 @@ def _has_powers(case: Case) -> bool:
 
 
 def open_cases(
-    subjects: Iterable[Problem],
-    y: NDArray[Any],
-    dtype: np.dtype[Any],
-    most: int = MOST_VALUES,
+    subjects: Iterable[Problem], y: NDArray[Any], dtype: np.dtype[Any], most: int = MOST_VALUES
 ) -> Iterator[Case]:
     """Yield for each norm a case, the record of x, y and the norm's exact result.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.checking.fault import find_fault
 from normcli.checking.half_precision import may_be_of_float32
 from normcli.identifying.faults.case_sampling import LIKELY, change_case
 from normcli.identifying.faults.claim import (
@@ -42,7 +43,7 @@ from normcli.identifying.faults.tables.places import (
     ORDER,
     UNKNOWN,
 )
-from normcli.identifying.faults.tables.summing import SUMMING, may_cancel
+from normcli.identifying.faults.tables.summing import may_cancel
 from normcli.identifying.faults.unnamed_fault import find_region, find_unknown, tell_places
 from normcli.identifying.faults.variant import NOTHING, Found, IndexRegion, Variant
 from normcli.identifying.models.weight import CERTAIN, choose_bits
@@ -174,9 +175,8 @@ def recover(case: Case) -> tuple[Claim, ...]:
         if named:
             return named
         claims = [one for one in (make_claim(case, one) for one in find_unknown(case)) if one.bits >= CERTAIN]
-        if claims and claims[0].fault.id == UNKNOWN["divisor"].fault.id:
-            one_pass = next(row.fault for row in SUMMING if row.fault.id == "stats-one-pass")
-            maybe = [case.hold((one_pass,), (variant,)) for variant in may_cancel(case)]
+        if claims and claims[0].fault.id == UNKNOWN["divisor"].id:
+            maybe = [case.hold((find_fault("stats-one-pass"),), (variant,)) for variant in may_cancel(case)]
             claims += [make_claim(case, one)._replace(rank=claims[0].rank) for one in maybe]
         for fault, _, other in list_others(case, GATE_ORDERS) if claims else ():
             for one in find_unknown(other):
@@ -266,11 +266,10 @@ def find_places(case: Case) -> tuple[Claim, ...]:
         found = [one for one in orders if one.share == 1.0]
         right = Found((), (), case.right, ~case.differs)
         region = None if found else find_region(case, case.differs) or _find_few(case, right)
-        in_part = region is not None and np.any(region.mask.any(case.axes) & ~region.mask.all(case.axes))
-        if region is not None and not (
-            in_part and case.step > 1
-        ):  # it may end between the values that were taken
-            found += _tell_region(case, right, region, ())
+        if region is not None:
+            in_part = np.any(region.mask.any(case.axes) & ~region.mask.all(case.axes))
+            ends_between = in_part and case.step > 1  # the values that were taken
+            found += () if ends_between else _tell_region(case, right, region, ())
         return rank_claims([make_claim(case, one) for one in found], is_asked=True)
 
 

@@ -179,7 +179,7 @@ def _try_gates(case: Case) -> Iterator[Found]:
     Of two faults of the gate, a roll is applied before the other, and a rounding after it.
     """
     ends = ("rolled",), ("rounded",), ("activation", "bare")
-    rolled, rounded, acts = ([row for row in _OF_GATE if row.fault.id.endswith(end)] for end in ends)
+    rolled, rounded, acts = ([row for row in _OF_GATE if row.id.endswith(end)] for end in ends)
     others = [row for row in _OF_GATE if row not in (*rolled, *rounded)]
     for rows, seconds in ((rolled, (*acts, *rounded)), (others, rounded), (PARAMETERS, rounded)):
         for row in rows:
@@ -187,10 +187,8 @@ def _try_gates(case: Case) -> Iterator[Found]:
                 if variant.other is None and (variant.numbers or rows is not PARAMETERS):
                     continue
                 other = variant.other or _use_parameters(case, variant)
-                tried = (
-                    *(one for one in seconds if _shows(other, one)),
-                    *(() if rows is PARAMETERS else PARAMETERS),
-                )
+                tried = [one for one in seconds if _shows(other, one)]
+                tried += () if rows is PARAMETERS else PARAMETERS
                 yield from _try_beside(row.fault, variant, other, tried)
 
 
@@ -204,7 +202,7 @@ def _shows(case: Case, row: Row) -> bool:
     if case.gate is not None:
         return any(find_share(few.explains(few.predict(one))) > _MOSTLY for one in row.vary(few))
     near = np.median(np.abs(few.y - few.right.values)) <= _OF_ROUNDED_GATE * np.median(np.abs(few.y))
-    return bool(near) or not row.fault.id.endswith("rounded")
+    return bool(near) or not row.id.endswith("rounded")
 
 
 _OF_ROUNDED_GATE = 2.0**-6

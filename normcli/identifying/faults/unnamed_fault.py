@@ -164,7 +164,7 @@ def show_used(case: Case, found: Found) -> tuple[str, ...]:
     numbers already, or if no divisor and no mean is off by more than 2 %.
     """
     variant = found.variants[0]
-    if found.faults[0].id == UNKNOWN["gamma"].fault.id:
+    if found.faults[0].id == UNKNOWN["gamma"].id:
         some = _list_first(case, variant) if "what" in variant.values else ()
         return tuple(f"{place} is {there}, not {right}" for place, there, right in some)
     if "percent" in variant.values:

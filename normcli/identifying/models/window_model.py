@@ -256,7 +256,7 @@ def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, fl
     lowest, highest = ((low - doubt - each) / size).max(1), ((high + doubt - each) / size).min(1)
     for k, least, largest in zip(tried, lowest.tolist(), highest.tolist(), strict=True):
         if 0.0 < least <= largest and math.isfinite(largest):
-            yield k, least, largest, _count_bits(size, (high - low) / largest)
+            yield k, least, largest, _count_bits(size, np.maximum(high - low, doubt) / largest)
 
 
 def _count_bits(size: Floats, width: Floats) -> float:

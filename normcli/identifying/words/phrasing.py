@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.checking.fault import find_fault
 from normcli.checking.half_precision import is_of_half
 from normcli.checking.ulp import choose_counting_dtype
 from normcli.dtypes import find_type, is_half
 from normcli.identifying.faults.case import Case
 from normcli.identifying.faults.shown_statistics import shows_cancelling
 from normcli.identifying.faults.tables.places import CAST, OF_REGIONS, UNKNOWN
-from normcli.identifying.faults.tables.summing import SUMMING, weigh_cancelling
+from normcli.identifying.faults.tables.summing import weigh_cancelling
 from normcli.identifying.models.standards import MOMENTS
 from normcli.identifying.models.weight import CERTAIN
 from normcli.identifying.question import (
@@ -80,7 +81,7 @@ def tell_saved(told: Diagnosis, found: Identification) -> Diagnosis:
     The half precision is the fault of a norm that no one requested, if x is not of it.
     """
     asked, saved = found.question, found.question.saved
-    if saved is None or found.reason is not None or told.fault == CAST.fault.id:
+    if saved is None or found.reason is not None or told.fault == CAST.id:
         return told
     shown = f"y holds {saved} numbers"
     if told.verdict == Kind.NORM and asked.subject is None and not is_of_half(asked.x, asked.y.dtype):
@@ -108,23 +109,23 @@ def find_arithmetic(found: Identification, match: Match) -> Fault | None:
     told = found.reproductions[0].computation.accumulation if found.reproductions else None
     if told is not None and is_half(np.dtype(find_type(told.dtype))):
         values = {"dtype": told.dtype, "algorithm": f"as {told.algorithm.name} does"}
-        fault = next(row.fault for row in SUMMING if row.fault.id == "stats-half-sums")
+        fault = find_fault("stats-half-sums")
         return fault._replace(words=fault.words.format(**values))
     if not match.max_ulp > _FAR:
         return None
     if told is not None:
-        return ONE_PASS if all(one.cancels for one in found.reproductions) else None
+        return find_fault(_ONE_PASS) if all(one.cancels for one in found.reproductions) else None
     case = _open_sample(match, choose_counting_dtype(found.question.y.dtype))
     if case is None:
         return None
     skew = np.abs(case.mean) / np.sqrt(case.square / case.unbiasing)
     if not shows_cancelling(case.used.divisor, case.divisor, skew, case.count, case.arithmetic):
         return None
-    return ONE_PASS if weigh_cancelling(case) >= CERTAIN else UNKNOWN["divisor"].fault
+    return find_fault(_ONE_PASS if weigh_cancelling(case) >= CERTAIN else UNKNOWN["divisor"].id)
 
 
-ONE_PASS = next(row.fault for row in SUMMING if row.fault.id == "stats-one-pass")
-"""The fault of a variance that is E[x²] − E[x]²."""
+_ONE_PASS = "stats-one-pass"
+"""The id of a variance that is E[x²] − E[x]²."""
 
 
 def _open_sample(match: Match, dtype: np.dtype[Any]) -> Case | None:
@@ -242,8 +243,8 @@ def _add_arithmetic(told: Diagnosis, found: Identification) -> Diagnosis:
     if wrong is None or not best.max_ulp > _FAR:
         return told
     far = f"y is off by up to {best.max_ulp:,.0f} ulp"
-    if wrong.id == UNKNOWN["divisor"].fault.id:
-        told = told._replace(alternatives=(ONE_PASS.words,))
+    if wrong.id == UNKNOWN["divisor"].id:
+        told = told._replace(alternatives=(find_fault(_ONE_PASS).words,))
     return told._replace(
         verdict=Kind.FAULT, cause=f"y is {best.norm}, but {wrong.words}",
         evidence=(far, told.cause, *told.evidence), remedy=wrong.remedy, fault=wrong.id,

@@ -24,7 +24,7 @@ from normcli.tuples import NamedTuple
 from normcli.writers import GRADIENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from normcli.cli.parameters.settings import Settings
     from normcli.library.judgement import Judgement
@@ -84,11 +84,9 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     ]
 
 
-class _Refusal(NamedTuple):
-    """Options that a kind of check does not take, and the error's message, in which `{}` is the option."""
-
-    names: tuple[str, ...]
-    message: str
+def _refuse(message: str, *names: str) -> dict[str, str]:
+    """Return the error's message for each of some options, whose name stands for `{}` in it."""
+    return {name: message.format(name) for name in names}
 
 
 class _Kind(NamedTuple):
@@ -100,13 +98,13 @@ class _Kind(NamedTuple):
         Options any one of which selects this kind; empty for the kind that is selected without them.
     judge : callable
         Takes the settings and the own options of `check` by name, and returns the judgement.
-    refused : sequence of _Refusal
-        The options that this kind refuses, in the order in which they are looked for.
+    refused : mapping of str to str
+        The options that this kind refuses, in the order in which they are looked for, and why.
     """
 
     shown_by: tuple[str, ...]
     judge: Callable[[Settings, dict[str, Any]], Judgement[Any]]
-    refused: Sequence[_Refusal]
+    refused: Mapping[str, str]
 
 
 _FORWARD = (
@@ -117,72 +115,54 @@ _BACKWARD = ("--backward", "--dy", "--dy-seed", *(f"--actual-{name}" for name in
 _OF_RUNNING = ("--actual-running-mean", "--actual-running-var")
 _DECLARED = ("--accumulate", "--algorithm", "--cast")
 
-_ALONE = _Refusal(("--by",), check_kinds.ONLY_ROWS)
-_NO_BOUNDS = _Refusal(
-    ("--clip-output",),
-    "--clip-output is checked of codes: give --quantize, or check the norm without bounds",
+_ALONE = _refuse(check_kinds.ONLY_ROWS, "--by")
+_NO_BOUNDS = _refuse(
+    "--clip-output is checked of codes: give --quantize, or check the norm without bounds", "--clip-output"
 )
 
 _KINDS = (
     _Kind(
         ("--quantize", "--per", "--scale-rounding", "--actual-scale", "--actual-tensor-scale"),
         check_kinds.check_codes,
-        (
-            _ALONE,
-            _Refusal(
-                (*_FORWARD[1:], *_BACKWARD, *_OF_RUNNING, "--rtol", "--atol", "--accumulate"),
-                "{} is of a result that is not quantized",
-            ),
-            _Refusal(
-                CLUSTER, "--quantize is of one machine; --scheduler and --workers check normalized stores"
-            ),
-        ),
+        _ALONE
+        | _refuse("{} is of a result that is not quantized", *_FORWARD[1:], *_BACKWARD, *_OF_RUNNING)
+        | _refuse("{} is of a result that is not quantized", "--rtol", "--atol", "--accumulate")
+        | _refuse("--quantize is of one machine; --scheduler and --workers check normalized stores", *CLUSTER),
     ),
     _Kind(
         _OF_RUNNING,
         check_kinds.check_running,
-        (
-            _NO_BOUNDS,
-            _Refusal(
-                ("--accumulate", "--gate", *_FORWARD, *_BACKWARD),
-                "{} is of one batch; check it without --actual-running-mean and -var",
-            ),
-            _Refusal(
-                ("--eval", "--state"),
-                "the state before is --running-mean and --running-var; leave --eval and --state out",
-            ),
+        _NO_BOUNDS
+        | _refuse(
+            "{} is of one batch; check it without --actual-running-mean and -var",
+            *("--accumulate", "--gate", *_FORWARD, *_BACKWARD),
+        )
+        | _refuse(
+            "the state before is --running-mean and --running-var; leave --eval and --state out",
+            *("--eval", "--state"),
         ),
     ),
     _Kind(
         _BACKWARD,
         check_kinds.check_gradients,
-        (
-            _ALONE,
-            _NO_BOUNDS,
-            _Refusal(
-                ("--actual",), "with --backward, name the gradient: --actual-dx, -dgamma, -dbeta or -dgate"
-            ),
-            _Refusal(
-                ("--clip", *_FORWARD[1:]),
-                "{} is of the forward pass; check it without --backward and --actual-dx",
-            ),
-            _Refusal(
-                CLUSTER, "--backward is of one machine; --scheduler and --workers check normalized stores"
-            ),
-            _Refusal(_DECLARED, "--accumulate is of the forward pass; check gradients by --rtol and --atol"),
-        ),
+        _ALONE
+        | _NO_BOUNDS
+        | _refuse("with --backward, name the gradient: --actual-dx, -dgamma, -dbeta or -dgate", "--actual")
+        | _refuse(
+            "{} is of the forward pass; check it without --backward and --actual-dx", "--clip", *_FORWARD[1:]
+        )
+        | _refuse("--backward is of one machine; --scheduler and --workers check normalized stores", *CLUSTER)
+        | _refuse("--accumulate is of the forward pass; check gradients by --rtol and --atol", *_DECLARED),
     ),
     _Kind(
         CLUSTER,
         check_kinds.check_blocks,
-        (
-            _NO_BOUNDS,
-            _Refusal(_DECLARED, check_kinds.OF_ONE_TENSOR),
-            _Refusal(AROUND, "{} is of one machine; --scheduler and --workers check without it"),
-        ),
+        _NO_BOUNDS
+        | _refuse(check_kinds.OF_ONE_TENSOR, *_DECLARED)
+        | _refuse("{} is of one machine; --scheduler and --workers check without it", *AROUND),
     ),
-    _Kind(("--by",), check_kinds.check_rows, (_NO_BOUNDS, _Refusal(_DECLARED, check_kinds.ONLY_ROWS))),
-    _Kind((), check_kinds.check_tensor, (_NO_BOUNDS,)),
+    _Kind(("--by",), check_kinds.check_rows, _NO_BOUNDS | _refuse(check_kinds.ONLY_ROWS, *_DECLARED)),
+    _Kind((), check_kinds.check_tensor, _NO_BOUNDS),
 )
 """The kinds of checks, by their options: the first that is wanted is done."""
 
@@ -233,10 +213,9 @@ def _run(settings: Settings, **own: Any) -> None:
       normcli check golden
     """
     kind = next(kind for kind in _KINDS if not kind.shown_by or settings.given.intersection(kind.shown_by))
-    for names, message in kind.refused:
-        for name in names:
-            if name in settings.given:
-                raise UsageError(message.format(name))
+    for name, message in kind.refused.items():
+        if name in settings.given:
+            raise UsageError(message)
     print_verdict(kind.judge(settings, own), settings.answer)
 
 

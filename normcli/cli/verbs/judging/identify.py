@@ -62,9 +62,7 @@ def _run(
     gate, z = settings.around.gate, None
     if suggests and (is_quantized or gate is not None):
         raise UsageError(
-            "--suggest is of a result that is not quantized"
-            if is_quantized
-            else "--suggest is of a result without a gate"
+            f"--suggest is of a result {'that is not quantized' if is_quantized else 'without a gate'}"
         )
     if is_quantized:
         print_verdict(_identify_codes(settings, question, tensors, wanted, **scales), settings.answer)
@@ -118,9 +116,8 @@ def _print_suggestion(settings: Settings, found: Found) -> None:
 
     suggestion = suggest(found)
     if suggestion is None:
-        why = (
-            "nothing fits" if not found.matches and not found.doubtful else "one answer fits, or all are alike"
-        )
+        is_found = found.matches or found.doubtful
+        why = "one answer fits, or all are alike" if is_found else "nothing fits"
         settings.run.warn("identify", f"there is nothing to tell apart: {why}")
         leave_with_verdict(ok=False)
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.fault import Fault, Row
+from normcli.checking.fault import Row
 from normcli.checking.ulp import measure_unit
 from normcli.identifying.faults.case_sampling import thin_out
 from normcli.identifying.faults.variant import Variant, label
@@ -59,11 +59,6 @@ def _apply(*names: str) -> Callable[[Case], Iterator[Variant]]:
 
 
 _LEAKS = (0.01, 0.1, 0.2, 0.3)
-
-
-def _leak(case: Case) -> list[Variant]:
-    values = case.right.values
-    return [_follow(np.where(values < 0.0, slope * values, values), slope=slope) for slope in _LEAKS]
 
 
 def _clip(case: Case) -> Iterator[Variant]:
@@ -246,27 +241,19 @@ def _is_spread_evenly(remainders: Floats) -> bool:
 
 
 BEHIND: Sequence[Row] = (
-    Row(Fault("after-input-added", "x is {sign} the result", "add the residual outside the norm", "y + x",
-              ("added to",)), _add_input),
-    Row(Fault("after-relu", "relu follows", "leave the activation out", "np.maximum(y, 0)"), _apply("relu")),
-    Row(Fault("after-leaky-relu", "leaky relu of slope {slope} follows", "leave the activation out",
-              "np.where(y < 0, 0.01 * y, y)", ("A",)), _leak),
-    Row(Fault("after-gelu", "gelu follows", "leave the activation out", "gelu(y)"),
-        _apply("gelu", "gelu-tanh")),
-    Row(Fault("after-silu", "silu follows", "leave the activation out", "y / (1 + np.exp(-y))"),
-        _apply("silu")),
-    Row(Fault("after-sigmoid", "sigmoid follows", "leave the activation out", "1 / (1 + np.exp(-y))"),
-        _apply("sigmoid")),
-    Row(Fault("after-tanh", "tanh follows", "leave the activation out", "np.tanh(y)"), _apply("tanh")),
-    Row(Fault("after-absolute", "the absolute value follows", "leave the sign in", "np.abs(y)"),
-        lambda c: _follow(np.abs(c.right.values))),
-    Row(Fault("after-clipped", "values are cut off {beyond}", "leave the bounds out", "np.clip(y, -2, 2)",
-              ("above A",)), _clip),
-    Row(Fault("after-gated", "{gate} multiplies the result", "leave the gate out", "y * silu(x)", ("silu(x)",)),
-        _screen(_gate)),
-    Row(Fault("after-dropout", "a dropout of {p} follows", "leave the dropout out, as in evaluation",
-              "y * (u >= 0.1) / 0.9", ("P",)), _drop),
-    Row(Fault("after-quantized", "y is rounded to {grid}", "compare it before it is quantized",
-              "np.round(y / 0.03) * 0.03", ("steps of A",)), _quantize),
+    Row("after-input-added", _add_input),
+    Row("after-relu", _apply("relu")),
+    Row("after-leaky-relu",
+        lambda c: [_follow(np.where(c.right.values < 0.0, slope, 1.0) * c.right.values, slope=slope)
+                   for slope in _LEAKS]),
+    Row("after-gelu", _apply("gelu", "gelu-tanh")),
+    Row("after-silu", _apply("silu")),
+    Row("after-sigmoid", _apply("sigmoid")),
+    Row("after-tanh", _apply("tanh")),
+    Row("after-absolute", lambda c: _follow(np.abs(c.right.values))),
+    Row("after-clipped", _clip),
+    Row("after-gated", _screen(_gate)),
+    Row("after-dropout", _drop),
+    Row("after-quantized", _quantize),
 )  # fmt: skip
 """The rows of faults behind the norm, the likeliest first."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.checking.fault import Fault, Row
+from normcli.checking.fault import Row
 from normcli.checking.gradient_terms import MOVED_EPS
 from normcli.checking.half_precision import HALVES
 from normcli.checking.ulp import measure_unit
@@ -23,12 +23,12 @@ from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
 
-    _Cast = Callable[[Floats], Floats]
+    Cast = Callable[[Floats], Floats]
 
 
 def replace_mean(case: Case, mean: Floats) -> list[Variant]:
@@ -107,25 +107,21 @@ def _list_eps(case: Case, moved: Case) -> dict[float, int]:
     return found
 
 
-def _take_other_eps(case: Case) -> Iterator[Variant]:
-    """Yield variants with every other eps of `_list_eps` in its place; nothing for a norm without eps."""
-    for eps, numbers in _list_eps(case, case).items() if case.plan.spec.eps is not None else ():
-        if eps != case.eps:
-            values = {"eps": f"{eps:g}", "asked": f"{case.eps:g}"}
-            yield Variant(divisor=case.root(case.square, eps), values=values, numbers=numbers)
+def _take_other_eps(case: Case, *, moves: bool = False) -> Iterator[Variant]:
+    """Yield variants with every other eps of `_list_eps`; nothing for a norm without eps.
 
-
-def _move_eps(case: Case) -> Iterator[Variant]:
-    """Yield variants with eps moved from inside the root to outside, or the reverse, for each usual eps.
-
-    The eps that y shows is tried too. Nothing for a norm without eps.
+    If `moves`, eps is moved from inside the root to outside, or the reverse, and the requested eps is tried
+    too; then nothing for a norm whose eps is neither.
     """
-    place = MOVED_EPS.get(case.plan.spec.eps_mode)
-    if place is not None:
-        moved = replace(case, plan=case.plan.change_spec(eps_mode=place))
-        for eps, numbers in _list_eps(case, moved).items():
-            values = {"place": place.value, "eps": f"{eps:g}"}
-            yield from label(divide(moved.root(case.square, eps)), numbers, **values)
+    spec = case.plan.spec
+    place = MOVED_EPS.get(spec.eps_mode) if moves else spec.eps_mode
+    if spec.eps is None or place is None:
+        return
+    moved = replace(case, plan=case.plan.change_spec(eps_mode=place))
+    for eps, numbers in _list_eps(case, moved).items():
+        if moves or eps != case.eps:
+            values = {"eps": f"{eps:g}", "asked": f"{case.eps:g}", "place": place.value}
+            yield Variant(divisor=moved.root(case.square, eps), values=values, numbers=numbers)
 
 
 def _change_ddof(case: Case) -> Iterator[Variant]:
@@ -147,7 +143,7 @@ def _scale_eps(case: Case) -> list[Variant]:
 # -- how it is computed
 
 
-def _round(make: Callable[[Case, _Cast], list[Variant]]) -> Callable[[Case], Iterator[Variant]]:
+def round_by(make: Callable[[Case, Cast], Iterable[Variant]]) -> Callable[[Case], Iterator[Variant]]:
     """Return a function from a case to the variants `make(case, cast)` for each half precision.
 
     `cast` rounds an array to that precision.
@@ -160,7 +156,7 @@ def _round(make: Callable[[Case, _Cast], list[Variant]]) -> Callable[[Case], Ite
     return vary
 
 
-def _round_both(case: Case, cast: _Cast) -> list[Variant]:
+def _round_both(case: Case, cast: Cast) -> list[Variant]:
     """Return two variants: with mean and 1 / divisor rounded by `cast`, and with mean and variance rounded."""
     mean = cast(case.mean)
     return [
@@ -219,85 +215,46 @@ def _weigh_few_bits(case: Case, bits: int) -> float:
     return float(-np.log2(np.clip(2.0 * allowed, np.finfo(float).tiny, 1.0)).sum())
 
 
-OTHER_EPS = Row(
-    Fault("stats-eps-other", "eps is {eps}, not {asked}", "set eps", "np.sqrt(x.var(-1) + 1e-6)", ("A", "B")),
-    _take_other_eps,
-)
+OTHER_EPS = Row("stats-eps-other", _take_other_eps)
 """The fault of another eps than the requested one, which may come with another fault."""
 
-EPS: Sequence[Row] = (
-    OTHER_EPS,
-    Row(Fault("stats-eps-outside", "eps {eps} is {place} the root", "move eps", "np.sqrt(x.var(-1)) + eps",
-              ("A", "outside")), _move_eps),
-)  # fmt: skip
+EPS: Sequence[Row] = (OTHER_EPS, Row("stats-eps-outside", functools.partial(_take_other_eps, moves=True)))
 """The faults of another eps or eps mode, which may change divisors by as little as rounding does."""
 
 DIVIDING: Sequence[Row] = (
-    Row(Fault("stats-no-mean", "the mean is not subtracted", "subtract the mean of each group",
-              "x / np.sqrt(x.var(-1) + eps)"), lambda c: Variant(np.zeros_like(c.mean)), "mean"),
-    Row(Fault("stats-no-divisor", "the deviations are not divided", "divide by the deviation of each group",
-              "x - x.mean(-1)"),  # without a mean and gamma it is x
-        lambda c: divide(np.ones_like(c.divisor)) if c.centres or c.has_gamma else None),
-    Row(Fault("stats-mean-subtracted", "the mean is subtracted", "leave the mean in",
-              "(x - x.mean(-1)) / np.sqrt((x * x).mean(-1) + eps)"),
-        lambda c: None if c.centres else Variant(c.own_mean)),
-    Row(Fault("stats-not-rooted", "the {what} divides, not its root", "take the root of the variance",
-              "(x - x.mean(-1)) / (x.var(-1) + eps)", ("variance",)),
-        lambda c: divide(c.divisor**2, c.square, c.square + c.eps, what=c.square_name)),
-    Row(Fault("stats-multiplied", "the divisor multiplies", "divide by the root",
-              "(x - x.mean(-1)) * np.sqrt(x.var(-1) + eps)"),
-        lambda c: divide(1.0 / c.divisor, 1.0 / np.sqrt(c.square))),
-    Row(Fault("stats-mean-square", "the mean square is used, not the variance", "take squares of x − mean",
-              "(x - x.mean(-1)) / np.sqrt((x * x).mean(-1) + eps)"),
-        lambda c: Variant(square=c.average(c.x**2)), "mean"),
-    Row(Fault("stats-variance", "the variance is used, not the mean square", "take squares of x",
-              "x / np.sqrt(x.var(-1) + eps)"),
-        lambda c: None if c.centres else Variant(square=c.average((c.x - c.own_mean) ** 2))),
-    Row(Fault("stats-centred", "mean and variance are used, not the mean square", "leave the mean in",
-              "(x - x.mean(-1)) / np.sqrt(x.var(-1) + eps)"),
+    Row("stats-no-mean", lambda c: Variant(np.zeros_like(c.mean)), "mean"),
+    Row("stats-no-divisor", lambda c: divide(np.ones_like(c.divisor)) if c.centres or c.has_gamma else None),
+    Row("stats-mean-subtracted", lambda c: None if c.centres else Variant(c.own_mean)),
+    Row("stats-not-rooted", lambda c: divide(c.divisor**2, c.square, c.square + c.eps, what=c.square_name)),
+    Row("stats-multiplied", lambda c: divide(1.0 / c.divisor, 1.0 / np.sqrt(c.square))),
+    Row("stats-mean-square", lambda c: Variant(square=c.average(c.x**2)), "mean"),
+    Row("stats-variance", lambda c: None if c.centres else Variant(square=c.average((c.x - c.own_mean) ** 2))),
+    Row("stats-centred",
         lambda c: None if c.centres else Variant(c.own_mean, square=c.average((c.x - c.own_mean) ** 2)),
         "gate"),
-    Row(Fault("stats-not-centred", "the mean square divides, and no mean is subtracted",
-              "subtract the mean of each group", "x / np.sqrt((x * x).mean(-1) + eps)"),
-        lambda c: Variant(np.zeros_like(c.mean), square=c.average(c.x**2)), "mean gate"),
-    Row(Fault("stats-absolute", "the mean absolute deviation divides", "divide by the standard deviation",
-              "(x - m) / np.abs(x - m).mean(-1)"), _take_absolute),
-    Row(Fault("stats-length", "the length divides, √n times the divisor", "divide the sum of squares by n",
-              "x / np.linalg.norm(x, axis=-1)"),
+    Row("stats-not-centred", lambda c: Variant(np.zeros_like(c.mean), square=c.average(c.x**2)), "mean gate"),
+    Row("stats-absolute", _take_absolute),
+    Row("stats-length",
         lambda c: [Variant(square=c.square * c.freedom),
                    *divide(c.divisor * math.sqrt(c.count), np.sqrt(c.square * c.freedom))]),
     *EPS,
-    Row(Fault("stats-ddof", "ddof is {ddof}, not {asked}", "divide by n", "x.var(-1, ddof=1)", ("A", "B")),
-        _change_ddof, "mean"),
-    Row(Fault("stats-eps-twice", "eps is added twice", "add eps once", "np.sqrt(x.var(-1) + eps) + eps"),
+    Row("stats-ddof", _change_ddof, "mean"),
+    Row("stats-eps-twice",
         lambda c: divide(np.sqrt(c.square + 2.0 * c.eps), np.sqrt(c.square + c.eps) + c.eps), "eps"),
-    Row(Fault("stats-eps-subtracted", "eps is subtracted", "add eps", "np.sqrt(x.var(-1) - eps)"),
-        lambda c: divide(np.sqrt(c.square - c.eps), np.sqrt(c.square) - c.eps)),
-    Row(Fault("stats-eps-floor", "eps is a floor, and is not added", "add eps to the variance",
-              "np.sqrt(np.maximum(x.var(-1), eps))"),
+    Row("stats-eps-subtracted", lambda c: divide(np.sqrt(c.square - c.eps), np.sqrt(c.square) - c.eps)),
+    Row("stats-eps-floor",
         lambda c: divide(np.sqrt(np.maximum(c.square, c.eps)), np.maximum(np.sqrt(c.square), c.eps)), "eps"),
-    Row(Fault("stats-eps-scaled", "eps is multiplied by max²", "add eps as it is",
-              "np.sqrt(x.var(-1) + eps * (x * x).max(-1))"), _scale_eps),
-    Row(Fault("stats-median", "the {what} is used", "use the mean and the standard deviation",
-              "x - np.median(x, -1)", ("median",)), _take_median),
-    Row(Fault("stats-constant", "one divisor serves all groups, {divisor}", "divide each group by its own",
-              "(x - x.mean(-1)) / x.std()", ("D",)), _take_constant),
-    Row(Fault("stats-rounded-rstd", "the divisor is rounded to {dtype}", "keep statistics in float32",
-              "d.astype(np.float16)", ("float16",)),
-        _round(lambda c, cast: divide(1.0 / cast(1.0 / c.divisor), cast(c.divisor)))),
-    Row(Fault("stats-rounded-mean", "the mean is rounded to {dtype}", "keep statistics in float32",
-              "x.mean(-1).astype(np.float16)", ("float16",)),
-        _round(lambda c, cast: replace_mean(c, cast(c.mean))), "mean"),
-    Row(Fault("stats-rounded-mean-squared", "the mean is rounded to {dtype}, in E[x²] − mean² too",
-              "keep statistics in float32", "(x * x).mean(-1) - m.astype(np.float16) ** 2", ("float16",)),
-        _round(lambda c, cast: [Variant(cast(c.mean), square=c.average(c.x**2) - cast(c.mean) ** 2)]), "mean"),
-    Row(Fault("stats-rounded", "{what} are rounded to {dtype}", "keep statistics in float32",
-              "(x - m.astype(np.float16)) / d.astype(np.float16)", ("mean and divisor", "float16")),
-        _round(_round_both), "mean"),
-    Row(Fault("stats-rounded-variance", "the {what} is rounded to {dtype}", "keep statistics in float32",
-              "x.var(-1).astype(np.float16)", ("variance", "float16")),
-        _round(lambda c, cast: [Variant(square=cast(c.square), values={"what": c.square_name})])),
-    Row(Fault("stats-approximate", "the root is approximate, off by up to {most}",
-              "refine the reciprocal root once more", "rsqrt_fast(x.var(-1) + eps)", ("N",)), _approximate),
+    Row("stats-eps-scaled", _scale_eps),
+    Row("stats-median", _take_median),
+    Row("stats-constant", _take_constant),
+    Row("stats-rounded-rstd", round_by(lambda c, cast: divide(1.0 / cast(1.0 / c.divisor), cast(c.divisor)))),
+    Row("stats-rounded-mean", round_by(lambda c, cast: replace_mean(c, cast(c.mean))), "mean"),
+    Row("stats-rounded-mean-squared",
+        round_by(lambda c, cast: [Variant(cast(c.mean), square=c.average(c.x**2) - cast(c.mean) ** 2)]),
+        "mean"),
+    Row("stats-rounded", round_by(_round_both), "mean"),
+    Row("stats-rounded-variance",
+        round_by(lambda c, cast: [Variant(square=cast(c.square), values={"what": c.square_name})])),
+    Row("stats-approximate", _approximate),
 )  # fmt: skip
 """In the order of likelihood: of rows that explain equally much, the first is named."""

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.checking.fault import Fault, Row
-from normcli.checking.half_precision import HALVES
-from normcli.identifying.faults.tables.dividing import replace_statistics
+from normcli.checking.fault import Row
+from normcli.identifying.faults.tables.dividing import replace_statistics, round_by
 from normcli.identifying.faults.tables.places import find_shift, is_reverse
 from normcli.identifying.faults.variant import MOST_SHIFTS, Variant, divide, label, list_roots, list_shifts
 from normcli.identifying.models.line_fit import fit_lines
-from normcli.numerics.rounding import round_to_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from normcli.dtypes import Floats
     from normcli.identifying.faults.case import Case
+    from normcli.identifying.faults.tables.dividing import Cast
 
 
 def _change_gamma(change: Callable[[Floats], Floats]) -> Callable[[Case], Variant]:
@@ -50,67 +47,23 @@ def _replace(case: Case, gamma: Floats, beta: Floats) -> Iterator[Variant]:
         yield Variant(gamma=gamma, beta=beta, values={"what": "gamma and beta are"})
 
 
-@functools.lru_cache(maxsize=2)  # of one case, two rows ask
-def _roll(case: Case) -> list[Variant]:
-    """Return the variants whose gamma, beta or both are rolled along an axis, by at most 64 indices.
+def _roll(case: Case) -> Iterator[Variant]:
+    """Yield the variants whose gamma, beta or both are rolled along an axis, by at most 64 indices.
 
-    For each axis, and for gamma, beta and both, the 4 shifts are returned with which y fits best (least
-    squares). A parameter of one number stays as it is.
+    A channel axis that is split into groups is one axis here.
     """
-    found: list[Variant] = []
-    shape = case.plan.grid.merge_shape(case.gamma.shape if case.has_gamma else case.beta.shape)
-    own = [
-        p.reshape(shape if p.size == math.prod(shape) else [1] * len(shape)) for p in (case.gamma, case.beta)
-    ]
+    whole = np.broadcast_shapes(case.gamma.shape, case.beta.shape)
+    shape = case.plan.grid.merge_shape(whole)
+    own = [np.broadcast_to(p, whole).reshape(shape) for p in (case.gamma, case.beta)]
     for axis, length in enumerate(shape):
-        shifts = list_shifts(length)
-        places = (np.arange(length) - np.reshape(shifts, (-1, 1))).astype(np.intp) % length
-        rolled = (
-            np.moveaxis(np.take(np.broadcast_to(p, shape), places, axis), axis, 0) if p.size > 1 else
-            np.broadcast_to(p, (len(shifts), *p.shape)) for p in own
-        )  # fmt: skip
-        for every in _replace(case, *rolled) if shifts else ():
-            for place in sorted(np.argsort(_sum_squares(case, every))[:_MOST_ROLLED]):
-                given = {name: getattr(every, name) for name in ("gamma", "beta")}
-                one: dict[str, Any] = {
-                    name: p if p is None else p[place].reshape(getattr(case, name).shape)
-                    for name, p in given.items()
-                }
-                found += label([every._replace(**one)], 1, by=shifts[place])
-    return found
+        for shift in list_shifts(length):
+            gamma, beta = (np.roll(p, shift, axis).reshape(whole) for p in own)
+            yield from label(_replace(case, gamma, beta), 1, by=shift)
 
 
-_MOST_ROLLED = 4
-"""The most shifts of gamma or beta along an axis that are tried; a y in parts may have several."""
-
-
-def _sum_squares(case: Case, every: Variant) -> Floats:
-    """Return Σ (y − prediction)² for several gammas, betas or both, without the term Σ y² that all share.
-
-    The first axis of the arrays in `every` is the number of the trial, and so is the axis of the result.
-    """
-    shapes = [p.shape for p in (case.gamma, case.beta)]
-    axes = tuple(axis for axis, n in enumerate(np.broadcast_shapes(*shapes)) if n == 1)
-    counted = np.isfinite(case.y) & np.isfinite(case.standardized)
-    y, x, factor = (np.where(counted, values, 0.0) for values in (case.y, case.standardized, case.factor))
-    x = x * factor
-    gamma, beta = (
-        own.reshape(1, -1) if theirs is None else theirs.reshape(len(theirs), -1)
-        for own, theirs in ((case.gamma, every.gamma), (case.beta, every.beta))
-    )
-    of_xx, of_x, of_1, of_xy, of_y = (
-        (one * other).sum(axes).reshape(-1)
-        for one, other in ((x, x), (x, factor), (factor, factor), (x, y), (factor, y))
-    )
-    squares = gamma * (gamma * of_xx + 2.0 * (beta * of_x - of_xy)) + beta * (beta * of_1 - 2.0 * of_y)
-    return np.asarray(squares.sum(1))
-
-
-def _round(case: Case) -> Iterator[Variant]:
+def _round(case: Case, cast: Cast) -> Iterator[Variant]:
     offset = case.plan.spec.gamma_offset
-    for dtype in HALVES:
-        gamma, beta = round_to_short(case.gamma - offset, dtype) + offset, round_to_short(case.beta, dtype)
-        yield from label(_replace(case, gamma, beta), dtype=dtype)
+    return _replace(case, cast(case.gamma - offset) + offset, cast(case.beta))
 
 
 def _take_other_sample(case: Case) -> Iterator[Variant]:
@@ -207,62 +160,34 @@ def _simplify(factor: float) -> float:
 
 
 PARAMETERS: Sequence[Row] = (
-    Row(Fault("affine-missing", "gamma and beta are not applied", "apply gamma and beta", "xhat"),
+    Row("affine-missing",
         lambda c: Variant(gamma=np.ones_like(c.gamma), beta=np.zeros_like(c.beta)), "gamma beta"),
-    Row(Fault("affine-gamma-missing", "gamma is not applied", "multiply by gamma", "xhat + beta"),
-        lambda c: Variant(gamma=np.ones_like(c.gamma)), "gamma"),
-    Row(Fault("affine-beta-missing", "beta is not applied", "add beta", "gamma * xhat"),
-        lambda c: Variant(beta=np.zeros_like(c.beta)), "beta"),
-    Row(Fault("affine-swapped", "gamma and beta are exchanged", "pass gamma before beta",
-              "beta * xhat + gamma"), lambda c: Variant(gamma=c.beta, beta=c.gamma), "gamma beta"),
-    Row(Fault("affine-gamma-plus-one", "{used} multiplies, not {meant}", "agree on how gamma is stored",
-              "(1 + gamma) * xhat", ("1 + gamma", "gamma")), _add_one, "gamma"),
-    Row(Fault("affine-gamma-plus-two", "1 is added to gamma twice", "add 1 in one place", "(2 + gamma) * xhat"),
-        _change_gamma(lambda g: 2.0 + g), "gamma"),
-    Row(Fault("affine-gamma-plus-one-twice", "1 + gamma multiplies twice", "multiply once",
-              "(1 + gamma) ** 2 * xhat"), _change_gamma(lambda g: (1.0 + g) ** 2), "gamma"),
-    Row(Fault("affine-gamma-twice", "gamma multiplies twice", "multiply by gamma once",
-              "gamma ** 2 * xhat + beta"), _change_gamma(lambda g: g * g), "gamma"),
-    Row(Fault("affine-gamma-doubled", "gamma is doubled", "take gamma as it is", "2 * gamma * xhat + beta"),
-        _change_gamma(lambda g: 2.0 * g), "gamma"),
-    Row(Fault("affine-gamma-negated", "gamma has the other sign", "take gamma as it is",
-              "-gamma * xhat + beta"), _change_gamma(lambda g: -g), "gamma"),
-    Row(Fault("affine-gamma-divided", "gamma divides", "multiply by gamma", "xhat / gamma + beta"),
-        _change_gamma(lambda g: 1.0 / g), "gamma"),
-    Row(Fault("affine-gamma-exp", "exp(gamma) multiplies", "take gamma as it is",
-              "np.exp(gamma) * xhat + beta"), _change_gamma(np.exp), "gamma"),
-    Row(Fault("affine-gamma-absolute", "|gamma| multiplies", "take gamma with its sign",
-              "np.abs(gamma) * xhat + beta"), _change_gamma(np.abs), "gamma"),
-    Row(Fault("affine-beta-first", "beta is added before gamma multiplies", "multiply first, then add beta",
-              "gamma * (xhat + beta)"), lambda c: Variant(beta=c.gamma * c.beta), "gamma beta"),
-    Row(Fault("affine-beta-negated", "beta is subtracted", "add beta", "gamma * xhat - beta"),
-        lambda c: Variant(beta=-c.beta), "beta"),
-    Row(Fault("affine-beta-doubled", "beta is added twice", "add beta once", "gamma * xhat + 2 * beta"),
-        lambda c: Variant(beta=2.0 * c.beta), "beta"),
-    Row(Fault("affine-gamma-reversed", "{what} reversed", "index parameters forwards",
-              "gamma[::-1] * xhat + beta", ("gamma is",)),
+    Row("affine-gamma-missing", lambda c: Variant(gamma=np.ones_like(c.gamma)), "gamma"),
+    Row("affine-beta-missing", lambda c: Variant(beta=np.zeros_like(c.beta)), "beta"),
+    Row("affine-swapped", lambda c: Variant(gamma=c.beta, beta=c.gamma), "gamma beta"),
+    Row("affine-gamma-plus-one", _add_one, "gamma"),
+    Row("affine-gamma-plus-two", _change_gamma(lambda g: 2.0 + g), "gamma"),
+    Row("affine-gamma-plus-one-twice", _change_gamma(lambda g: (1.0 + g) ** 2), "gamma"),
+    Row("affine-gamma-twice", _change_gamma(lambda g: g * g), "gamma"),
+    Row("affine-gamma-doubled", _change_gamma(lambda g: 2.0 * g), "gamma"),
+    Row("affine-gamma-negated", _change_gamma(lambda g: -g), "gamma"),
+    Row("affine-gamma-divided", _change_gamma(lambda g: 1.0 / g), "gamma"),
+    Row("affine-gamma-exp", _change_gamma(np.exp), "gamma"),
+    Row("affine-gamma-absolute", _change_gamma(np.abs), "gamma"),
+    Row("affine-beta-first", lambda c: Variant(beta=c.gamma * c.beta), "gamma beta"),
+    Row("affine-beta-negated", lambda c: Variant(beta=-c.beta), "beta"),
+    Row("affine-beta-doubled", lambda c: Variant(beta=2.0 * c.beta), "beta"),
+    Row("affine-gamma-reversed",
         lambda c: [one for axis, n in enumerate(c.gamma.shape) if n > 1
                    for one in _replace(c, np.flip(c.gamma, axis), np.flip(c.beta, axis))]),
-    Row(Fault("affine-gamma-rolled", "{what} rolled by {by}", "index parameters from 0",
-              "np.roll(gamma, 1) * xhat + beta", ("gamma is", "N")),
-        lambda c: [one for one in _roll(c) if one.gamma is not None]),
-    Row(Fault("affine-beta-rolled", "beta is rolled by {by}", "index parameters from 0",
-              "gamma * xhat + np.roll(beta, 1)", ("N",)),
-        lambda c: [one for one in _roll(c) if one.gamma is None]),
-    Row(Fault("affine-gamma-permuted", "{what} permuted: {count} values stand elsewhere",
-              "index parameters in order", "gamma[permutation] * xhat + beta", ("gamma is", "N")),
-        _permute, "gamma"),
-    Row(Fault("affine-gamma-other-sample", "{what} of {which}", "index them along every axis",
-              "gamma[:1] * xhat + beta[:1]", ("gamma and beta are those", "another sample")),
-        _take_other_sample),
-    Row(Fault("affine-gamma-rounded", "{what} rounded to {dtype}", "keep parameters in float32",
-              "gamma.astype(np.float16) * xhat", ("gamma is", "float16")), _round),
-    Row(Fault("affine-beta-alone", "y is beta alone", "add gamma times x̂", "np.zeros_like(x) + beta"),
-        _leave_all, "beta"),
-    Row(Fault("affine-constant", "{what} is multiplied by {factor}", "leave the factor out", "y * 3.7",
-              ("every value", "C")), _scale_all),
-    Row(Fault("affine-offset", "{term} is added to every value", "leave the term out", "y + 1", ("C",)),
-        _shift_all),
+    Row("affine-gamma-rolled", lambda c: [one for one in _roll(c) if one.gamma is not None]),
+    Row("affine-beta-rolled", lambda c: [one for one in _roll(c) if one.gamma is None]),
+    Row("affine-gamma-permuted", _permute, "gamma"),
+    Row("affine-gamma-other-sample", _take_other_sample),
+    Row("affine-gamma-rounded", round_by(_round)),
+    Row("affine-beta-alone", _leave_all, "beta"),
+    Row("affine-constant", _scale_all),
+    Row("affine-offset", _shift_all),
 )  # fmt: skip
 """In the order of likelihood: of rows that explain equally much, the first is named."""
 
@@ -282,14 +207,11 @@ def _move_stored(case: Case) -> Iterator[Variant]:
     """Yield variants with running statistics, both or one of them, rolled or reversed along each kept axis."""
     names = "running statistics are", "the running mean is", "the running variance is"
     for axis in case.kept:
-        length = case.mean.shape[axis]
-        for shift in list_shifts(length):
-            mean, square = (np.roll(values, shift, axis) for values in (case.mean, case.square))
-            rolled = replace_statistics(case, mean, square, names)
-            yield from label(rolled, 1, words=f"rolled by {shift}")
-        if length > 2:
-            flipped = replace_statistics(case, np.flip(case.mean, axis), np.flip(case.square, axis), names)
-            yield from label(flipped, 1, words="reversed")
+        places = np.arange(case.mean.shape[axis])
+        moves = {f"rolled by {shift}": np.roll(places, shift) for shift in list_shifts(places.size)}
+        for words, order in (moves | ({"reversed": places[::-1]} if places.size > 2 else {})).items():
+            moved = replace_statistics(case, case.mean.take(order, axis), case.square.take(order, axis), names)
+            yield from label(moved, 1, words=words)
 
 
 def _update(case: Case) -> Iterator[Variant]:
@@ -299,11 +221,9 @@ def _update(case: Case) -> Iterator[Variant]:
     """
     unbiased = case.own_square * (case.freedom / max(1.0, case.count - 1.0))
     for momentum, own in itertools.product(_MOMENTA, (unbiased, case.own_square)):
-        mean, var = (
-            (1.0 - momentum) * kept + momentum * new
-            for kept, new in ((case.mean, case.own_mean), (case.square, own))
-        )
-        yield Variant(mean, square=var, values={"momentum": momentum}, numbers=1)
+        mean = (1.0 - momentum) * case.mean + momentum * case.own_mean
+        square = (1.0 - momentum) * case.square + momentum * own
+        yield Variant(mean, square=square, values={"momentum": momentum}, numbers=1)
 
 
 def _bias(case: Case) -> Iterator[Variant]:
@@ -315,24 +235,13 @@ def _bias(case: Case) -> Iterator[Variant]:
 
 
 STORED: Sequence[Row] = (
-    Row(Fault("stored-unused", "{what} used, not the running ones", "normalize with the running statistics",
-              "(x - x.mean(0)) / x.std(0)", ("the batch's own statistics are",)), _take_own, "stored"),
-    Row(Fault("stored-exchanged", "running mean and variance are exchanged",
-              "pass the mean before the variance", "(x - var) / np.sqrt(mean + eps)"),
-        lambda c: Variant(c.square, square=c.mean), "stored"),
-    Row(Fault("stored-updated", "running statistics were updated with this batch first, momentum {momentum}",
-              "normalize before the update", "(x - updated_mean) / np.sqrt(updated_var)", ("M",)),
-        _update, "stored"),
-    Row(Fault("stored-not-rooted", "the running variance divides, not its root",
-              "take the root of the variance", "(x - mean) / (var + eps)"),
-        lambda c: divide(c.square, c.square + c.eps), "stored"),
-    Row(Fault("stored-rooted-twice", "the running variance is rooted twice", "take the root once",
-              "(x - mean) / np.sqrt(std + eps)"),
+    Row("stored-unused", _take_own, "stored"),
+    Row("stored-exchanged", lambda c: Variant(c.square, square=c.mean), "stored"),
+    Row("stored-updated", _update, "stored"),
+    Row("stored-not-rooted", lambda c: divide(c.square, c.square + c.eps), "stored"),
+    Row("stored-rooted-twice",
         lambda c: [Variant(square=np.sqrt(c.square)), *divide(np.sqrt(np.sqrt(c.square + c.eps)))], "stored"),
-    Row(Fault("stored-biased", "the running variance is divided by {used}, not {asked}",
-              "keep the variance as the framework divides it", "(x - mean) / np.sqrt(var * (n - 1) / n + eps)",
-              ("n", "n − 1")), _bias, "stored"),
-    Row(Fault("stored-rolled", "{what} {words}", "index statistics from 0", "(x - np.roll(mean, 1)) / d",
-              ("running statistics are", "rolled by N")), _move_stored, "stored"),
+    Row("stored-biased", _bias, "stored"),
+    Row("stored-rolled", _move_stored, "stored"),
 )  # fmt: skip
 """The likelier ones first."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.checking.fault import Fault, Row
+from normcli.checking.fault import Row
 from normcli.identifying.faults.variant import Variant
 
 if TYPE_CHECKING:
@@ -25,14 +25,11 @@ if TYPE_CHECKING:
 _MOST_SLICES = 1 << 13
 """No order is looked for along an axis with more slices than this."""
 
-_AT_ONCE = 1 << 22
-"""The most distances between slices in memory at once, and the most products computed without BLAS."""
-
 _COLUMNS = 48
 """The most values of a slice that are compared."""
 
-_FIRST = 128
-"""The slices of y whose nearest ones are found first: of unlike slices, two of so many have the same."""
+_AT_ONCE = 512
+"""The slices of y whose nearest ones are found at once: of unlike slices, two of so many have the same."""
 
 _FEW, _NEAR, _LEAST = 16, 2.0**-6, 0.1
 """Sixteen slices of y are tried first: 10 % of their values have to be within 2⁻⁶ of the nearest slice of the
@@ -53,26 +50,19 @@ def _find_order(right: Floats, y: Floats) -> NDArray[np.intp] | None:
     ours, theirs = (np.nan_to_num(values[:, chosen]) for values in (right, y))
     if len(np.unique(theirs, axis=0)) < len(theirs):  # two would be nearest to one
         return None
-    sizes, most = (ours**2).sum(1), max(1, _AT_ONCE // len(ours))
+    sizes = (ours**2).sum(1)
 
     def find_nearest(some: Floats) -> NDArray[np.intp]:
-        if ours.shape[1] == 1:  # by size, as distances would be as many as pairs of values
-            by_size = ours[:, 0].argsort()
-            ordered = ours[by_size, 0]
-            return by_size[np.searchsorted((ordered[1:] + ordered[:-1]) / 2.0, some[:, 0])]
-        is_small = some.size * len(ours) <= _AT_ONCE  # the threads of a library would take longer to start
-        products = np.einsum("ik,jk->ij", some, ours) if is_small else some @ ours.T
-        return np.asarray((sizes - 2.0 * products).argmin(1))
+        return np.asarray((sizes - 2.0 * some @ ours.T).argmin(1))
 
     few = theirs[:: -(-len(theirs) // _FEW)]
     if np.mean(np.abs(few - ours[find_nearest(few)]) <= _NEAR * (np.abs(few) + few.std())) < _LEAST:
         return None
-    found, start, step = np.empty(0, np.intp), 0, min(most, _FIRST)  # of slices in no order, few show it
+    found = np.empty(0, np.intp)
     while len(found) < len(theirs):
-        found = np.concatenate([found, find_nearest(theirs[start : start + step])])
+        found = np.concatenate([found, find_nearest(theirs[len(found) : len(found) + _AT_ONCE])])
         if len(np.unique(found)) < len(found):
             return None
-        start, step = len(found), most
     return found if len(found) == len(right) else None
 
 
@@ -199,19 +189,12 @@ def _normalize(case: Case, values: Floats) -> Floats:
 
 
 ORDER: Sequence[Row] = (
-    Row(Fault("order-exchanged", "{which} are exchanged", "write each row where it was read",
-              "y[[0, 1, 4, 3, 2]]", ("two rows",)), _find("exchanged")),
-    Row(Fault("order-rolled", "rows along {name} are rolled by {by}", "write each row where it was read",
-              "np.roll(y, 1, axis=0)", ("AXIS", "N")), _find("rolled")),
-    Row(Fault("order-reversed", "rows along {name} are reversed", "write each row where it was read",
-              "y[::-1]", ("AXIS",)), _find("reversed")),
-    Row(Fault("order-transposed", "{names} are transposed", "write y with the axes of x", "y.swapaxes(1, 2)",
-              ("two axes",)), _transpose),
-    Row(Fault("order-memory", "memory with {words}", "transpose before the norm",
-              "norm(x.reshape(n, h, w, c)).reshape(n, c, h, w)", ("channels first is read as channels last",)),
-        _read_memory, "moments"),
-    Row(Fault("order-permuted", "{moved} of {count} rows along {name} stand elsewhere",
-              "write each row where it was read", "y[permutation]", ("K", "N", "AXIS")), _find("permuted")),
+    Row("order-exchanged", _find("exchanged")),
+    Row("order-rolled", _find("rolled")),
+    Row("order-reversed", _find("reversed")),
+    Row("order-transposed", _transpose),
+    Row("order-memory", _read_memory, "moments"),
+    Row("order-permuted", _find("permuted")),
 )  # fmt: skip
 """The faults of slices of y in another order, the likeliest first."""
 
@@ -231,43 +214,23 @@ def _take_infinite(case: Case) -> Variant | None:
 
 
 OF_COPIES = (
-    Row(Fault("where-input", "y is x", "write the result there", "y[n] = x[n]", ("for a part of the values",)),
-        lambda c: Variant(result=c.x)),
-    Row(Fault("where-zeros", "y is {what}", "write the result there", "y[n] = 0",
-              ("0", "for a part of the values")), _take_zeros),
-    Row(Fault("where-nan", "y is NaN", "find what makes NaN there", "y[n] = np.nan",
-              ("for a part of the values",)), lambda c: Variant(result=np.full_like(c.x, np.nan))),
-    Row(Fault("where-infinite", "y is {what}", "find what makes ∞ there", "y[n] = np.inf",
-              ("infinite", "for a part of the values")), _take_infinite),
+    Row("where-input", lambda c: Variant(result=c.x)),
+    Row("where-zeros", _take_zeros),
+    Row("where-nan", lambda c: Variant(result=np.full_like(c.x, np.nan))),
+    Row("where-infinite", _take_infinite),
 )  # fmt: skip
 """The faults of x, 0, NaN or infinity in a part of y, in place of the result."""
 
 NOT_FINITE = OF_COPIES[2:]
 
-OF_REGIONS = {
-    name: Row(Fault(f"where-{name}", "y is right, except", "finish or mask that part", example, (place,)))
-    for name, example, place in (
-        ("index", "y[3] = 1.0", "for one index of an axis"),
-        ("region", "y[:, 10:] = 1.0", "for some indices of axes"),
-        ("values", "y[3, 5] = np.nan", "for values here and there"),
-    )
-}
+OF_REGIONS = {name: Row(f"where-{name}") for name in ("index", "region", "values")}
 """The faults of a wrong part of y whose content no other fault names, by the part's kind."""
 
-_COMPARE = "compare it with the right one"
-
 UNKNOWN = {
-    name: Row(Fault(f"{joint}-unknown-{name}", words, _COMPARE, example, shown))
-    for joint, name, words, example, shown in (
-        ("affine", "gamma", "another {what} used at {where}", "other_gamma * xhat + other_beta",
-         ("gamma is", "N of M indices")),
-        ("stats", "divisor", "the mean is right, the divisor is another", "(x - x.mean(-1)) / d", ()),
-        ("stats", "mean", "the divisor is right, the mean is another", "(x - m) / x.std(-1)", ()),
-        ("stats", "both", "mean and divisor are others", "(x - m) / d", ()),
-    )
-}  # fmt: skip
+    "gamma": Row("affine-unknown-gamma"),
+    **{name: Row(f"stats-unknown-{name}") for name in ("divisor", "mean", "both")},
+}
 """The faults of wrong statistics or parameters that no other fault explains, by the wrong number."""
 
-CAST = Row(Fault("after-cast", "y is rounded to {dtype}", "keep y in the dtype of x", "y.astype(np.float16)",
-                 ("float16",)))  # fmt: skip
+CAST = Row("after-cast")
 """The fault of a right result in half precision that was saved in another dtype."""

@@ -11,7 +11,7 @@ import numpy as np
 from normcli.algorithms.row_computation import Accumulation
 from normcli.algorithms.row_formula import RowFormula
 from normcli.algorithms.table import ALGORITHMS
-from normcli.checking.fault import Fault, Row
+from normcli.checking.fault import Row
 from normcli.checking.half_precision import weigh_half
 from normcli.checking.ulp import measure_unit
 from normcli.dtypes import find_type, get_eps, is_half
@@ -302,21 +302,12 @@ def _cancel_in_half(case: Case) -> Iterator[Variant]:
             yield Variant(mean, divisor, values=values, numbers=1, is_fitted=True)
 
 
-UNDERFLOW = Row(
-    Fault("stats-underflow", "{what} underflows to 0 in {dtype}, in {where}", "square and add in {wider}",
-          "x * x  # of float16: 0 below 0.00017", ("the variance", "float16", "some groups", "float32")),
-    _underflow,
-)  # fmt: skip
+UNDERFLOW = Row("stats-underflow", _underflow)
 """The fault of a variance that becomes 0, tried before similar ones: one divisor for all, eps as a floor."""
 
 SUMMING: Sequence[Row] = (
-    Row(Fault("stats-one-pass", "the variance is E[x²] − E[x]², which cancels",
-              "take squares of x − mean", "(x * x).mean(-1) - x.mean(-1) ** 2"), cancel, "mean"),
-    Row(Fault("stats-overflow", "{what} overflows {dtype} in {where}", "square and add in {wider}",
-              "x * x  # of float16: ∞ beyond 65504", ("the sum of x · x", "float16", "some groups", "float32")),
-        _overflow),
-    Row(Fault("stats-half-sums", "sums are added in {dtype}, {algorithm}", "accumulate in float32",
-              "np.add.accumulate(x, -1, dtype=np.float16)[..., -1]", ("float16", "one value after the other")),
-        _sum_narrowly),
-)  # fmt: skip
+    Row("stats-one-pass", cancel, "mean"),
+    Row("stats-overflow", _overflow),
+    Row("stats-half-sums", _sum_narrowly),
+)
 """In the order of likelihood: of rows that explain equally much, the first is named."""
