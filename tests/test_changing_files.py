@@ -41,8 +41,7 @@ while True:
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, normcli):
-    monkeypatch.chdir(tmp_path)
+def folder(here, normcli):
     x = np.random.default_rng(1).normal(3, 2, (4, 3))
     for name in ("x.npy", "a.npy"):
         np.save(name, x)
@@ -51,7 +50,7 @@ def folder(tmp_path, monkeypatch, normcli):
     np.save("gamma.npy", x[0])
     np.savetxt("x.csv", x, delimiter=",", header="x,y,z", comments="")
     assert normcli("fit", "zscore", "a.npy", "-o", "stats.npz").code == 0
-    return tmp_path
+    return here
 
 
 COMMANDS = [

@@ -34,14 +34,14 @@ def test_every_norm_of_a_right_model_agrees(name, tmp_path):
     assert told.ok, str(told)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", ["BERT", "Gemma", "T5"])
-def test_half_precision_raises_no_alarm(name, tmp_path):
-    for dtype in (torch.bfloat16, torch.float16):
-        zooed = make(name)
-        zooed.model.to(dtype)
-        record_run(zooed, tmp_path / "run.safetensors")
-        told = audit(tmp_path / "run.safetensors")
-        assert told.ok, str(told)
+def test_half_precision_raises_no_alarm(name, dtype, tmp_path):
+    zooed = make(name)
+    zooed.model.to(dtype)
+    record_run(zooed, tmp_path / "run.safetensors")
+    told = audit(tmp_path / "run.safetensors")
+    assert told.ok, str(told)
 
 
 @pytest.mark.parametrize("name", ["ConvNeXt", "Llama", "T5"])
@@ -68,20 +68,18 @@ def step(zooed):
     (y * torch.linspace(-1.0, 1.0, y.numel()).reshape(y.shape)).sum().backward()
 
 
-def test_planted_faults_are_named(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "judge", "count"),
+    [("BERT", judge_model, 10), ("Keras", judge_recorded, 8), ("Flax", judge_recorded, 8)],
+    ids=["BERT", "Keras", "Flax"],
+)
+def test_planted_faults_are_named(name, judge, count, tmp_path):
     """Of all models, `python -m tests.bench planted` counts."""
-    found = list(judge_model("BERT", tmp_path))
+    if name != "BERT":
+        pytest.importorskip(name.lower())
+    found = list(judge(name, tmp_path))
     missed = [one for one in found if not one.ok]
-    assert len(found) >= 10
-    assert len(missed) <= 0.1 * len(found), missed
-
-
-@pytest.mark.parametrize("name", ["Keras", "Flax"])
-def test_faults_in_a_recorded_run_are_named(name, tmp_path):
-    pytest.importorskip(name.lower())
-    found = list(judge_recorded(name, tmp_path))
-    missed = [one for one in found if not one.ok]
-    assert len(found) >= 8
+    assert len(found) >= count
     assert len(missed) <= 0.1 * len(found), missed
 
 

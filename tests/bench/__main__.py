@@ -11,10 +11,10 @@ import argparse
 import platform
 import re
 import sys
+import tempfile
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from tests.bench import files, fitting, in_memory, quantizing, search, startup, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,21 +23,22 @@ if TYPE_CHECKING:
 
 RECORD = Path(__file__).with_name("results.md")
 
-SECTIONS = (
-    "startup",
-    "memory",
-    "files",
-    "growth",
-    "quantizing",
-    "fit",
-    "tables",
-    "stores",
-    "merging",
-    "models",
-    "planted",
-    "search",
-    "judge",
-)
+SECTIONS = {
+    "startup": "startup.measure",
+    "memory": "in_memory.measure",
+    "files": "files.measure",
+    "growth": "files.measure_growth",
+    "quantizing": "quantizing.measure",
+    "fit": "fitting.measure",
+    "tables": "tables.measure",
+    "stores": "stores.measure",
+    "merging": "merging.measure",
+    "models": "models.measure",
+    "planted": "planted.measure",
+    "search": "search.measure",
+    "judge": "judge.measure",
+}
+"""What measures each: a function of the options of the command line, whose module may need zarr, dask, torch or peers."""
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
@@ -69,41 +70,27 @@ def _split(text: str) -> list[str]:
 def main() -> int:
     """Measure, print, record if asked; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=7, help="rounds that count, after one that does not")
-    parser.add_argument(
-        "--record", action="store_true", help="keep the tables in results.md, in the place of those before"
-    )
-    parser.add_argument(
-        "--folder", help="where the files are written, and stores stay [default: the temporary folder]"
-    )
-    parser.add_argument("--seconds", type=float, default=600, help="how long to search [default: 600]")
-    parser.add_argument(
-        "--cell",
-        action="append",
-        default=[],
-        help='search cells of this name alone: "ln, float64" or "ln, float64, rows"; of stores: "zstd, fit"',
-    )
-    parser.add_argument(
-        "--verdicts", type=Path, help="a file of what `judge` found so far, which it goes on from"
-    )
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        help='judge plants of this kind, or of faults whose id begins so: "a fault, checked", "stats-padded"',
-    )
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="judge every N-th plant [default: 1]")
-    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)} [default: all]")
+    add = parser.add_argument
+    add("--runs", type=int, default=7, help="rounds that count, after one that does not")
+    add("--record", action="store_true", help="keep the tables in results.md, in the place of those before")
+    add("--folder", help="where the files are written, and stores stay [default: the temporary folder]")
+    add("--seconds", type=float, default=600, help="how long to search [default: 600]")
+    cells = 'search cells of this name alone: "ln, float64" or "ln, float64, rows"; of stores: "zstd, fit"'
+    add("--cell", action="append", default=[], help=cells)
+    add("--verdicts", type=Path, help="a file of what `judge` found so far, which it goes on from")
+    only = 'judge plants of this kind, or of faults whose id begins so: "a fault, checked", "stats-padded"'
+    add("--only", action="append", default=[], help=only)
+    add("--every", type=int, default=1, metavar="N", help="judge every N-th plant [default: 1]")
+    add("sections", nargs="*", help=f"of {', '.join(SECTIONS)} [default: all]")
     options = parser.parse_args()
     chosen = options.sections or SECTIONS
-    unknown = [name for name in chosen if name not in SECTIONS]
-    if unknown:
+    if unknown := [name for name in chosen if name not in SECTIONS]:
         filtered = "; plants are chosen by --only" if "judge" in chosen else ""
         parser.error(f"no section is {', '.join(unknown)}; sections: {', '.join(SECTIONS)}{filtered}")
     is_good = True
     for section in (name for name in SECTIONS if name in chosen):
         try:
-            measured = [*_measure(section, options)]
+            measured = _measure(section, options)
         except ValueError as error:
             parser.error(f"--only: {error}")
         text = to_markdown(measured)
@@ -114,44 +101,12 @@ def main() -> int:
     return 0 if is_good else 1
 
 
-def _measure(section: str, options: argparse.Namespace) -> Iterable[Table]:
-    """Return the tables of a section; what only some sections need (zarr, dask, torch, peers) is imported here."""
-    runs, folder = options.runs, options.folder
-    if section == "startup":
-        return [startup.measure(3 * runs)]
-    if section == "memory":
-        return in_memory.measure(runs)
-    if section == "files":
-        return files.measure(runs, folder)
-    if section == "growth":
-        return [files.measure_growth(folder)]
-    if section == "quantizing":
-        return [quantizing.measure(runs, folder)]
-    if section == "fit":
-        return [fitting.measure(runs, folder)]
-    if section == "tables":
-        return [tables.measure(runs, folder), tables.measure_parquet(runs, folder)]
-    if section == "stores":
-        from tests.bench import stores
-
-        return stores.measure(runs, folder, options.cell)
-    if section == "merging":
-        from tests.bench import merging
-
-        return merging.measure()
-    if section == "models":
-        from tests.bench import models
-
-        return [models.measure(runs, folder)]
-    if section == "planted":
-        from tests.bench import planted
-
-        return [planted.measure()]
-    if section == "search":
-        return search.measure(options.seconds, options.cell)
-    from tests.bench import judge
-
-    return judge.measure(options.verdicts, options.only, options.every)
+def _measure(section: str, options: argparse.Namespace) -> list[Table]:
+    """Return the tables of a section, measured in a temporary folder on the disk of `options.folder`."""
+    module, function = SECTIONS[section].split(".")
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        options.place = Path(name)
+        return getattr(import_module(f"tests.bench.{module}"), function)(options)
 
 
 if __name__ == "__main__":

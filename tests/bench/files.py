@@ -8,15 +8,29 @@ put in place.
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
+from functools import partial
 from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tests.bench.pairs import Row, Table, compare, judge, measure_peak, run_process, take_turns, touch_memory
+from tests.bench.pairs import (
+    Row,
+    Table,
+    compare,
+    format_seconds,
+    judge,
+    list_works,
+    measure_peak,
+    run_process,
+    take_turns,
+    touch_memory,
+)
 from tests.bench.startup import NORMCLI
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from pathlib import Path
 
 MIB = 1 << 20
 SIZE = 1024 * MIB
@@ -72,17 +86,10 @@ CASES = (
 GROWING = ("ln", "bn")
 
 
-def measure(runs: int, folder: str | None) -> list[Table]:
-    """Measure speed in a temporary folder on the disk of `folder`."""
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        touch_memory()
-        return [_measure_speed(Path(name), runs), _measure_reading(Path(name), runs)]
-
-
-def measure_growth(folder: str | None) -> Table:
-    """Measure peak memory of files of two sizes."""
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        return _measure_growth(Path(name))
+def measure(options: Namespace) -> list[Table]:
+    """Measure speed."""
+    touch_memory()
+    return [_measure_speed(options.place, options.runs), _measure_reading(options.place, options.runs)]
 
 
 def write_random(path: Path, size: int, shape: tuple[int, ...]) -> None:
@@ -113,16 +120,14 @@ def _measure_speed(place: Path, runs: int) -> Table:
             y.unlink(missing_ok=True)
             run_process(command)
 
-        *ours, script = [lambda c=c: run(c) for c in commands]
-        times = [*take_turns(ours, runs), take_turns([script], 1)[0]]
+        *ours, script = [partial(run, command) for command in commands]
+        times = [*take_turns(ours, runs), *take_turns([script], 1)]
         bare = judge(compare(times[0], times[1]), case.at_most)
         synced = judge(compare(times[0], times[2]), case.synced_at_most)
         peak = measure_peak(commands[0]) // MIB
-        cells = (
-            f"`{case.arguments}`", *(f"{median(column):.2f}" for column in times), *bare[:2], *synced[:2],
-            f"{times[3][0] / median(times[0]):.1f}", f"{peak}", str(PEAK_AT_MOST),
-        )  # fmt: skip
-        rows.append(Row(cells, bare[2] and synced[2] and peak <= PEAK_AT_MOST))
+        slower = f"{times[3][0] / median(times[0]):.1f}"
+        cells = (*format_seconds(times), *bare[:2], *synced[:2], slower, f"{peak}", str(PEAK_AT_MOST))
+        rows.append(Row((f"`{case.arguments}`", *cells), bare[2] and synced[2] and peak <= PEAK_AT_MOST))
     columns = (
         "work", "normcli", "bare copy", "`cp`, synced", "torch, once", ": bare copy", "at most", ": `cp`, synced", "at most",
         "torch : normcli", "MiB", "at most",
@@ -147,15 +152,16 @@ def compare_with_cat(name: str, arguments: list[str], paths: list[Path], runs: i
     write_random(small, MIB, np.load(paths[0], mmap_mode="r").shape)
     command = [*NORMCLI, *arguments]
     commands = ([*command, *paths], ["cat", *paths], [*command, small])
-    times = take_turns([lambda c=c: run_process([*map(str, c)]) for c in commands], runs)
+    times = take_turns(list_works([[*map(str, words)] for words in commands]), runs)
     ours = [a - b for a, b in zip(times[0], times[2], strict=True)]
     ratio, limit, ok = judge(compare(ours, times[1]), READING_AT_MOST)
-    return Row((name, *(f"{median(column):.2f}" for column in times), ratio, limit), ok)
+    return Row((name, *format_seconds(times), ratio, limit), ok)
 
 
-def _measure_growth(place: Path) -> Table:
+def measure_growth(options: Namespace) -> list[Table]:
+    """Measure peak memory of files of two sizes."""
     rows = []
-    x, y = place / "x.npy", place / "y.npy"
+    x, y = options.place / "x.npy", options.place / "y.npy"
     for name in GROWING:
         case = next(case for case in CASES if case.arguments == name)
         peaks = []
@@ -166,4 +172,4 @@ def _measure_growth(place: Path) -> Table:
         growth, limit, ok = judge(peaks[1] / peaks[0], GROWTH_AT_MOST)
         rows.append(Row((f"`{name}`", *(f"{peak / MIB:.0f}" for peak in peaks), growth, limit), ok))
     columns = ("work", "1 GiB", "8 GiB", "ratio", "at most")
-    return Table("Peak memory as the file grows, MiB", columns, rows)
+    return [Table("Peak memory as the file grows, MiB", columns, rows)]

@@ -5,20 +5,21 @@ from __future__ import annotations
 import functools
 import os
 import timeit
-from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import torch
 
 from normcli import normalize
 from normcli.compiled import NUMPY, VARIABLE
 from normcli.dtypes import find_type
 from normcli.engine.walk import count_processors
-from tests.bench.pairs import Row, Table, compare, judge, take_turns, touch_memory
+from tests.bench.pairs import Row, Table, measure_row, touch_memory
 from tests.reference.groups import solve_group
 from tests.reference.measuring import Elements, measure_elements
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Callable
 
     from numpy.typing import NDArray
@@ -92,35 +93,23 @@ CASES = (
 )  # fmt: skip
 
 
-def measure(runs: int) -> list[Table]:
+def measure(options: Namespace) -> list[Table]:
     """Measure both dtypes, and the call of a small tensor."""
-    import torch
-
     torch.set_num_threads(count_processors())
     touch_memory()
-    return [
-        *(_measure_dtype(dtype, runs, torch) for dtype in LIMITS),
-        _measure_halves(runs, torch),
-        _measure_small(),
-    ]
+    runs = options.runs
+    return [*(_measure_dtype(dtype, runs) for dtype in LIMITS), _measure_halves(runs), _measure_small()]
 
 
-def _measure_dtype(dtype: str, runs: int, torch: Any) -> Table:
+def _measure_dtype(dtype: str, runs: int) -> Table:
     rows = []
     for case in CASES:
         rest = BYTES // np.dtype(dtype).itemsize // int(np.prod(case.shape))
         x = np.random.default_rng(0).standard_normal((rest, *case.shape), dtype=dtype)
-        tensor = torch.from_numpy(x)
-        works = [
-            *_list_ours(x, case),
-            lambda tensor=tensor, case=case: case.torch(torch.nn.functional, tensor),
-            lambda x=x, case=case: _normalize_plainly(x, case),
-        ]
-        times = take_turns(works, runs)
-        ratio, limit, ok = judge(compare(times[0], times[2]), LIMITS[dtype] if dtype in case.limited else None)
-        distances = _measure_distances(x, case, [works[0], *works[2:]])
-        seconds = [f"{median(column):.3f}" for column in times]
-        rows.append(Row((case.name, *seconds, ratio, limit, *distances), ok))
+        works = [*_list_works(x, torch.from_numpy(x), case), functools.partial(_normalize_plainly, x, case)]
+        limit = LIMITS[dtype] if dtype in case.limited else None
+        row = measure_row(case.name, works, runs, limit, against=2, digits=3)
+        rows.append(Row((*row.cells, *_measure_distances(x, case, [works[0], *works[2:]])), row.ok))
     title = f"In memory, {dtype}, {BYTES >> 20} MiB, {count_processors()} processors: seconds, and the worst ulp of {SAMPLED} values"
     columns = (
         "work", "normcli", "NumPy kernel", "torch", "NumPy", "normcli : torch", "at most", "ulp", "torch's", "NumPy's",
@@ -128,8 +117,8 @@ def _measure_dtype(dtype: str, runs: int, torch: Any) -> Table:
     return Table(title, columns, rows)
 
 
-def _list_ours(x: NDArray[Any], case: Case) -> list[Callable[[], Any]]:
-    """Return the work of the kernel that is chosen where nothing is said, and of the NumPy one."""
+def _list_works(x: NDArray[Any], tensor: torch.Tensor, case: Case) -> list[Callable[[], Any]]:
+    """Return the work of the kernel that is chosen where nothing is said, of the NumPy one, and of torch."""
 
     def work(kernel: str) -> Any:
         os.environ[VARIABLE] = kernel
@@ -138,25 +127,19 @@ def _list_ours(x: NDArray[Any], case: Case) -> list[Callable[[], Any]]:
         finally:
             del os.environ[VARIABLE]
 
-    return [functools.partial(work, kernel) for kernel in ("", NUMPY)]
+    theirs = functools.partial(case.torch, torch.nn.functional, tensor)
+    return [*(functools.partial(work, kernel) for kernel in ("", NUMPY)), theirs]
 
 
-def _measure_halves(runs: int, torch: Any) -> Table:
+def _measure_halves(runs: int) -> Table:
     rows = []
     for dtype in HALVES:
+        single = np.random.default_rng(0).standard_normal((BYTES // 2 // 1024, 1024), dtype="float32")
+        tensor = torch.from_numpy(single).to(getattr(torch, dtype))
+        x = tensor.view(torch.int16).numpy().view(find_type(dtype))
         for case in CASES[:2]:
-            single = np.random.default_rng(0).standard_normal((BYTES // 2 // 1024, 1024), dtype="float32")
-            tensor = torch.from_numpy(single).to(getattr(torch, dtype))
-            x = tensor.view(torch.int16).numpy().view(find_type(dtype))
-            works = [
-                *_list_ours(x, case),
-                lambda tensor=tensor, case=case: case.torch(torch.nn.functional, tensor),
-            ]
-            times = take_turns(works, runs)
-            ratio, limit, ok = judge(compare(times[0], times[2]), HALF_LIMIT)
-            rows.append(
-                Row((f"{case.name}, {dtype}", *(f"{median(column):.3f}" for column in times), ratio, limit), ok)
-            )
+            works = _list_works(x, tensor, case)
+            rows.append(measure_row(f"{case.name}, {dtype}", works, runs, HALF_LIMIT, against=2, digits=3))
     title = f"In memory, {' and '.join(HALVES)}, {BYTES >> 20} MiB, {count_processors()} processors: seconds"
     return Table(title, ("work", "normcli", "NumPy kernel", "torch", "normcli : torch", "at most"), rows)
 

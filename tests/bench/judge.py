@@ -17,7 +17,8 @@ from tests.plants.plant import Outcome
 from tests.plants.wrong_kernels import CHECKED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from argparse import Namespace
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tests.plants.plant import Plant
@@ -33,32 +34,26 @@ class Kept(NamedTuple):
     sentence: str
 
 
-def measure(file: Path | None = None, kinds: Sequence[str] = (), every: int = 1) -> list[Table]:
+def measure(options: Namespace) -> list[Table]:
     """Judge plants, and print what is not right.
 
-    Parameters
-    ----------
-    file : Path or None
-        Verdicts are added to it, one a line; plants whose verdicts are in it are not judged again.
-    kinds : sequence of str
-        Judge those alone whose kind or a fault's id begins with one of these; all, without any.
-    every : int
-        Judge the first of so many plants, and so on.
+    Verdicts are added to the file `options.verdicts`, one a line; plants whose verdicts are in it are not judged again.
+    Those alone are judged whose kind or a fault's id begins with one of `options.only`, of them one in `options.every`.
     """
+    file = options.verdicts
     known = {} if file is None or not file.exists() else _read(file.read_text())
     by_kind: dict[str, list[Kept]] = defaultdict(list)
     by_fault: dict[str, list[Kept]] = defaultdict(list)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the frameworks warn of is theirs
-        for plant in itertools.islice(list_all(kinds), 0, None, every):
+        for plant in itertools.islice(list_all(options.only), 0, None, options.every):
             verdict = known.get((plant.kind, plant.name)) or _judge(plant, file)
             by_kind[plant.kind].append(verdict)
             if plant.kind == CHECKED and plant.wrong is not None:
                 by_fault[plant.wrong.ids[0]].append(verdict)
             if verdict.outcome != Outcome.RIGHT.value:
                 print(f"{verdict.outcome}: {plant.kind}: {_name(plant)}: {verdict.sentence}", flush=True)
-    title = "What `identify` says of plants: seconds of a processor"
-    tables = [_tabulate(title, "plants", by_kind)]
+    tables = [_tabulate("What `identify` says of plants: seconds of a processor", "plants", by_kind)]
     if by_fault:
         tables.append(_tabulate("What `check` says of faults, by their ids", "fault", by_fault))
     return tables
@@ -82,9 +77,8 @@ def _read(text: str) -> dict[tuple[str, str], Kept]:
 
 def _judge(plant: Plant, file: Path | None) -> Kept:
     verdict = judge(plant)
-    kept = Kept(
-        plant.name, plant.kind, verdict.outcome.value, verdict.seconds, diagnose(verdict.found).sentence
-    )
+    sentence = diagnose(verdict.found).sentence
+    kept = Kept(plant.name, plant.kind, verdict.outcome.value, verdict.seconds, sentence)
     if file is not None:
         with file.open("a") as lines:
             print(json.dumps(kept), file=lines)

@@ -6,6 +6,7 @@ import pickle
 import resource
 import time
 from collections import Counter, defaultdict
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +15,10 @@ from normcli.cluster.blocks import FAN_IN, Whole
 from normcli.norms.request import Request
 from normcli.version import __version__
 from tests.bench.files import MIB
-from tests.bench.pairs import Row, Table
+from tests.bench.pairs import Row, Table, take_turns
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Iterator
 
 STATES, GROUPS = 1_000_000, 64
@@ -62,24 +64,13 @@ class Tree:
         return level, root
 
 
-def measure(states: int = STATES) -> list[Table]:
+def measure(options: Namespace) -> list[Table]:
     """Add states in a tree, and read one block."""
-    whole = plan_states(states)
-    tree = grow(whole, range(states))
-    return describe(whole, tree, states)
-
-
-def plan_states(states: int) -> Whole:
-    """Return the tensor that so many chunks are of."""
-    return Whole.choose(Request("bn"), (states, GROUPS, 4), np.dtype(np.float32), "propagate", "x")
-
-
-def grow(whole: Whole, numbers: range) -> Tree:
-    """Return the tree of some chunks."""
+    whole = Whole.choose(Request("bn"), (STATES, GROUPS, 4), np.dtype(np.float32), "propagate", "x")
     tree = Tree()
-    for state in _make_states(whole, numbers):
+    for state in _make_states(whole, range(STATES)):
         tree.push(whole, state)
-    return tree
+    return describe(whole, tree, STATES)
 
 
 def describe(whole: Whole, tree: Tree, states: int) -> list[Table]:
@@ -91,15 +82,11 @@ def describe(whole: Whole, tree: Tree, states: int) -> list[Table]:
     levels = [(f"{n + 1}", tree.added[n], tree.moved[n], tree.seconds[n]) for n in sorted(tree.added)]
     levels.append(("all", *(sum(column) for column in list(zip(*levels, strict=True))[1:])))
     rows = [Row((name, f"{n:,}", f"{size / MIB:,.1f}", f"{s:.2f}"), ok=True) for name, n, size, s in levels]
-    title = (
-        f"Simulated: the states of {states:,} chunks of {GROUPS} groups added {FAN_IN} at a time by one processor, "
-        f"with {peak // MIB} MiB at most"
-    )
+    title = f"Simulated: the states of {states:,} chunks of {GROUPS} groups added {FAN_IN} at a time by one processor"
+    title += f", with {peak // MIB} MiB at most"
     _, added, moved, seconds = levels[-1]
-    return [
-        Table(title, ("level", "states", "MiB moved", "s"), rows),
-        _estimate(seconds / added, moved / added),
-    ]
+    columns = ("level", "states", "MiB moved", "s")
+    return [Table(title, columns, rows), _estimate(seconds / added, moved / added)]
 
 
 def _make_states(whole: Whole, numbers: range) -> Iterator[bytes]:
@@ -120,12 +107,8 @@ def _estimate(seconds: float, size: float) -> Table:
     values = np.random.default_rng(1).normal(3.0, 2.0, shape).astype(np.float32)
     whole = Whole.choose(Request("bn"), shape, values.dtype, "propagate", "x")
     box = tuple(slice(0, length) for length in shape)
-    times = []
-    for _ in range(7):
-        start = time.process_time()
-        whole.gather(box, values, __version__)
-        times.append(time.process_time() - start)
-    rate = values.size / float(np.median(times))
+    (times,) = take_turns([lambda: whole.gather(box, values, __version__)], 7, 0, time.process_time)
+    rate = values.size / median(times)
     blocks = VALUES / values.size
     works = {
         f"sums of {VALUES:.0e} values in memory, {rate / 1e6:.0f} million a second": VALUES / rate / WORKERS,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -62,6 +64,31 @@ def judge(ratio: float, at_most: float | None) -> tuple[str, str, bool]:
     return f"{ratio:.2f}", "–" if at_most is None else f"{at_most:g}", at_most is None or ratio <= at_most
 
 
+def measure_row(
+    name: str,
+    works: Sequence[Callable[[], Any]],
+    runs: int,
+    at_most: float | None,
+    against: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
+    digits: int = 2,
+) -> Row:
+    """Return a name, the median seconds of each work, and the ratio of the first to another, with its limit."""
+    times = take_turns(works, runs, clock=clock)
+    ratio, limit, ok = judge(compare(times[0], times[against]), at_most)
+    return Row((name, *format_seconds(times, digits), ratio, limit), ok)
+
+
+def format_seconds(times: Sequence[Sequence[float]], digits: int = 2) -> list[str]:
+    """Return the median of each work's seconds as a cell."""
+    return [f"{median(column):.{digits}f}" for column in times]
+
+
+def list_works(commands: Sequence[Sequence[str]]) -> list[Callable[[], None]]:
+    """Return the run of each command, from start to end."""
+    return [functools.partial(run_process, command) for command in commands]
+
+
 def run_process(command: Sequence[str]) -> None:
     """Run a command to its end."""
     quiet = subprocess.DEVNULL
@@ -79,14 +106,10 @@ def measure_peak(command: Sequence[str]) -> int:
 
     Through a small process: Linux counts what the one that starts another had by then as the other's.
     """
-    code = (
-        "import resource, subprocess, sys\n"
-        "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)\n"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code, *command], capture_output=True, env=_ENVIRONMENT, check=True, text=True
-    )
+    run = "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)"
+    code = f"import resource, subprocess, sys; {run}; print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    words = [sys.executable, "-c", code, *command]
+    ran = subprocess.run(words, capture_output=True, env=_ENVIRONMENT, check=True, text=True)
     return int(ran.stdout) * 1024
 
 
@@ -107,19 +130,17 @@ def measure_peak_of_all(command: Sequence[str]) -> int:
 def _list_session(number: int) -> list[int]:
     """Return the processes of a session."""
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                if int((entry / "stat").read_text().rpartition(")")[2].split()[3]) == number:
-                    found.append(int(entry.name))
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            if int((entry / "stat").read_text().rpartition(")")[2].split()[3]) == number:
+                found.append(int(entry.name))
     return found
 
 
 def _measure_share(number: int) -> int:
     with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{number}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
+        found = re.search(r"^Pss: +(\d+)", Path(f"/proc/{number}/smaps_rollup").read_text(), re.MULTILINE)
+        return int(found[1]) * 1024 if found else 0
     return 0
 
 

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.auditing.models.plants import judge_model, judge_recorded
 from tests.auditing.models.zoo import NAMES, TORCH
 from tests.bench.pairs import Row, Table
 
+if TYPE_CHECKING:
+    from argparse import Namespace
+
 AT_LEAST = 0.9
 
 
-def measure() -> Table:
+def measure(options: Namespace) -> list[Table]:
     """Plant every fault into every model, and print of which the layer or the cause is not named."""
     rows, every = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in NAMES:
-            found = list((judge_model if name in TORCH else judge_recorded)(name, Path(folder)))
-            for one in found:
-                if not one.ok:
-                    print(f"{one.model}: {one.fault} at {one.place}: {one.named}: {one.said}", flush=True)
-            rows.append(_count(name, [one.ok for one in found]))
-            every += [one.ok for one in found]
-    rows.append(_count("all", every))
-    return Table("Faults planted into models", ("model", "faults", "named", "share"), rows)
+    for name in NAMES:
+        found = list((judge_model if name in TORCH else judge_recorded)(name, options.place))
+        for one in found:
+            if not one.ok:
+                print(f"{one.model}: {one.fault} at {one.place}: {one.named}: {one.said}", flush=True)
+        rows.append(_count(name, [one.ok for one in found]))
+        every += [one.ok for one in found]
+    columns = ("model", "faults", "named", "share")
+    return [Table("Faults planted into models", columns, [*rows, _count("all", every)])]
 
 
 def _count(name: str, found: list[bool]) -> Row:

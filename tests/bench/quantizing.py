@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-from statistics import median
+from typing import TYPE_CHECKING
 
 from tests.bench.files import MIB, write_random
-from tests.bench.pairs import (
-    Row,
-    Table,
-    compare,
-    count_processor_seconds,
-    judge,
-    measure_peak,
-    run_process,
-    take_turns,
-)
+from tests.bench.pairs import Row, Table, count_processor_seconds, list_works, measure_peak, measure_row
 from tests.bench.startup import NORMCLI
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from pathlib import Path
 
 SIZE = 128 * MIB
 AT_MOST = 2.0
 FORMATS = ("fp8-e4m3", "int8", "mxfp8", "nvfp4")
 
 
-def measure(runs: int, folder: str | None) -> Table:
-    """Measure each format in a temporary folder on the disk of `folder`."""
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        place = Path(name)
-        write_random(place / "x.npy", SIZE, (-1, 1024))
-        rows = [_measure(format_name, place, runs) for format_name in FORMATS]
+def measure(options: Namespace) -> list[Table]:
+    """Measure each format."""
+    write_random(options.place / "x.npy", SIZE, (-1, 1024))
+    rows = [_measure(format_name, options.place, options.runs) for format_name in FORMATS]
     columns = ("work", "normcli", "`ln`", "ratio", "at most", "MiB")
-    return Table(
-        "Codes of few bits, from file to file, float32, 128 MiB: processor seconds and ratios", columns, rows
-    )
+    title = "Codes of few bits, from file to file, float32, 128 MiB: processor seconds and ratios"
+    return [Table(title, columns, rows)]
 
 
 def _measure(name: str, place: Path, runs: int) -> Row:
     plain = [*NORMCLI, "ln", "-i", str(place / "x.npy"), "--quiet"]
     quantized = [*plain, "--quantize", name, "-o", str(place / "q.npz")]
-    commands = (quantized, [*plain, "-o", str(place / "y.npy")])
-    times = take_turns([lambda c=c: run_process(c) for c in commands], runs, clock=count_processor_seconds)
-    ratio, limit, ok = judge(compare(*times), AT_MOST)
-    peak = measure_peak(quantized) // MIB
-    cells = (f"`ln --quantize {name}`", *(f"{median(column):.2f}" for column in times), ratio, limit, f"{peak}")
-    return Row(cells, ok)
+    works = list_works((quantized, [*plain, "-o", str(place / "y.npy")]))
+    row = measure_row(f"`ln --quantize {name}`", works, runs, AT_MOST, clock=count_processor_seconds)
+    return Row((*row.cells, f"{measure_peak(quantized) // MIB}"), row.ok)

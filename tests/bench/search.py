@@ -14,19 +14,19 @@ from tests.search.climb import Finding, explore
 from tests.search.families import Stream, list_families
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Iterator
 
 MOST_LETTERS = 160
 """Longer inputs are recorded in part: `python -m tests.search CELL FAMILY SEED` gives them again."""
 
 
-def measure(seconds: float, names: list[str]) -> list[Table]:
-    """Search the cells whose names begin with one of `names` (all by default); print what is worse than before."""
+def measure(options: Namespace) -> list[Table]:
+    """Search the cells whose names begin with one of `options.cell` (all by default); print what is worse than before."""
     worst: dict[str, Finding] = {}
     of_cells: dict[Cell, tuple[float, float]] = {}
-    until, count = time.monotonic() + seconds, 0
-    for found in _search(names):
-        count += 1
+    until = time.monotonic() + options.seconds
+    for count, found in enumerate(_search(options.cell), 1):
         before, verdict = worst.get(found.family), found.verdict
         element, statistic = of_cells.get(found.cell, (0.0, 0.0))
         of_cells[found.cell] = max(element, verdict.element), max(statistic, verdict.statistic)
@@ -35,16 +35,15 @@ def measure(seconds: float, names: list[str]) -> list[Table]:
             if verdict.excess > 1.0:
                 print(found.describe(), flush=True)
         if time.monotonic() > until:
+            print(f"{count} climbs")
             break
-    print(f"{count} climbs")
     return [_make_table(worst), _summarize(of_cells)]
 
 
 def _search(names: list[str]) -> Iterator[Finding]:
     """Yield findings for ever: of every cell and family in turn, in an order that mixes them."""
-    cells = [
-        cell for cell in list_cells() if not names or any(f"{cell},".startswith(f"{name},") for name in names)
-    ]
+    asked = tuple(f"{name}," for name in names) or ""
+    cells = [cell for cell in list_cells() if f"{cell},".startswith(asked)]
     for seed in itertools.count():
         order = Stream("order", seed).draw(len(cells)).argsort(kind="stable")
         for number, place in enumerate(order.tolist()):
@@ -66,9 +65,8 @@ def _make_table(worst: dict[str, Finding]) -> Table:
         )  # fmt: skip
         rows.append(Row(cells, found.verdict.excess <= 1.0))
     columns = ("family", "norm", "dtype", "path", "seed", "element", "statistic", "input")
-    return Table(
-        f"Guided search: the worst errors, ulp (at most {ELEMENT:g} and {STATISTIC:.7f})", columns, rows
-    )
+    title = f"Guided search: the worst errors, ulp (at most {ELEMENT:g} and {STATISTIC:.7f})"
+    return Table(title, columns, rows)
 
 
 def _summarize(of_cells: dict[Cell, tuple[float, float]]) -> Table:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.bench.pairs import Row, Table, compare, judge, run_process, take_turns
+from tests.bench.pairs import Row, Table, compare, judge, list_works, take_turns
+
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 PYTHON = [sys.executable, "-c"]
 NORMCLI = [str(Path(sys.executable).with_name("normcli"))]
@@ -17,12 +21,11 @@ PAIRS = (
 )
 
 
-def measure(runs: int) -> Table:
+def measure(options: Namespace) -> list[Table]:
     """Measure whole processes."""
     rows = []
     for arguments, imports, at_most in PAIRS:
-        commands = [[*NORMCLI, *arguments.split()], [*PYTHON, imports]]
-        ours, theirs = take_turns([lambda c=c: run_process(c) for c in commands], runs)
-        ratio, limit, ok = judge(compare(ours, theirs), at_most)
+        works = list_works([[*NORMCLI, *arguments.split()], [*PYTHON, imports]])
+        ratio, limit, ok = judge(compare(*take_turns(works, 3 * options.runs)), at_most)
         rows.append(Row((f"`normcli {arguments}`", f'`python -c "{imports}"`', ratio, limit), ok))
-    return Table("Start-up", ("work", "against", "ratio", "at most"), rows)
+    return [Table("Start-up", ("work", "against", "ratio", "at most"), rows)]

@@ -7,10 +7,10 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from tests.bench.pairs import Row, Table, compare, measure_peak, run_process, ta
 from tests.bench.startup import NORMCLI
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
 SIZE = 1 << 32
@@ -49,50 +50,42 @@ target = zarr.create_array(sys.argv[4], shape=source.shape, chunks=source.chunks
 """
 """As dask-ml's `StandardScaler` transforms."""
 
-KINDS, WORKS = ("uncompressed", "zstd"), ("fit", "apply")
+KINDS, WRITTEN = ("uncompressed", "zstd"), ("y.zarr", "z.zarr", "p.zarr")
 
 
-def measure(runs: int, folder: str | None, cells: Sequence[str] = ()) -> list[Table]:
+def measure(options: Namespace) -> list[Table]:
     """Measure what is asked for ("zstd, fit"), or all of it.
 
-    The stores are written to a temporary folder; or to `folder`, where they stay, and are found the next time.
+    The stores are written to a temporary folder; or to `options.folder`, where they stay, and are found the next time.
     """
-    with ExitStack() as at_end:
-        place = Path(folder or at_end.enter_context(tempfile.TemporaryDirectory()))
-        return [
-            (_measure_fit if work == "fit" else _measure_apply)(write(place / f"{kind}.zarr", kind), kind, runs)
-            for kind in KINDS
-            for work in WORKS
-            if not cells or f"{kind}, {work}" in cells
-        ]
+    place = Path(options.folder or options.place)
+    return [
+        _measure(prepare(write(place / f"{kind}.zarr", kind), kind), kind, options.runs)
+        for kind in KINDS
+        for work, prepare in (("fit", _prepare_fit), ("apply", _prepare_apply))
+        if not options.cell or f"{kind}, {work}" in options.cell
+    ]
 
 
-def _measure_fit(store: str, kind: str, runs: int) -> Table:
-    """Return what it takes to fit a store, beside dask.array's own mean and variance."""
+def _prepare_fit(store: str, kind: str) -> _Work:
+    """Return a fit beside dask.array's own mean and variance; fit once, for what the plain processes are told."""
     stats = str(Path(store).with_name("stats.npz"))
     fit = [*NORMCLI, "fit", "bn", store, "-o", stats, "--quiet"]
-    run_process(fit)  # which the plain processes are told
+    run_process(fit)
     theirs = [sys.executable, "-c", THEIR_FIT, _ADDRESS, store]
-    title = f"Fitting a {_describe(kind)}"
-    work = _Work(title, "`fit bn`", "dask.array's mean and var", fit, theirs, [store, stats])
-    return _measure(work, kind, runs)
-
-
-def _measure_apply(store: str, kind: str, runs: int) -> Table:
-    """Return what it takes to normalize a store with its statistics, beside arithmetic of dask.array."""
-    stats, ours, other, plain = (
-        str(Path(store).with_name(name)) for name in ("stats.npz", "y.zarr", "z.zarr", "p.zarr")
+    return _Work(
+        f"Fitting a {_describe(kind)}", "`fit bn`", "dask.array's mean and var", fit, theirs, [store, stats]
     )
-    run_process([*NORMCLI, "fit", "bn", store, "-o", stats, "--quiet"])
+
+
+def _prepare_apply(store: str, kind: str) -> _Work:
+    """Return what normalizes a store with its statistics, beside arithmetic of dask.array."""
+    *_, stats = _prepare_fit(store, kind).plain
+    ours, other, plain = (str(Path(store).with_name(name)) for name in WRITTEN)
     apply = [*NORMCLI, "apply", stats, store, "-o", ours, "--overwrite", "--quiet"]
     theirs = [sys.executable, "-c", THEIR_SCALING, _ADDRESS, store, stats, other]
     title = f"Normalizing a {_describe(kind)}"
-    work = _Work(title, "`apply`", "dask.array's scaling", apply, theirs, [store, stats, plain])
-    try:
-        return _measure(work, kind, runs)
-    finally:
-        for written in (ours, other, plain):
-            shutil.rmtree(written, ignore_errors=True)
+    return _Work(title, "`apply`", "dask.array's scaling", apply, theirs, [store, stats, plain])
 
 
 _ADDRESS = "ADDRESS"
@@ -125,42 +118,35 @@ def _measure(work: _Work, kind: str, runs: int) -> Table:
     In the same rounds, one and two plain processes do the work of one and two workers: how much faster two are is
     what the machine gives, whoever else works on it.
     """
+    folder = Path(work.plain[0]).parent
     with ExitStack() as clusters:
-        one, two, other = (
-            clusters.enter_context(_start(workers, Path(work.plain[0]).parent)) for workers in (1, 2, 2)
-        )
+        one, two, other = (clusters.enter_context(_start(workers, folder)) for workers in (1, 2, 2))
         peaks: list[list[int]] = [[], [], [], []]
+        scheduled = [*work.ours, "--scheduler", _ADDRESS]
         works = [
             lambda: peaks[0].append(measure_peak(work.ours)),
-            lambda: peaks[1].append(one.run([*work.ours, "--scheduler", _ADDRESS])),
-            lambda: peaks[2].append(two.run([*work.ours, "--scheduler", _ADDRESS])),
+            lambda: peaks[1].append(one.run(scheduled)),
+            lambda: peaks[2].append(two.run(scheduled)),
             lambda: peaks[3].append(other.run(work.theirs)),
             lambda: _run_plain(1, work.plain),
             lambda: _run_plain(2, work.plain),
         ]
         times = take_turns(works, runs, unmeasured=0)
+    for name in WRITTEN:
+        shutil.rmtree(folder / name, ignore_errors=True)
     scales, control = compare(times[1], times[2]), compare(times[4], times[5])
     names = [f"{work.name}, {where}" for where in ("no cluster", "1 worker", "2 workers")]
     names += [f"{work.their_name}, 2 workers", *(f"the same blocks, {n} without dask" for n in _PROCESSES)]
     rows = []
     for place, name in enumerate(names):
         over = compare(times[place], times[3])
-        cells = (
-            name,
-            f"{float(np.median(times[place])):.1f}",
-            f"{over:.2f}",
-            {2: f"{scales:.2f}", 5: f"{control:.2f}"}.get(place, "–"),
-            f"{max(peaks[place]) // MIB}" if place < len(peaks) else "–",
-        )
+        scaling = {2: f"{scales:.2f}", 5: f"{control:.2f}"}.get(place, "–")
+        peak = f"{max(peaks[place]) // MIB}" if place < len(peaks) else "–"
+        cells = (name, f"{median(times[place]):.1f}", f"{over:.2f}", scaling, peak)
         scaled = kind != "zstd" or scales >= min(SCALES, control)
         rows.append(Row(cells, place != 2 or (over <= 1.0 and scaled)))
-    columns = (
-        "work",
-        "s",
-        "over dask's (2 workers: 1)",
-        f"one : two ({SCALES:g} of zstd, or what two processes have)",
-        "MiB of a process",
-    )
+    scaling = f"one : two ({SCALES:g} of zstd, or what two processes have)"
+    columns = ("work", "s", "over dask's (2 workers: 1)", scaling, "MiB of a process")
     return Table(work.title, columns, rows)
 
 
@@ -191,17 +177,15 @@ def write(path: Path, kind: str) -> str:
 
     if path.exists():
         return str(path)
-    samples = SIZE // (4 * CHANNELS * SIDE * SIDE)
+    samples, sample = SIZE // (4 * CHANNELS * SIDE * SIDE), (CHANNELS, SIDE, SIDE)
+    compressors = None if kind == "uncompressed" else "auto"
+    chunks = (PER_CHUNK, *sample)
     array = zarr.create_array(
-        str(path),
-        shape=(samples, CHANNELS, SIDE, SIDE),
-        chunks=(PER_CHUNK, CHANNELS, SIDE, SIDE),
-        dtype="float32",
-        compressors=None if kind == "uncompressed" else "auto",
+        str(path), shape=(samples, *sample), chunks=chunks, dtype="float32", compressors=compressors
     )
     draw = np.random.default_rng(0)
     for start in range(0, samples, PER_CHUNK):
-        block = draw.standard_normal((PER_CHUNK, CHANNELS, SIDE, SIDE), dtype=np.float32)
+        block = draw.standard_normal(chunks, dtype=np.float32)
         array[start : start + PER_CHUNK] = np.round(block, 2)  # readings have few digits, and compress
     return str(path)
 

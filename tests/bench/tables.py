@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tests.bench.files import MIB, PEAK_AT_MOST
-from tests.bench.pairs import Row, Table, compare, judge, measure_peak, run_process, take_turns
+from tests.bench.pairs import (
+    Row,
+    Table,
+    compare,
+    judge,
+    list_works,
+    measure_peak,
+    measure_row,
+    run_process,
+    take_turns,
+)
 from tests.bench.startup import NORMCLI, PYTHON
+
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 SHAPE = (1_000_000, 8)
 
@@ -35,7 +47,7 @@ READ_AND_WRITE = {
         "x = polars.read_csv(sys.argv[1]); every = polars.all()\n"
         "x.select((every - every.mean()) / every.std()).write_csv(sys.argv[2])"
     ),
-    "pandas": ("x = pandas.read_csv(sys.argv[1]); ((x - x.mean()) / x.std()).to_csv(sys.argv[2], index=False)"),
+    "pandas": "x = pandas.read_csv(sys.argv[1]); ((x - x.mean()) / x.std()).to_csv(sys.argv[2], index=False)",
 }
 
 
@@ -55,17 +67,17 @@ CASES = (
 )
 
 
-def measure(runs: int, folder: str | None) -> Table:
-    """Measure in a temporary folder on the disk of `folder`."""
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        source, target = Path(name) / "x.csv", Path(name) / "y.csv"
-        _write_table(source)
-        rows = [_measure_case(case, source, target, runs) for case in CASES]
+def measure(options: Namespace) -> list[Table]:
+    """Measure a table of numbers, and one with other columns."""
+    source, target = options.place / "x.csv", options.place / "y.csv"
+    _write_table(source)
+    rows = [_measure_case(case, source, target, options.runs) for case in CASES]
     columns = (
         "work", "normcli", "without the extra", *READ, ": pyarrow", "at most", "MiB", "without", "at most",
     )  # fmt: skip
     size = " × ".join(f"{length:,}" for length in SHAPE)
-    return Table(f"`zscore` of a CSV file of {size} numbers: seconds, ratios and peak memory", columns, rows)
+    title = f"`zscore` of a CSV file of {size} numbers: seconds, ratios and peak memory"
+    return [Table(title, columns, rows), _measure_parquet(options.place, options.runs)]
 
 
 def _write_table(path: Path) -> None:
@@ -86,17 +98,17 @@ def _measure_case(case: Case, source: Path, target: Path, runs: int) -> Row:
         module = "pyarrow.csv" if name == "pyarrow" else name
         script = f"import sys, {module}\n{case.others[name]}"
         commands.append([sys.executable, "-c", script, str(source), str(target)])
-    times = take_turns([lambda c=command: run_process(c) for command in commands], runs)
+    times = take_turns(list_works(commands), runs)
     seconds = dict(zip(["normcli", "without", *present], times, strict=True))
+    ratio, limit, ok = "–", "–", True
     if "pyarrow" in present:
         ratio, limit, ok = judge(compare(seconds["normcli"], seconds["pyarrow"]), case.at_most)
-    else:
-        ratio, limit, ok = "–", "–", True
+    medians = [
+        f"{median(seconds[name]):.2f}" if name in seconds else "–"
+        for name in ("normcli", "without", *case.others)
+    ]
     peaks = [measure_peak(command) // MIB for command in commands[:2]]
-    cells = (
-        case.work, *(f"{median(seconds[name]):.2f}" if name in seconds else "–" for name in ("normcli", "without", *case.others)),
-        ratio, limit, *map(str, peaks), str(PEAK_AT_MOST),
-    )  # fmt: skip
+    cells = (case.work, *medians, ratio, limit, *map(str, peaks), str(PEAK_AT_MOST))
     return Row(cells, ok and max(peaks) <= PEAK_AT_MOST)
 
 
@@ -109,25 +121,21 @@ BY_PYARROW = (
 )
 
 
-def measure_parquet(runs: int, folder: str | None) -> Table:
+def _measure_parquet(place: Path, runs: int) -> Table:
     """Measure a table with columns that are no numbers, from CSV and from Parquet to Parquet."""
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        source, target = Path(name) / "x.csv", Path(name) / "y.parquet"
-        generator = np.random.default_rng(0)
-        with source.open("w") as stream:
-            stream.write("id,shop,day,a,b,c,note\n")
-            for row, (a, b, c) in enumerate(generator.normal(100, 10, (ROWS, 3)).tolist()):
-                others = f"s{row % 977:04d},shop {row % 50},2024-01-{row % 28 + 1:02d}"
-                stream.write(f"{others},{a:.4f},{b:.4f},{c:.4f},note {row % 13}\n")
-        copy = source.with_suffix(".parquet")
-        by_pyarrow = [sys.executable, "-c", BY_PYARROW]
-        run_process([*by_pyarrow, str(source), str(copy)])
-        rows = []
-        for path in (source, copy):
-            ours = [*NORMCLI, "zscore", "-i", str(path), "--columns", "a,b,c", "-o", str(target), "--quiet"]
-            commands = ours, [*by_pyarrow, str(path), str(target)]
-            times = take_turns([lambda c=command: run_process(c) for command in commands], runs)
-            ratio, limit, ok = judge(compare(*times), 1.5)
-            rows.append(Row((path.suffix, *(f"{median(each):.2f}" for each in times), ratio, limit), ok))
+    source, copy, target = (str(place / name) for name in ("x.csv", "x.parquet", "y.parquet"))
+    generator = np.random.default_rng(0)
+    with open(source, "w") as stream:
+        stream.write("id,shop,day,a,b,c,note\n")
+        for row, (a, b, c) in enumerate(generator.normal(100, 10, (ROWS, 3)).tolist()):
+            others = f"s{row % 977:04d},shop {row % 50},2024-01-{row % 28 + 1:02d}"
+            stream.write(f"{others},{a:.4f},{b:.4f},{c:.4f},note {row % 13}\n")
+    by_pyarrow = [sys.executable, "-c", BY_PYARROW]
+    run_process([*by_pyarrow, source, copy])
+    rows = []
+    for path in (source, copy):
+        ours = [*NORMCLI, "zscore", "-i", path, "--columns", "a,b,c", "-o", target, "--quiet"]
+        works = list_works([ours, [*by_pyarrow, path, target]])
+        rows.append(measure_row(Path(path).suffix, works, runs, 1.5))
     title = f"`zscore` of 3 of 7 columns of {ROWS:,} rows to Parquet: seconds and ratio"
     return Table(title, ("from", "normcli", "pyarrow, read and write", "ratio", "at most"), rows)

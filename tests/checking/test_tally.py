@@ -158,10 +158,5 @@ def test_groups_have_their_mismatches_and_their_furthest():
     groups.merge(GroupTally((2,)), (slice(0, 2),))
     assert list(groups) == [(0, 3, 9.0), (2, 3, 4.0), (3, 1, 7.0)]
     assert groups.find_worst(2) == [(0, 3, 9.0), (2, 3, 4.0)]
-    assert groups.find_worst(5) == list(groups)
-    assert list(pickle.loads(pickle.dumps(groups))) == list(groups)
-    empty = GroupTally((3,))
-    assert (list(empty), empty.count(), empty.find_worst(2)) == ([], 0, [])
-    empty.merge(other, (slice(1, 3),))
-    assert list(empty) == [(1, 2, 4.0), (2, 1, 7.0)]
-    assert list(pickle.loads(pickle.dumps(GroupTally((3,))))) == []
+    for tally in (groups, GroupTally((3,))):
+        assert list(pickle.loads(pickle.dumps(tally))) == list(tally)

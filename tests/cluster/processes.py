@@ -26,30 +26,17 @@ class Cluster:
 
     def __init__(self, folder):
         pytest.importorskip("distributed")
-        self.address, self.folder = f"tcp://127.0.0.1:{find_port()}", folder
-        port = self.address.rpartition(":")[2]
-        self.scheduler = start(
-            "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"
-        )
+        port = str(find_port())
+        self.address, self.folder = f"tcp://127.0.0.1:{port}", folder
+        line = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard")
+        self.scheduler = start(*line)
         self.workers = []
 
     def add_workers(self, count, **options):
         """Start workers; options are those of `subprocess.Popen`."""
-        for _ in range(count):
-            self.workers.append(
-                start(
-                    *(
-                        "distributed.cli.dask_worker",
-                        self.address,
-                        "--nthreads",
-                        "1",
-                        "--no-nanny",
-                        "--no-dashboard",
-                    ),
-                    *("--death-timeout", "60", "--local-directory", str(self.folder)),
-                    **options,
-                )
-            )
+        line = ("distributed.cli.dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+        more = ("--death-timeout", "60", "--local-directory", str(self.folder))
+        self.workers += [start(*line, *more, **options) for _ in range(count)]
 
     def close(self):
         for process in (*self.workers, self.scheduler):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,36 +60,10 @@ def test_every_verb_gives_the_bits_of_one_machine(cluster, normcli, x):
     assert read("l.zarr").tobytes() == library.normalize(x, "ln", axes="CHW").normalized.tobytes()
 
 
-def test_killed_workers_change_no_bit(cluster, x):
-    cluster.add_workers(3)
-    moments = random.Random(1)
-    command = [
-        sys.executable,
-        "-m",
-        "normcli",
-        "bn",
-        "-i",
-        "x.zarr",
-        "-o",
-        "y.zarr",
-        "--scheduler",
-        cluster.address,
-    ]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for worker in cluster.workers[:2]:
-        time.sleep(moments.uniform(0.5, 4.0))
-        worker.kill()
-        cluster.add_workers(1)
-    _, said = running.communicate(timeout=120)
-    assert (running.returncode, said) == (0, "")
-    assert read("y.zarr").tobytes() == library.normalize(x, "bn").normalized.tobytes()
-
-
 def test_a_worker_whose_clock_is_a_day_slow_changes_no_bit(cluster, x, tmp_path):
     (tmp_path / "slow").mkdir()
-    (tmp_path / "slow" / "sitecustomize.py").write_text(
-        "import time\nnow = time.time\ntime.time = lambda: now() - 86400\n"
-    )
+    slowly = "import time\nnow = time.time\ntime.time = lambda: now() - 86400\n"
+    (tmp_path / "slow" / "sitecustomize.py").write_text(slowly)
     cluster.add_workers(1, env={**os.environ, "PYTHONPATH": str(tmp_path / "slow")})
     cluster.add_workers(1)
     made = run("bn", "-i", "x.zarr", "-o", "y.zarr", "--scheduler", cluster.address)
@@ -123,19 +97,16 @@ def test_a_cluster_that_is_gone_is_one_line_and_no_output(stopped, victim, clust
 
 def test_no_scheduler_is_one_line(x):
     made = run("fit", "bn", "x.zarr", "--scheduler", f"tcp://127.0.0.1:{find_port()}", timeout=60)
-    assert (made.returncode, made.stdout) == (3, "")
+    assert (made.returncode, made.stdout, len(made.stderr.splitlines())) == (3, "", 1)
     assert "no scheduler answers at tcp://127.0.0.1" in made.stderr
-    assert len(made.stderr.splitlines()) == 1
 
 
 def test_a_damaged_chunk_is_named(cluster, x):
     cluster.add_workers(1)
-    with open("x.zarr/c/1/0/0/0", "wb") as chunk:
-        chunk.write(b"damaged")
+    Path("x.zarr/c/1/0/0/0").write_bytes(b"damaged")
     made = run("fit", "bn", "x.zarr", "--scheduler", cluster.address)
-    assert (made.returncode, made.stdout) == (3, "")
+    assert (made.returncode, made.stdout, len(made.stderr.splitlines())) == (3, "", 1)
     assert "x.zarr: the chunk at (5, 0, 0, 0)" in made.stderr
-    assert len(made.stderr.splitlines()) == 1
 
 
 def test_a_store_that_others_replaced_is_opened_anew(cluster, x):
@@ -198,11 +169,8 @@ def test_workers_that_end_as_they_start(monkeypatch):
         raise RuntimeError("Nanny failed to start.")
 
     monkeypatch.setattr(session, "LocalCluster", end)
-    with (
-        pytest.raises(library.NormError, match="cannot be started: RuntimeError: Nanny failed to start"),
-        session.open_session(None, 2),
-    ):
-        pass
+    with pytest.raises(library.NormError, match="cannot be started: RuntimeError: Nanny failed to start"):
+        session.open_session(None, 2).__enter__()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Stores on four workers of their own: any chunks, shards and kills, the bits of one machine, exact by the reference."""
+"""Stores on four workers of their own: any chunks, shards and kills, and the bits of one machine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from decimal import Decimal, localcontext
-from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -19,8 +16,6 @@ from normcli.library.statistics import Statistics
 from normcli.norms.request import Request
 from tests.cluster.processes import Cluster, read, run
 from tests.marks import EVERY_CASE
-from tests.reference.limits import ELEMENT, STATISTIC
-from tests.reference.measuring import measure_result
 
 pytestmark = [pytest.mark.peers, pytest.mark.slow]
 
@@ -43,7 +38,7 @@ def choose_layout(rng, shape):
     return {"chunks": chunks, "shards": shards if rng.integers(2) else None}
 
 
-def test_any_chunks_and_shards_give_the_same_bits_and_these_are_exact(cluster, tmp_path, rng):
+def test_any_chunks_and_shards_give_the_bits_of_one_machine(cluster, tmp_path, rng):
     import zarr
 
     from normcli.cluster.blocks import BlockUse
@@ -53,59 +48,37 @@ def test_any_chunks_and_shards_give_the_same_bits_and_these_are_exact(cluster, t
 
     shape = (7, 3, 6, 5)
     x = (rng.normal(3.0, 2.0, shape) * 10.0 ** rng.integers(-6, 6, shape)).astype("float32")
-    result = library.normalize(x, "bn")
-    errors = measure_result(result)
-    assert errors.element <= ELEMENT
-    assert max(errors.statistics.values()) <= STATISTIC
-    whole = library.fit(x, "bn")
+    y, whole = library.normalize(x, "bn").normalized, library.fit(x, "bn")
     with open_session(cluster.address, None) as session:
         for number in range(20 if EVERY_CASE else 5):
             source, target = (str(tmp_path / f"{name}{number}.zarr") for name in "xy")
             zarr.create_array(source, data=x, **choose_layout(rng, shape))
             stats = fit_store(session, Request("bn"), source, "propagate")
             assert Statistics(stats) == whole
-            y = zarr.create_array(target, shape=shape, dtype="float32", **choose_layout(rng, shape))
-            use_store(session, BlockUse(Use(stats), shape), source, y)
-            assert read(target).tobytes() == result.normalized.tobytes()
+            made = zarr.create_array(target, shape=shape, dtype="float32", **choose_layout(rng, shape))
+            use_store(session, BlockUse(Use(stats), shape), source, made)
+            assert read(target).tobytes() == y.tobytes()
 
 
 SHAPE, CHUNKS = (1024 if EVERY_CASE else 192, 16, 128, 128), (4, 16, 128, 128)
 """1 GiB of float32 where every case is tried, or 192 MiB; in chunks of 4 MiB."""
 
-COPIES = SHAPE[2] * CHUNKS[0]
-"""So often each value stands in its chunk: it compresses well, and exact sums of all are soon made."""
-
-
-class Made(NamedTuple):
-    """A store, and the values of each channel in each of its chunks, shape (chunks, channels, width)."""
-
-    path: str
-    rows: np.ndarray
-
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    """Write values of other sizes in each chunk."""
+    """Write values of other sizes in each chunk, a row of which is repeated: they compress well."""
     import zarr
 
     monkeypatch.chdir(tmp_path)
-    draw, count = np.random.default_rng(0), SHAPE[0] // CHUNKS[0]
-    row = draw.standard_normal((1, SHAPE[1], SHAPE[3]), dtype=np.float32)
-    scales, starts = draw.uniform(0.5, 2.0, (count, 1, 1)), np.arange(count)[:, None, None]
-    rows = (row * scales + starts).astype(np.float32)
+    draw = np.random.default_rng(0)
+    row = draw.standard_normal((1, SHAPE[1], 1, SHAPE[3]), dtype=np.float32)
     array = zarr.create_array("x.zarr", shape=SHAPE, chunks=CHUNKS, dtype="float32")
-    for number in range(count):
-        values = np.broadcast_to(rows[number, :, None, :], CHUNKS)
-        array[number * CHUNKS[0] : (number + 1) * CHUNKS[0]] = values
-    yield Made("x.zarr", rows)
+    for start in range(0, SHAPE[0], CHUNKS[0]):
+        array[start : start + CHUNKS[0]] = np.broadcast_to(
+            row * np.float32(draw.uniform(0.5, 2.0)) + start, CHUNKS
+        )
+    yield
     shutil.rmtree(tmp_path)
-
-
-def find_exact(values):
-    """Return the mean and the variance of values, without any rounding."""
-    whole = [int(x) for x in np.ldexp(values.astype(np.float64).ravel(), 149).tolist()]
-    total, square, count = sum(whole), sum(n * n for n in whole), len(whole)
-    return Fraction(total, count * 2**149), Fraction(count * square - total**2, (count * 2**149) ** 2)
 
 
 class Killer:
@@ -144,42 +117,18 @@ def holds(path, source, work):
     return all(np.array_equal(made[cut].view("u4"), work(given[cut]).view("u4")) for cut in cuts)
 
 
-def test_every_verb_on_workers_that_are_killed(cluster, store):
+@pytest.mark.usefixtures("store")
+def test_every_verb_on_workers_that_are_killed(cluster):
     killer = Killer(cluster)
     assert run("fit", "bn", "x.zarr", "-o", "one.npz", "-q").returncode == 0
     one = library.load("one.npz")
-    exact = [find_exact(store.rows[:, channel]) for channel in range(SHAPE[1])]
-    assert one.mean.tolist() == [float(mean) for mean, _ in exact]
-    assert one.var.tolist() == [float(var) for _, var in exact]
-    assert one.count.tolist() == [store.rows[:, 0].size * COPIES] * SHAPE[1]
     assert killer.run("fit", "bn", "x.zarr", "-o", "s.npz", "-q") == 0
     assert library.load("s.npz") == one
     assert killer.run("apply", "s.npz", "x.zarr", "-o", "y.zarr", "-q") == 0
     assert holds("y.zarr", "x.zarr", one.apply)
-    require_exact("y.zarr", store.rows, exact)
     assert killer.run("bn", "-i", "x.zarr", "-o", "y.zarr", "--overwrite", "-q") == 0
     assert holds("y.zarr", "x.zarr", one.apply)
     assert killer.run("check", "bn", "-i", "x.zarr", "--actual", "y.zarr", "--max-ulp", "0.51") == 0
     assert killer.run("invert", "s.npz", "y.zarr", "-o", "z.zarr", "-q") == 0
     assert holds("z.zarr", "y.zarr", one.invert)
     assert killer.killed >= 3
-
-
-def require_exact(path, rows, exact):
-    """Hold the first row of some chunks against arithmetic of 400 bits."""
-    import zarr
-
-    made = zarr.open(path, mode="r")
-    with localcontext(prec=DIGITS):
-        for number in (0, len(rows) // 3, len(rows) - 1):
-            found = made[number * CHUNKS[0], :, 0, :]
-            for channel, (mean, var) in enumerate(exact):
-                middle, spread = (Decimal(f.numerator) / Decimal(f.denominator) for f in (mean, var))
-                divisor = (spread + Decimal(EPS)).sqrt()
-                for x, y in zip(rows[number, channel].tolist(), found[channel], strict=True):
-                    error = abs(Decimal(float(y)) - (Decimal(x) - middle) / divisor)
-                    assert error <= Decimal(ELEMENT) * Decimal(float(np.spacing(abs(y))))
-
-
-EPS, DIGITS = 1e-5, 121
-"""Of `bn`; of decimals, as 400 bits are."""

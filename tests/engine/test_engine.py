@@ -19,8 +19,9 @@ from normcli.engine.walk import Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.numerics.statistics.solution import Given
 from normcli.numerics.sums.leaf_records import Leaves, fold_leaves
-from tests.marks import costly, sampled
+from tests.marks import sampled
 
 pytestmark = pytest.mark.usefixtures("either_kernel")
 
@@ -56,20 +57,24 @@ def require_same_bits(plan, x, *efforts):
     return plain
 
 
-BY_STATISTICS = [Request(norm) for norm in ("ln", "robust", "rms", "lp", "minmax", "maxabs")]
+NEAR, FAR = 3, 200
+REQUESTS = [
+    *(pytest.param(Request(norm), NEAR, id=norm) for norm in ("ln", "robust", "rms", "lp", "minmax", "maxabs")),
+    pytest.param(Request("lp", p=600.0), FAR, id="lp of p 600"),
+    pytest.param(Request("lrn"), FAR, id="lrn"),
+]
+"""With how many decimal places the values are apart."""
 
 
 @pytest.mark.slow
-@costly
-@sampled
+@sampled("request_", "dtype")
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(
-    "request_", [*BY_STATISTICS, Request("lp", p=600.0), Request("lrn")], ids=lambda r: f"{r.norm} {r.p}"
-)
-def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, request_, monkeypatch):
+@pytest.mark.parametrize(("request_", "places"), REQUESTS)
+def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, request_, places, monkeypatch):
     rng = np.random.default_rng(1)
-    x = (rng.normal(3.0, 2.0, shape) * 10.0 ** rng.integers(-3, 3, shape)).astype(dtype)
+    with np.errstate(over="ignore"):
+        x = (rng.normal(3.0, 2.0, shape) * 10.0 ** rng.integers(-places, places, shape)).astype(dtype)
     axes = axes[-1:] if request_.norm == "lrn" else axes
     plan = make_plan(request_._replace(axes=axes), shape, np.dtype("f8"))
     efforts = [(2, 1 << 20, 1 << 18), (1, 4096, 1 << 18), (3, 1000, 64), (2, 1 << 14, 1), (1, 1, 1)]
@@ -78,6 +83,20 @@ def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, requ
     monkeypatch.setattr("normcli.numerics.sums.row_sums.CHUNK", 1000)
     monkeypatch.setattr("normcli.engine.lrn.windows.MOST_VALUES", 64)
     assert equal(run(plan, x, effort=Effort(threads=2)), plain)
+
+
+def test_the_same_bits_of_known_statistics():
+    x = 1000 / 3 + np.random.default_rng(7).uniform(-0.2, 0.2, (600, 12))
+    inputs = Inputs(np.full(12, 3.0), np.full(12, -1000.0), Given(np.zeros(12), np.ones(12)))  # beta cancels
+    plan = make_plan(Request("bn"), x.shape, x.dtype)
+    plain = run(plan, x, inputs)
+    for effort in (
+        Effort(2),
+        Effort(1, block=500),
+        Effort(3, block=100, whole=64),
+        Effort(1, block=1, whole=1),
+    ):
+        assert equal(run(plan, x, inputs, effort=effort), plain)
 
 
 LARGE = [
@@ -101,8 +120,7 @@ VALUES = {
 
 
 @pytest.mark.slow
-@costly
-@sampled
+@sampled("options")
 @pytest.mark.usefixtures("few_records")
 @pytest.mark.parametrize(("shape", "axes"), LARGE, ids=str)
 @pytest.mark.parametrize("options", FOLDED, ids=str)

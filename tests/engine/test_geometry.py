@@ -23,20 +23,6 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("shape", "axes", "dims", "reduced"),
-    [
-        pytest.param((2, 3, 4, 5), (0, 2, 3), (2, 3, 20), (True, False, True), id="neighbours become one"),
-        pytest.param((2, 3, 4, 5), (3,), (24, 5), (False, True), id="all the kept ones too"),
-        pytest.param((2, 1, 4), (0, 2), (8,), (True,), id="axes of one value vanish"),
-    ],
-)
-def test_runs(shape, axes, dims, reduced):
-    geometry = Geometry.of(shape, axes)
-    pairs = [(n, kind) for n, kind in zip(geometry.dims, geometry.reduced, strict=True) if n > 1]
-    assert pairs == list(zip(dims, reduced, strict=True))
-
-
 @costly
 @pytest.mark.parametrize(("shape", "axes"), CASES, ids=str)
 @pytest.mark.slow

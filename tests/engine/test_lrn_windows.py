@@ -8,8 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli import backward, normalize
-from normcli.engine.lrn import window_sums
+from normcli import normalize
 from normcli.engine.lrn.window_sums import count_in_windows
 from tests.marks import costly, sampled, slowly
 from tests.reference.real import Real
@@ -73,17 +72,6 @@ def draw(kind, shape=(2, 9)):
 def test_windows_are_exact(kind, exponent, constants):
     alpha, k = constants
     check(draw(kind), size=3, alpha=alpha, k=k, exponent=exponent)
-
-
-@costly
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("exponent", [0.75, 1.0, 0.5])
-@pytest.mark.slow
-def test_many_values_are_rounded_once(dtype, exponent):
-    """Also where a double of float64 would lie in the middle between two of a shorter dtype."""
-    x = np.random.default_rng(8).standard_normal((15, 40)).astype(np.float32).astype(np.float64)
-    check(np.round(x * 16.0) / 16.0, dtype=dtype, size=1, alpha=1.0, k=0.25, exponent=exponent)
-    check(x, dtype=dtype, size=2, alpha=2.0**-40, exponent=exponent)
 
 
 def test_0_is_0_where_the_factor_is_beyond_doubles():
@@ -227,16 +215,3 @@ def test_what_is_not_finite_is_of_its_own_windows_alone():
     for name in ("normalized", "ms", "rstd"):
         found, expected = (getattr(normalize(each, "lrn", size=129), name)[0, far] for each in (y, x))
         assert found.tobytes() == expected.tobytes()
-
-
-def test_a_window_twice_as_long_takes_two_more_additions(monkeypatch):
-    """Sums of 1, 2, 4 and so on neighbours are made, and added up: forward, and three times backward."""
-    add, counts = window_sums.pair_add_any, []
-    monkeypatch.setattr(window_sums, "pair_add_any", lambda *pairs: counts.append(0) or add(*pairs))
-    x = np.random.default_rng(1).integers(1, 10, (1, 1000, 2))
-    for function in (
-        lambda: normalize(x, "lrn", size=1000).normalized,
-        lambda: backward(x, x, "lrn", size=1000),
-    ):
-        function()
-    assert 10 <= len(counts) <= 5 * 2 * 11

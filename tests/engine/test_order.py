@@ -61,12 +61,3 @@ def test_tensors_that_do_not_go_together_are_refused():
         find((2, 3, 7), (2, 3, 7), dtypes=("float32", "float64"))
     with pytest.raises(DataError, match="no tensor"):
         find()
-
-
-@pytest.mark.slow
-def test_short_parts_whose_groups_stand_as_columns(rng):
-    x = rng.normal(size=(6, 40, 3))
-    parts = [x[:2], x[2:]]
-    found = find_quantiles(lambda: (RankedValues(plan_for(part), part) for part in parts))
-    whole = find_quantiles(lambda: iter([RankedValues(plan_for(x), x)]))
-    np.testing.assert_array_equal(found.values, whole.values)

@@ -121,6 +121,7 @@ LEFT_TO_TILES = [
 ]
 
 
+@pytest.mark.all_quick
 @pytest.mark.parametrize("given", LEFT_TO_TILES)
 def test_what_is_left_to_tiles(given):
     assert run_small(**{"x": make(), **given}) is None

@@ -187,32 +187,6 @@ def test_keras(count, rng, monkeypatch):
     assert_within_float32(x, y, iterations=count, u=u, like="keras")
 
 
-@pytest.mark.peers
-@pytest.mark.parametrize("count", [1, 3])
-def test_equinox(count):
-    equinox, jax = pytest.importorskip("equinox"), pytest.importorskip("jax")
-    linear = equinox.nn.Linear(7, 5, use_bias=False, key=jax.random.key(0))
-    build = equinox.nn.make_with_state(equinox.nn.SpectralNorm)
-    layer, state = build(linear, "weight", num_power_iterations=count, key=jax.random.key(1))
-    _, v = state.get(layer.uv_index)
-    y = np.asarray(jax.vmap(lambda unit: layer(unit, state)[0])(np.eye(7, dtype="f4"))).T
-    assert_within_float32(np.asarray(linear.weight), y, iterations=count, v=np.asarray(v), like="equinox")
-
-
-@pytest.mark.peers
-@pytest.mark.parametrize("count", [1, 3])
-def test_flax(count):
-    jax, nnx = pytest.importorskip("jax"), pytest.importorskip("flax.nnx")
-    layer = nnx.Linear(7, 5, use_bias=False, rngs=nnx.Rngs(0))
-    module = nnx.SpectralNorm(layer, n_steps=count, rngs=nnx.Rngs(0))
-    x, u = np.asarray(layer.kernel[...]), None
-    for path, variable in jax.tree_util.tree_leaves_with_path(nnx.state(module)):
-        if "u'" in str(path):
-            u = np.asarray(variable)
-    y = np.asarray(module(np.eye(7, dtype="f4"), update_stats=True))
-    assert_within_float32(x, y, iterations=count, u=u, like="flax-nnx")
-
-
 def test_fit_refuses_a_start_of_any_length_as_it_refuses_the_norm(normcli, tmp_path):
     np.save(tmp_path / "w.npy", np.eye(2))
     ran = normcli("fit", "sn", "-i", tmp_path / "w.npy", "--u", "[1]", "-o", tmp_path / "stats.npz")
@@ -233,14 +207,6 @@ def test_a_matrix_stretches_no_vector_more_than_its_bound(left, exponent, closel
         np.kron(np.eye(2), matrix), closely=closely
     )  # two largest values: closely, 2^(1/8) of one
     assert square <= bound * bound <= square * Fraction(120 if closely else 202, 100)
-
-
-def test_directions_and_a_start_at_a_right_angle():
-    iteration = Iteration(1, u=(3.0, 0.0), v=None)
-    v, u = iterate(iteration, np.array([[3.0, 4.0], [0.0, 0.0]]), 80)
-    np.testing.assert_array_equal(v.whole.scale(0).ravel(), [9.0, 12.0])
-    np.testing.assert_array_equal(u.whole.scale(0).ravel(), [75.0, 0.0])
-    assert iterate(iteration, np.array([[0.0, 0.0], [1.0, 2.0]]), 80) is None
 
 
 @pytest.mark.parametrize("name", LINES)

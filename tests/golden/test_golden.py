@@ -68,21 +68,25 @@ def test_it_holds_what_another_project_needs(folder):
     assert list(manifest["files"]) == ["input", "gamma", "normalized", "mean", "var", "std", "rstd"]
     for entry in manifest["files"].values():
         assert entry["sha256"] == hashlib.sha256((folder / entry["file"]).read_bytes()).hexdigest()
+    assert manifest["sha256"] == hash_members(manifest)
 
 
 @pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("norm", [*NORMS, "l1"])
-def test_every_norm_verifies(norm, mapped, normcli, tmp_path, monkeypatch):
+def test_every_norm_verifies_with_its_backward_pass(norm, mapped, normcli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    np.save("x.npy", np.random.default_rng(2).normal(size=SHAPE).astype("f4"))
+    row, rng = NORMS.get(norm, NORMS["lp"]), np.random.default_rng(2)
+    for name in ("x", "dy"):
+        np.save(f"{name}.npy", rng.normal(size=SHAPE).astype("f4"))
     if mapped:
         monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
     options = ["--groups", 2] if norm in NORMS and options_for(norm, SHAPE) else []
-    options += ["--p", "inf"] if norm == "lp" else []
+    options += ["--p", "inf"] if norm == "lp" else ["--dy", "dy.npy", "--backward"] * bool(row.gradient_names)
     assert normcli("golden", norm, "-i", "x.npy", *options, "-o", "g").code == 0
     ran = normcli("check", "g", "-f", "json")
     assert (ran.code, ran.err, ran.json["ok"]) == (0, "", True)
-    assert set(ran.json["statistics"]) == set(NORMS.get(norm, NORMS["lp"]).statistics)
+    assert set(ran.json["statistics"]) == set(row.statistics)
+    assert "--backward" not in options or tuple(ran.json["gradients"]) == row.gradient_names
 
 
 @pytest.mark.parametrize("like", ["llama", "t5", "mlx", "onnx"])
@@ -103,11 +107,6 @@ def hash_members(manifest):
     members = {name: value for name, value in manifest.items() if name != "sha256"}
     text = json.dumps(members, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def test_the_manifest_carries_its_own_hash(folder):
-    manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["sha256"] == hash_members(manifest)
 
 
 def test_options_that_give_another_result_are_exit_code_1(folder, normcli):
@@ -149,16 +148,6 @@ def test_a_manifest_of_the_version_without_a_hash_is_refused_with_what_writes_a_
     assert f"normcli golden bn -i {folder / 'input.npy'} -o DIR" in ran.err
 
 
-def test_a_source_that_was_edited_is_no_source(normcli, tmp_path):
-    np.save(tmp_path / "x.npy", np.arange(6.0).reshape(2, 3))
-    folder = tmp_path / "g"
-    assert normcli("golden", "ln", "-i", tmp_path / "x.npy", "-o", folder).code == 0
-    rewrite(folder, lambda manifest: manifest.update(source="somebody else's file"))
-    ran = normcli("check", folder, "-q")
-    assert (ran.code, ran.out) == (3, "")
-    assert "manifest.json is not what was written (sha256)" in ran.err
-
-
 def test_the_formula_of_another_version_may_be_in_other_words(folder, normcli):
     def change(manifest):
         manifest["normcli"] = "0.0.9"
@@ -185,17 +174,13 @@ LIES = [
     pytest.param(lambda m: m["recipe"].update(shape=[4, 3]), "recipe.shape is [4, 3]; that of input.npy is [3, 4]", id="shape"),
     pytest.param(lambda m: m["recipe"].update(seed="a"), 'recipe is none that can be followed: "a" is no integer', id="no seed"),
     pytest.param(lambda m: m["recipe"].update(affine_seed=1), "recipe.affine_seed does not give gamma.npy", id="affine"),
-    pytest.param(lambda m: m["recipe"].pop("low"), "recipe is none that can be followed", id="no low"),
     pytest.param(lambda m: m["recipe"].pop("shape"), "recipe has no shape", id="no shape"),
     pytest.param(lambda m: m.update(recipe=[1]), "recipe is [1], and no object", id="no recipe"),
     pytest.param(lambda m: m["files"]["mean"].update(file="../x"), 'files.mean.file is "../x", and should be "mean.npy"', id="leaves"),
-    pytest.param(lambda m: m["files"]["mean"].update(file="/x"), 'files.mean.file is "/x"', id="absolute"),
     pytest.param(lambda m: m["files"]["mean"].update(more=1), "files.mean.more is 1, and should not be there", id="more"),
     pytest.param(lambda m: m["files"].pop("var"), "files does not list var", id="statistic"),
-    pytest.param(lambda m: m["convention"].pop("eps"), "convention.eps is missing", id="no eps"),
     pytest.param(lambda m: m["files"]["mean"].pop("shape"), "files.mean.shape is missing", id="no shape of a file"),
     pytest.param(lambda m: m.pop("recipe"), "recipe is missing", id="recipe missing"),
-    pytest.param(lambda m: m.pop("source"), "source is missing", id="source missing"),
     pytest.param(lambda m: m["files"].update(running_mean={}), "files does not list running_var", id="running"),
     pytest.param(lambda m: m["files"].update(mean=1), "files.mean is no object", id="file"),
 ]  # fmt: skip
@@ -297,12 +282,9 @@ def damage(name):
         pytest.param(lambda f: rewrite(f, lambda m: m.update(options=[])), "manifest.json names no norm, or no options", id="options that are a list"),
         pytest.param(lambda f: rewrite(f, lambda m: m.update(selection=3)), "does not fit its files: its selection is no object of nan and fill", id="selection"),
         pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(low="a")), "low is no number", id="low"),
-        pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(high=True)), "high is no number", id="high"),
         pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(dist="x")), 'dist "x" is none of randint', id="dist"),
         pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(rng="x")), 'rng "x" is none of numpy', id="rng"),
         pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(shape=3)), "shape is no list", id="no shape"),
-        pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(seed=1.5)), "1.5 is no integer", id="seed"),
-        pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].update(skip=True)), "true is no integer", id="skip"),
         pytest.param(lambda f: rewrite(f, lambda m: m["recipe"].pop("skip")), "its members are not shape, dist", id="a member less"),
         pytest.param(lambda f: rewrite(f, lambda m: m["files"].update({"../x": {}})), "'../x' is the name of no", id="path"),
         pytest.param(lambda f: rewrite(f, lambda m: m["files"]["mean"].update(shape=[2])), "files.mean.shape is [2], and should be [4]", id="shape"),
@@ -472,23 +454,6 @@ def test_gradients_without_the_others_are_no_golden_files(with_gradients, normcl
     assert "files does not list dgamma" in ran.err
 
 
-@pytest.mark.parametrize("mapped", [False, True])
-@pytest.mark.parametrize("norm", [name for name, norm in NORMS.items() if norm.gradient_names])
-def test_the_backward_pass_of_every_norm_verifies(norm, mapped, normcli, tmp_path, monkeypatch):
-    rng = np.random.default_rng(2)
-    for name in ("x", "dy"):
-        np.save(tmp_path / f"{name}.npy", rng.normal(size=SHAPE).astype("f4"))
-    if mapped:
-        monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
-    given = ["-i", tmp_path / "x.npy", "--dy", tmp_path / "dy.npy"]
-    given += ["--groups", 2] if options_for(norm, SHAPE) else []
-    assert normcli("golden", norm, *given, "--backward", "-o", tmp_path / "g").code == 0
-    ran = normcli("check", tmp_path / "g", "-f", "json")
-    assert (ran.code, ran.err, ran.json["ok"]) == (0, "", True)
-    assert tuple(ran.json["gradients"]) == NORMS[norm].gradient_names
-    assert json.loads((tmp_path / "g" / "manifest.json").read_text())["recipe"] is None
-
-
 @costly
 @pytest.mark.parametrize("exponent", [-310, -300, 300, 307])
 @pytest.mark.slow
@@ -513,11 +478,3 @@ def test_a_backward_pass_that_cannot_be_leaves_nothing(arguments, code, told, no
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
     assert told in ran.err
     assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize("digit", "0f")
-def test_a_file_is_held_against_the_hash_in_the_manifest_both_ways(digit, folder, normcli):
-    rewrite(folder, lambda manifest: manifest["files"]["input"].update(sha256=64 * digit))
-    ran = normcli("check", folder)
-    assert ran.code == 3
-    assert "input.npy: not what was written (sha256)" in ran.err

@@ -45,20 +45,6 @@ def test_a_number_of_many_digits_takes_more_than_a_simple_one():
     assert find_bits(1.2345678e-3) == pytest.approx(find_bits(1.2e-3) - 24, abs=8)  # values show both alike
 
 
-@pytest.mark.slow
-def test_right_slices_beside_a_region_are_its_evidence():
-    rng = np.random.default_rng(0)
-
-    def find_bits(first):
-        y = standardize(X)
-        y[first:] = rng.normal(size=y[first:].shape)
-        claims = ask("ln", X, y)
-        return claims[0].bits if claims else 0.0
-
-    assert find_bits(8) > find_bits(4) > 20
-    assert find_bits(1) == 0.0
-
-
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_all_other_values_are_the_evidence_for_a_few_that_are_wrong_here_and_there(count):
     y = standardize(X)

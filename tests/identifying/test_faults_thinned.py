@@ -31,12 +31,6 @@ def test_a_dropout_is_named_with_its_part(p):
 
 
 @pytest.mark.slow
-def test_relu_of_another_gamma_is_no_dropout():
-    x, y = make("f4", 0.0)
-    assert not [c for c in ask("ln", x, np.maximum(y, 0) * 2, GAMMA, BETA) if c.fault.id == "after-dropout"]
-
-
-@pytest.mark.slow
 @costly
 @pytest.mark.parametrize("step", [0.0312, 0.05, 1 / 32, 0.001])
 def test_a_grid_is_named_with_its_step(step):

@@ -279,8 +279,8 @@ def test_another_order_of_axes(order):
 
 
 @pytest.mark.slow
-@costly
-@pytest.mark.parametrize("like", ["llama", *slowly(["gemma", "torch"])])
+@pytest.mark.all_tried
+@pytest.mark.parametrize("like", ["llama", "gemma", "torch"])
 def test_whether_the_quotient_was_rounded_before_gamma(like):
     x, gamma = make((8, 64), dtype="float16"), make(64, 1, "float16")
     y = normalize(x, "rms", like=like, eps=1e-6, gamma=gamma).normalized
@@ -357,6 +357,15 @@ def test_one_norm_alone():
 def test_what_is_beta_alone_shows_no_norm():
     x, gamma, beta = make((12, 8)), make(8, 1), make(8, 2)
     assert not identify(x, np.broadcast_to(beta, x.shape), gamma, beta).matches
+
+
+def test_where_gamma_is_0_y_shows_nothing_of_x_but_has_to_be_beta():
+    x, gamma, beta = make((12, 8)), make(8, 1), make(8, 2)
+    gamma[[2, 5]] = 0.0
+    y = normalize(x, "ln", gamma=gamma, beta=beta).normalized.copy()
+    assert identify(x, y, gamma, beta).matches[0].axes == (1,)
+    y[3, 2] += 0.5
+    assert not identify(x, y, gamma, beta).matches
 
 
 @pytest.mark.parametrize("y", [make((3, 5)), make((3, 4, 1))])

@@ -7,7 +7,7 @@ import pytest
 
 from normcli import check, normalize
 from normcli.identifying.identify import identify
-from normcli.identifying.models.known_maps import Evaluation, find_untrained_eps, read_evaluation
+from normcli.identifying.models.known_maps import read_evaluation
 from normcli.identifying.models.line_fit import PlainMap
 from normcli.identifying.question import Kind, Question
 from normcli.identifying.search.affine_step import NO_AFFINE, AffineStep
@@ -117,11 +117,3 @@ def test_untrained_statistics_are_named(eps, given):
     plan = make_plan(Request("bn", layout="NCHW"), X.shape, X.dtype)
     for running in (None, STORED):
         assert diagnose_request(plan, found, running).cause == f"bn differs: {told.cause}"
-
-
-@pytest.mark.parametrize(
-    ("mean", "square", "eps"),
-    [([0.0, 0.0], [1.00001, 1.00001], 1e-5), ([0.0, 0.0], [1.0, 1.0], None), ([0.0, 0.1], [1.001, 1.001], None), ([0.0, 0.0], [1.001, 1.1], None)],
-)  # fmt: skip
-def test_untrained_statistics_show_an_eps(mean, square, eps):
-    assert find_untrained_eps(Evaluation(np.array(mean), np.array(square), NO_AFFINE)) == eps

@@ -27,18 +27,6 @@ def iterate(w, u, count):
 
 
 @pytest.mark.slow
-@costly
-@pytest.mark.parametrize("count", [1, 2, 15])
-def test_the_number_of_iterations_is_identified_from_their_start(count, w, rng):
-    u = rng.normal(size=17).astype("float32")
-    found = identify(iterate(w, u, count), w, u=u)
-    assert found
-    (match,) = found.found.matches
-    assert (match.norm, match.rows, match.steps.fewest) == ("sn", (0,), count)
-    assert "by 1 power iteration from u" in str(identify(iterate(w, u, 1), w, u=u))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("length", [17, 5, None])
 def test_another_start_or_none_is_not(length, w, rng):
     y = iterate(w, rng.normal(size=17).astype("float32"), 2)

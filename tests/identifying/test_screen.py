@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.identifying.search.affine_step import enumerate_affine_steps
+from normcli.identifying.search.affine_step import NO_AFFINE, enumerate_affine_steps
 from normcli.identifying.search.match import Scope
 from normcli.identifying.search.samples import Samples
+from normcli.identifying.search.screen import lie_on_lines
 from normcli.norms.grid import Grid
 from normcli.norms.layout import Layout
 
@@ -71,3 +72,11 @@ def test_the_affine_step_is_undone():
 def test_other_groups_are_refuted(axes):
     x = PLAIN.astype("f4")
     assert not may_be(x, normalize(x, "ln").normalized, axes)
+
+
+@pytest.mark.parametrize(("times", "is_one"), [(0.9, True), (1.1, False)])
+def test_values_lie_on_a_line_within_eight_times_what_is_allowed(times, is_one):
+    x = np.arange(-31.5, 32.0)
+    off = np.where(np.arange(64) % 2, 1.0, -1.0) * 1e-3
+    allowed = 1e-3 / (8.0 * 2.0 * times)
+    assert lie_on_lines(x, x + off, [(NO_AFFINE, np.full(64, allowed))], np.zeros(64))[0] == is_one

@@ -32,7 +32,3 @@ def test_chance_does_not(seed):
     x, y = np.random.default_rng(seed).normal(size=(2, 6, 12, 5, 8))
     assert not go_together([x, x**2], y)
     assert not go_together([x], np.sign(y))
-
-
-def test_few_values_say_nothing():
-    assert go_together([X[:2]], X[2:4])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli import backward, normalize
 from normcli.numerics.elements.activation import Activation
 from normcli.numerics.elements.activation_in_doubles import estimate
 from normcli.numerics.elements.gate import Gated
-from tests.marks import sampled
 
 SCALES = [1e-300, 1e-8, 0.1, 1.0, 5.0, 30.0, 200.0, 1000.0, 1e5, 1e300]
 
@@ -42,30 +40,3 @@ def test_factors_that_are_not_finite_are_those_of_pairs(activation):
             assert (error[special] == 0.0).all()
             if times is not None:
                 assert (np.signbit(value) == np.signbit(exact.hi))[value == 0.0].all()
-
-
-@sampled
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.parametrize("order", ["after", "before"])
-@pytest.mark.parametrize("activation", list(Activation))
-def test_pairs_round_to_the_same_bits(monkeypatch, activation, order, dtype):
-    """Without doubles, every value is asked of pairs: a bound of infinity decides nothing."""
-    rng = np.random.default_rng(6)
-    x, dy, z = (rng.standard_normal((4, 16)).astype(dtype) for _ in range(3))
-    z[0] *= 100.0
-    z[1, :6] = [0.0, -0.0, np.inf, -np.inf, np.nan, -60000.0]
-    options = {"gate": z, "gate_act": str(activation), "gate_order": order}
-
-    def calculate():
-        found = backward(x, dy, "ln", **options).collect()
-        found["y"] = normalize(x, "ln", **options).normalized
-        return {name: np.where(np.isnan(a), 7.0, a).tobytes() for name, a in found.items()}
-
-    found, known = calculate(), Gated.estimate
-
-    def doubt(gate):
-        value, _ = known(gate)
-        return value, np.full_like(value, np.inf)
-
-    monkeypatch.setattr(Gated, "estimate", doubt)
-    assert calculate() == found

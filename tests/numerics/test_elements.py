@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from normcli.numerics.elements import kernel
 from normcli.numerics.elements.in_fractions import normalize, settle
 from normcli.numerics.elements.kernel import Parameters, apply
 from normcli.numerics.pairs import Pair, Triple
@@ -36,8 +37,21 @@ def draw(rng, scale) -> Fraction:
     return sum(map(Fraction, parts)) * Fraction(float(scale))
 
 
-def check(case: Case, dtype: str) -> int:
-    """Hold results against the exact ones, rounded once; return how many are left to fractions."""
+to_fractions = np.vectorize(Fraction, otypes=[object])
+
+
+def find_exactly(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """Return the exact quotients of a case, and its exact results."""
+    means = [0 if case.mean is None else add_up(case.mean, (i, 0)) for i in range(len(case.x))]
+    rows = zip(case.x, means, strict=True)
+    quotients = np.array([[Fraction(value.item()) - mean for value in row] for row, mean in rows], object)
+    quotients = quotients / np.array([[add_up(case.divisor, (i, 0))] for i in range(len(case.x))], object)
+    results = quotients if case.gamma is None else quotients * to_fractions(case.gamma)
+    return quotients, results if case.beta is None else results + to_fractions(case.beta)
+
+
+def calculate(case: Case, dtype: str) -> tuple[np.ndarray, int]:
+    """Return the results, and how many of them are left to fractions."""
     out = np.empty(case.x.shape, DTYPES[dtype])
     zero = np.zeros((len(case.x), 1))
     solution = Solution(case.mean or Triple(zero, zero, zero), case.divisor, centred=case.mean is not None)
@@ -45,15 +59,15 @@ def check(case: Case, dtype: str) -> int:
     undecided = apply(case.x, out, solution, parameters)
     if undecided is not None:
         settle(case.x, out, undecided, solution, parameters)
-    for (i, j), value in np.ndenumerate(out):
-        exact = Fraction(case.x[i, j].item()) - (0 if case.mean is None else add_up(case.mean, (i, 0)))
-        exact /= add_up(case.divisor, (i, 0))
-        if case.gamma is not None:
-            exact *= Fraction(np.broadcast_to(case.gamma, out.shape)[i, j])
-        if case.beta is not None:
-            exact += Fraction(np.broadcast_to(case.beta, out.shape)[i, j])
-        assert float(value) == round_once(exact, dtype)
-    return 0 if undecided is None else len(undecided)
+    return out, 0 if undecided is None else len(undecided)
+
+
+def check(case: Case, dtype: str) -> int:
+    """Hold results against the exact ones, rounded once; return how many are left to fractions."""
+    out, undecided = calculate(case, dtype)
+    expected = [[round_once(exact, dtype) for exact in row] for row in find_exactly(case)[1]]
+    np.testing.assert_array_equal(out.astype(np.float64), expected)
+    return undecided
 
 
 def draw_case(kind: str, rng: np.random.Generator, groups: int = 6, n: int = 12) -> Case:
@@ -118,6 +132,12 @@ def test_quotients_of_any_size_are_rounded_once(least, affine, rng):
     assert check(case, "float64") == 0
 
 
+@pytest.mark.parametrize("chunk", [5, 30], ids=["parts of groups", "groups"])
+def test_values_that_are_calculated_again_are_found_in_any_chunks(chunk, rng, monkeypatch):
+    monkeypatch.setattr(kernel, "CHUNK", chunk)
+    check(draw_case("subnormal", rng), "float64")
+
+
 CANCELLED = [
     ("float64", 9),
     ("float64", 11),
@@ -134,14 +154,45 @@ def test_beta_may_cancel_nearly_all(dtype, gone, centred, rng):
     """What is left of 2⁻ᵍᵒⁿᵉ is right, or is said not to be decided."""
     case = draw_case("moderate", rng, n=40)
     case = case._replace(mean=case.mean if centred else None)
-    gamma = rng.normal(size=case.x.shape)
-    beta = np.empty_like(gamma)
-    for (i, j), x in np.ndenumerate(case.x):
-        quotient = Fraction(x) - (add_up(case.mean, (i, 0)) if centred else 0)
-        quotient *= Fraction(gamma[i, j]) / add_up(case.divisor, (i, 0))
-        beta[i, j] = float(-quotient * (1 + Fraction(1 + rng.random()) / 2**gone))
-    undecided = check(case._replace(gamma=gamma, beta=beta), dtype)
+    case = case._replace(gamma=rng.normal(size=case.x.shape))
+    beta = [
+        [float(-result * (1 + Fraction(1 + rng.random()) / 2**gone)) for result in row]
+        for row in find_exactly(case)[1]
+    ]
+    undecided = check(case._replace(beta=np.array(beta)), dtype)
     assert (undecided > 0) == ((dtype, gone) in {("float64", 20), ("float32", 50)})
+
+
+LARGEST = 8
+"""Beyond quotients as large of centred values, bounds do not hold: they are calculated again."""
+
+
+@pytest.mark.parametrize("name", ["_divide_pairs", "_divide_doubles"])
+@pytest.mark.parametrize("affine", ["", "gamma", "beta", "gamma and beta"])
+@pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
+def test_results_lie_within_half_of_the_bound_by_which_they_are_decided(
+    centred, affine, name, rng, monkeypatch
+):
+    found, before = [], getattr(kernel, name)
+
+    def record(elements):
+        value, error = before(elements)
+        found.append(np.broadcast_arrays(*value, error, elements.x))
+        return value, error
+
+    monkeypatch.setattr(kernel, name, record)
+    for kind in ("moderate", "huge mean", "near the mean", "wide") * 3:
+        case = draw_case(kind, rng, groups=1, n=64)
+        drawn = {part: rng.normal(size=(1, 64)) * 2.0 ** rng.integers(-10, 30) for part in ("gamma", "beta")}
+        drawn = {part: values if part in affine else None for part, values in drawn.items()}
+        case = case._replace(mean=case.mean if centred else None, **drawn)
+        calculate(case, "float64" if name == "_divide_pairs" else "float32")
+        quotients, results = find_exactly(case)
+        for quotient, exact, hi, lo, error in zip(
+            quotients[0], results[0], *(part[0] for part in found.pop()[:3]), strict=True
+        ):
+            if not centred or abs(quotient) <= LARGEST:
+                assert abs(Fraction(hi) + Fraction(lo) - exact) <= Fraction(error) / 2
 
 
 def test_beta_may_cancel_what_snapping_a_product_costs():

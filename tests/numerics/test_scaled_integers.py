@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.numerics.sums.scaled_integers import ScaledIntegers, take_exactly
+from normcli.numerics.sums.scaled_integers import take_exactly
 
 
 @pytest.mark.parametrize(
@@ -36,25 +36,3 @@ def test_products_and_differences_are_exact():
         sum(x * y for x, y in zip(fractions, [Fraction(v) for v in a.T.ravel().tolist()], strict=True))
     ]
     assert one.sum_squares() == sum(x * x for x in fractions)
-
-
-def test_sizes_and_tops():
-    numbers = ScaledIntegers(np.array([5, -9], object), -3)
-    assert (numbers.find_size(), numbers.find_top()) == (9, 1)
-    assert numbers.scale(-1).tolist() == [1.25, -2.25]
-    assert ScaledIntegers(np.array([0], object), 7).find_top() == 7
-
-
-@pytest.mark.parametrize(("values", "length"), [([[0, 0]], 0), ([[3, 4]], 6), ([[1, 1]], 2)])
-def test_lengths_are_rounded_up(values, length):
-    assert take_exactly(np.array(values, float)).move(0).bound_length() == length
-
-
-@pytest.mark.parametrize("exponent", [0, -3, 2, -60])
-def test_doubles_are_rounded_to_a_grid(exponent):
-    values = np.array([[0.75, -5.0, 1e10], [0.0, -1e-3, 3.0]])
-    whole = take_exactly(values).move(exponent)
-    unit = Fraction(2) ** exponent
-    assert whole.values.tolist() == [
-        [int((Fraction(value) / unit + Fraction(1, 2)) // 1) for value in row] for row in values.tolist()
-    ]

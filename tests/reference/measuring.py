@@ -10,7 +10,6 @@ import numpy as np
 
 from normcli.norms.request import Fill
 from tests.reference.groups import Solved, solve_given, solve_group, solve_window, to_integers
-from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.real import MOST_BITS, Bounds
 from tests.reference.rounding import find_error, find_format, measure_ulp, round_once, split_floats
 
@@ -25,11 +24,6 @@ class GroupErrors(NamedTuple):
 
     element: float
     statistics: dict[str, float]
-
-    @property
-    def excess(self) -> float:
-        """The larger of both beside what is allowed."""
-        return max(self.element / ELEMENT, max(self.statistics.values(), default=0.0) / STATISTIC)
 
 
 class Elements(NamedTuple):

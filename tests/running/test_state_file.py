@@ -16,8 +16,6 @@ from normcli.numerics.sums.fixed_point import multiply_by_count
 from normcli.running.average import State
 from normcli.running.state_file import SCHEMA, hold, read_state, replace_state
 from normcli.tensors.held_files import try_lock
-from tests.forked import FORKED, wait
-from tests.marks import costly, slowly
 
 STATE = State("bn", Given(np.array([1.0, 2.0]), np.array([0.5, 0.25])), 1e-3, "inside", 3)
 
@@ -38,13 +36,6 @@ def test_what_is_written_is_read_again(tmp_path):
         assert sorted(archive.files) == ["batches", "eps", "eps_mode", "mean", "norm", "schema", "var"]
 
 
-def spoil(path, **members):
-    with np.load(path) as archive:
-        kept = dict(archive)
-    kept.update(members)
-    np.savez(path, **{name: values for name, values in kept.items() if values is not None})
-
-
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("members", "told"),
@@ -54,35 +45,14 @@ def spoil(path, **members):
         ({"norm": np.array("in")}, "running statistics of in, not of bn"),
         ({"mean": None}, "mean is missing"),
         ({"mean": np.zeros(3)}, r"var has the shape \(2,\), not \(3,\)"),
-        ({"mean": np.zeros(2, np.float32)}, "mean is float32, not float64"),
         ({"var": np.array([-1.0, 1.0])}, "var is -1.0, and no variance is negative"),
         ({"batches": np.array(-1)}, "batches is -1, not from 0 to 9223372036854775807"),
         ({"batches": np.array(2**63, np.uint64)}, "batches is uint64, not int64"),
-        ({"batches": np.array("three")}, "batches is <U5, not int64"),
-        ({"eps": None}, "eps is missing"),
         ({"eps": np.array(np.nan)}, "eps is nan, not a finite number ≥ 0"),
-        ({"eps": np.array([1.0])}, r"eps has the shape \(1,\), not \(\)"),
         ({"eps_mode": np.array("beside")}, "eps_mode is 'beside', none of inside, outside"),
-        ({"norm": np.array(5)}, "norm is int64, and no text"),
-        (
-            {"norm": np.array("\udc80")},
-            "norm has what is no character",
-        ),
+        ({"norm": np.array("\udc80")}, "norm has what is no character"),
         ({"mean": np.array([0.0, np.nan])}, "holds a running mean of nan"),
         ({"var": np.array([np.inf, 1.0])}, "holds a running variance of inf"),
-    ],
-)
-def test_what_is_no_state_file_is_refused(members, told, tmp_path):
-    path = str(tmp_path / "bn.npz")
-    write_state(path, STATE)
-    spoil(path, **members)
-    with pytest.raises(DataError, match=told):
-        read_state(path, "bn")
-
-
-@pytest.mark.parametrize(
-    ("members", "told"),
-    [
         ({"mean_sum": np.ones((1, 3), np.int64)}, r"mean_sum has the shape \(1, 3\), not \(1, 2\)"),
         ({"var_sum": None}, "var_sum is missing"),
         ({"mean_sum_low": np.array(81)}, "mean_sum_low is 81, not from"),
@@ -90,15 +60,23 @@ def test_what_is_no_state_file_is_refused(members, told, tmp_path):
         ({"batches": np.array(0)}, "batches is 0, too few for mean_sum"),
     ],
 )
-def test_sums_are_held_against_what_they_are_of(members, told, tmp_path):
+def test_what_is_no_state_file_is_refused(members, told, tmp_path):
+    path = tmp_path / "bn.npz"
+    totals = tuple(multiply_by_count(values, 3) for values in STATE.statistics)
+    write_state(str(path), STATE._replace(totals=totals))
+    with np.load(path) as archive:
+        kept = {**archive, **members}
+    np.savez(path, **{name: values for name, values in kept.items() if values is not None})
+    with pytest.raises(DataError, match=told):
+        read_state(str(path), "bn")
+
+
+def test_sums_are_read_as_they_were_written(tmp_path):
     path = str(tmp_path / "bn.npz")
     totals = tuple(multiply_by_count(values, 3) for values in STATE.statistics)
     write_state(path, STATE._replace(totals=totals))
     for total, kept in zip(read_state(path, "bn").totals, totals, strict=True):
         assert total.integers().list_fractions() == kept.integers().list_fractions()
-    spoil(path, **members)
-    with pytest.raises(DataError, match=told):
-        read_state(path, "bn")
 
 
 @pytest.mark.parametrize("length", [0, 10, 300])
@@ -138,26 +116,15 @@ def test_a_new_state_takes_its_place_only_where_the_block_ends_well(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["bn.npz"]
 
 
-def _count(path, times):
-    for _ in range(times):
-        with hold(path):
-            state = read_state(path, "bn") or STATE._replace(batches=0)
-            write_state(path, state._replace(batches=state.batches + 1))
-
-
 @pytest.mark.parametrize("exists", [True, False], ids=["a file", "a new file"])
 def test_a_state_that_is_held_is_waited_for(exists, tmp_path):
     path = str(tmp_path / "bn.npz")
     if exists:
         write_state(path, STATE)
-    with hold(path):
-        with (
-            pytest.raises(DataError, match=r"still holds it after 0.05 s \(--lock-timeout\)"),
-            hold(path, 0.05),
-        ):
-            pass
-        with hold(str(tmp_path / "other.npz"), 0.0):  # of the same folder
-            pass
+    told = r"still holds it after 0.05 s \(--lock-timeout\)"
+    other = hold(str(tmp_path / "other.npz"), 0.0)  # of the same folder
+    with hold(path), other, pytest.raises(DataError, match=told), hold(path, 0.05):
+        pass
     with hold(path, 0.0):
         pass
     assert [entry.name for entry in tmp_path.iterdir()] == ["bn.npz"] * exists
@@ -208,9 +175,8 @@ def test_a_process_that_was_killed_holds_no_state(tmp_path):
     code = (
         f"from normcli.running.state_file import hold\nwith hold({path!r}): print('held', flush=True); input()"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    command, pipe = [sys.executable, "-c", code], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
         assert process.stdout.readline() == b"held\n"
         with pytest.raises(DataError), hold(path, 0.0):
             pass
@@ -219,27 +185,6 @@ def test_a_process_that_was_killed_holds_no_state(tmp_path):
     with hold(path, 1.0):
         pass
     assert list(tmp_path.iterdir()) == []
-
-
-@costly
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("count", "exists"),
-    [
-        pytest.param(2, False, id="two, a new file"),
-        *slowly([pytest.param(4, False, id="four, a new file"), pytest.param(4, True, id="four, a file")]),
-    ],
-)
-def test_processes_lose_no_update(count, exists, tmp_path):
-    path = str(tmp_path / "bn.npz")
-    if exists:
-        write_state(path, STATE._replace(batches=0))
-    processes = [FORKED.Process(target=_count, args=(path, 10)) for _ in range(count)]
-    for process in processes:
-        process.start()
-    assert [wait(process) for process in processes] == [0] * count
-    assert read_state(path, "bn").batches == 10 * count
-    assert [entry.name for entry in tmp_path.iterdir()] == ["bn.npz"]
 
 
 def test_where_an_open_file_cannot_be_replaced_another_file_is_the_lock(tmp_path, monkeypatch):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.tensors.files import load
-
 pytestmark = pytest.mark.peers
 
 zarr = pytest.importorskip("zarr")
@@ -37,11 +35,6 @@ def x(zarr_format, tmp_path, monkeypatch):
 
 
 @FORMATS
-def test_a_store_of_one_variable_is_named_by_its_folder(x):
-    assert load("x.zarr").values.tolist() == x.tolist()
-
-
-@FORMATS
 def test_names_attributes_and_coordinates_are_those_of_the_input(x, normcli):
     assert normcli("zscore", "-i", "x.zarr", "-o", "y.zarr:made/z").code == 0
     given, made = zarr.open("x.zarr", mode="r"), zarr.open("y.zarr/made", mode="r")
@@ -52,8 +45,7 @@ def test_names_attributes_and_coordinates_are_those_of_the_input(x, normcli):
         assert getattr(made[name].metadata, "dimension_names", 0) == getattr(
             theirs.metadata, "dimension_names", 0
         )
-        if name != "z":
-            assert np.array_equal(made[name][...], theirs[...])
+        assert name == "z" or np.array_equal(made[name][...], theirs[...])
 
 
 @FORMATS
@@ -74,20 +66,12 @@ def test_zeros_are_not_what_xarray_takes_for_missing(x, normcli):
 
 @FORMATS
 def test_numbers_that_stand_for_others_are_said_to_and_give_none_that_do(x, normcli):
-    root = zarr.open("x.zarr")
-    put(
-        root,
-        "packed",
-        np.arange(24, dtype="int16").reshape(4, 3, 2),
-        ("time", "lat", "lon"),
-        scale_factor=0.1,
-        units="K",
-    )
+    packed = {"scale_factor": 0.1, "units": "K"}
+    put(zarr.open("x.zarr"), "packed", x.astype("int16"), ("time", "lat", "lon"), **packed)
     made = normcli("zscore", "-i", "x.zarr:packed", "-o", "y.zarr:z")
     assert "its numbers are taken as they are stored, without scale_factor" in made.err
     attributes = dict(zarr.open("y.zarr/z").attrs)
-    assert attributes["units"] == "K"
-    assert "scale_factor" not in attributes
+    assert (attributes["units"], "scale_factor" in attributes) == ("K", False)
 
 
 @FORMATS

@@ -36,12 +36,6 @@ def way(request, monkeypatch):
     return request.param
 
 
-@pytest.fixture
-def row_count(way):
-    """Rows that fill many blocks."""
-    return 20_000 if way == "without pyarrow" else 2_000
-
-
 def open_table(text: str | bytes, usual: str = ",", **options):
     data = text.encode() if isinstance(text, str) else text
     return read_delimited(io.BytesIO(data), "x.csv", TableOptions(**options), usual)[0]
@@ -235,12 +229,10 @@ def test_columns_that_cannot_be_chosen(options, message):
         read("x,y\n1,2\n", **options)
 
 
-@pytest.mark.parametrize(
-    ("word", "delimiter"),
-    [("comma", ","), ("TAB", "\t"), ("bar", "|"), ("semicolon", ";"), (r"\t", "\t"), (" ", " ")],
-)
-def test_delimiters_have_names(word, delimiter):
-    assert find_delimiter(word) == delimiter
+@pytest.mark.parametrize("word", ["comma ,", "TAB \t", "bar |", "semicolon ;", r"\t " + "\t"])
+def test_delimiters_have_names(word):
+    name, _, delimiter = word.partition(" ")
+    assert find_delimiter(name) == delimiter
 
 
 @pytest.mark.parametrize("word", ["", "ab", "x", "5", '"', "\n"])
@@ -314,34 +306,25 @@ def test_other_columns_are_quoted_as_another_delimiter_needs():
     assert write(table, [[5.0], [6.0]], "\t") == 'n\tx\na;b\t5.0\n"c\td"\t6.0\n'
 
 
-@pytest.mark.slow
-def test_a_table_of_many_blocks(row_count):
-    lines = [f"n{i},{i},{i}.25" for i in range(row_count)]
-    table = open_table("\n".join(["name,x,y", *lines]), exclude="name")
-    values, _ = table.read()
-    np.testing.assert_array_equal(values, [[i, i + 0.25] for i in range(row_count)])
-    assert write(table, values).splitlines()[1:] == [f"n{i},{i}.0,{i}.25" for i in range(row_count)]
-
-
-def test_large_tables_lie_in_a_temporary_file(monkeypatch, row_count):
+def test_large_tables_lie_in_a_temporary_file(monkeypatch):
     monkeypatch.setattr("normcli.tensors.spool.SMALLEST_SCRATCH", 1)
-    values, _ = read("".join(f"{i},{i}.5\n" for i in range(row_count)))
+    values, _ = read("".join(f"{i},{i}.5\n" for i in range(2_000)))
     assert isinstance(values, np.memmap)
-    np.testing.assert_array_equal(values, [[i, i + 0.5] for i in range(row_count)])
+    np.testing.assert_array_equal(values, [[i, i + 0.5] for i in range(2_000)])
 
 
 @pytest.mark.parametrize(
     ("values", "names", "text"),
     [
-        pytest.param(np.array([[1.5, 2.0]]), ("a", "b"), "a,b\n1.5,2.0\n", id="names"),
-        pytest.param(np.array([[1], [2]]), None, "1\n2\n", id="integers"),
-        pytest.param(np.array([[True, False]]), None, "1,0\n", id="booleans"),
-        pytest.param(np.array([[1.0]]), ('a "b", c',), '"a ""b"", c"\n1.0\n', id="a name that needs quotes"),
+        pytest.param([[1.5, 2.0]], ("a", "b"), "a,b\n1.5,2.0\n", id="names"),
+        pytest.param([[1], [2]], None, "1\n2\n", id="integers"),
+        pytest.param([[True, False]], None, "1,0\n", id="booleans"),
+        pytest.param([[1e-150]], ('a "b", c',), '"a ""b"", c"\n1e-150\n', id="a name that needs quotes"),
     ],
 )
 def test_write_a_table(values, names, text):
     stream = io.BytesIO()
-    write_delimited(stream, values, names, None, ",")
+    write_delimited(stream, np.array(values), names, None, ",")
     assert stream.getvalue().decode() == text
 
 

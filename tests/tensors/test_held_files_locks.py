@@ -16,31 +16,17 @@ from normcli.tensors.written_whole import open_folder, open_whole
 DEAD = ".normcli-0123456789abcdef.part"
 
 
-def make_left(folder, kind):
-    path = folder / DEAD
-    if kind == "folder":
-        path.mkdir()
-        (path / "input.npy").write_bytes(b"x")
-    else:
-        path.write_bytes(b"x")
-    return path
-
-
-@pytest.mark.parametrize("kind", ["folder", "file"])
-def test_what_nobody_holds_is_removed(kind, tmp_path):
-    make_left(tmp_path, kind)
-    (tmp_path / ".normcli-0123456789abcdef.lock").touch()
+def test_what_nobody_holds_is_removed(tmp_path):
+    (tmp_path / DEAD).mkdir()
+    (tmp_path / DEAD / "input.npy").write_bytes(b"x")
+    for name in (".normcli-0123456789abcde0.part", ".normcli-0123456789abcdef.lock"):
+        (tmp_path / name).touch()
     remove_leftovers(tmp_path)
     assert os.listdir(tmp_path) == []
 
 
 def test_files_of_other_names_stay(tmp_path):
-    names = {
-        ".normcli-0123.part",
-        "normcli-0123456789abcdef.part",
-        ".normcli-0123456789abcdef.part.npy",
-        "x.part",
-    }
+    names = {".normcli-0123.part", DEAD[1:], f"{DEAD}.npy", "x.part"}
     for name in names:
         (tmp_path / name).touch()
     (tmp_path / DEAD).symlink_to(tmp_path / "x.part")
@@ -86,7 +72,7 @@ def test_where_there_are_no_locks_nothing_is_removed(tmp_path, monkeypatch):
 
     monkeypatch.setattr("normcli.tensors.held_files.try_lock", fail)
     monkeypatch.setattr("normcli.tensors.written_whole.try_lock", fail)
-    make_left(tmp_path, "folder")
+    (tmp_path / DEAD).mkdir()
     with open_whole(str(tmp_path / "x")) as stream:
         stream.write(b"new")
     assert sorted(os.listdir(tmp_path)) == [DEAD, "x"]

@@ -22,12 +22,7 @@ def test_an_archive_names_each_of_several_arrays(names, named, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("place", "byte"),
-    [
-        pytest.param(6, 255, id="a version to come"),
-        pytest.param(46, 255, id="a name that is not UTF-8"),
-        pytest.param(0, 0, id="no entry"),
-    ],
+    ("place", "byte"), [(6, 255), (46, 255), (0, 0)], ids=["a version to come", "no UTF-8", "no entry"]
 )
 def test_a_damaged_archive_is_named_whole_and_refused_when_it_is_loaded(place, byte, tmp_path):
     path = tmp_path / "a.npz"

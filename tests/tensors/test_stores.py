@@ -142,20 +142,18 @@ def test_a_contiguous_dataset_that_was_never_written_is_refused_if_it_is_large(t
 def test_what_cannot_be_read(specification, message, store, tmp_path, zarr, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.zarr").mkdir()
-    zarr.create_array(str(tmp_path / "text.zarr"), shape=(2,), dtype="complex64")
+    zarr.create_array("text.zarr", shape=(2,), dtype="complex64")
     with pytest.raises((DataError, UsageError), match=message):
         load(specification)
 
 
-def test_an_axis_too_long_for_python_is_damage(tmp_path, zarr, normcli):
+def test_an_axis_too_long_for_python_is_damage(tmp_path, zarr):
     """Case 3005213 of the fuzzer: the first axis is empty, so that the shape holds no values."""
     zarr.create_array(str(tmp_path / "a.zarr"), shape=(1, 2), chunks=(1, 2), dtype="f8", zarr_format=2)
     described = tmp_path / "a.zarr" / ".zarray"
-    said = json.loads(described.read_text())
-    described.write_text(json.dumps(said | {"shape": [False, 10**30]}))
-    ran = normcli("bn", "-i", tmp_path / "a.zarr")
-    assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1)
-    assert "a.zarr is damaged: it has the shape (0, 1000000000000000000000000000000)" in ran.err
+    described.write_text(json.dumps(json.loads(described.read_text()) | {"shape": [False, 10**30]}))
+    with pytest.raises(DataError, match=rf"a.zarr is damaged: it has the shape \(0, {10**30}\)"):
+        load(str(tmp_path / "a.zarr"))
 
 
 def test_folders_that_are_no_part_of_a_store_are_passed_over(tmp_path, zarr, x, recwarn):
@@ -174,9 +172,8 @@ def test_a_damaged_chunk_is_named(tmp_path, zarr, x):
         load(str(path))
 
 
-def test_a_chunk_that_goes_missing_is_no_fill_value(store, normcli, tmp_path, monkeypatch):
+def test_a_chunk_that_goes_missing_is_no_fill_value(store):
     values = load(f"{store}:g/rows").values
-    _ = fetch(values[:2])
     os.remove(f"{store}/g/rows/c/2/0/0")
     with pytest.raises(DataError, match="changed while it was read"):
         values.opened.require_unchanged()
@@ -232,14 +229,13 @@ def test_datasets_of_hdf5_that_hold_nothing_or_too_much_or_lie_elsewhere(
     assert (ran.code, ran.out) == ((0, "1.5\n") if "lies in" in message else (3, ""))
 
 
-def test_a_chunk_of_hdf5_that_is_shorter_than_its_checksum(tmp_path, normcli):
+def test_a_chunk_of_hdf5_that_is_shorter_than_its_checksum(tmp_path):
     """HDF5 2.0 reads on before the chunk, and the process ends by a signal."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         x = file.create_dataset("x", (4, 3), "f8", chunks=(2, 3), fletcher32=True)
         x.id.write_direct_chunk((2, 0), b"123")
-    ran = normcli("ln", "-i", tmp_path / "x.h5")
-    assert (ran.code, ran.out) == (3, "")
-    assert ran.err == f"normcli: {tmp_path / 'x.h5'} is damaged: a chunk is shorter than its checksum\n"
+    with pytest.raises(DataError, match="x.h5 is damaged: a chunk is shorter than its checksum$"):
+        load(str(tmp_path / "x.h5"))
 
 
 @pytest.mark.parametrize("source", ["pipe.h5", "first.h5:group/x", "second.h5:x", "first.h5:raw"])
@@ -283,17 +279,6 @@ def test_from_store_to_store(name, store, normcli, tmp_path, zarr, x):
     assert (made.chunks, made.shards) == (LAYOUTS[name]["chunks"], LAYOUTS[name].get("shards"))
 
 
-def test_fit_and_apply_take_stores(store, normcli, tmp_path, x):
-    np.save(tmp_path / "x.npy", x)
-    stats, y = tmp_path / "s.npz", tmp_path / "y.npy"
-    whole = normcli("fit", "bn", tmp_path / "x.npy", tmp_path / "x.npy", "--print", "mean,var")
-    assert normcli("fit", "bn", f"{store}:g/rows", f"{store}:g/cubes", "-o", stats, "-q").code == 0
-    assert normcli("merge", stats, "--print", "mean,var").out == whole.out
-    assert normcli("apply", stats, f"{store}:g/sharded", "-o", y, "-q").code == 0
-    assert normcli("apply", stats, tmp_path / "x.npy", "-o", tmp_path / "z.npy", "-q").code == 0
-    assert y.read_bytes() == (tmp_path / "z.npy").read_bytes()
-
-
 def test_a_store_that_is_there_is_kept(store, normcli, tmp_path, zarr):
     target = tmp_path / "out.zarr"
     assert normcli("bn", "-i", f"{store}:g/one", "-o", target, "-q").code == 0
@@ -333,14 +318,6 @@ def test_other_arrays_of_a_store_are_never_lost(store, normcli, zarr):
         assert (refused.code, refused.out) == (2, "")
         assert "of this store would be lost: name a new store" in refused.err
     assert len(dict(zarr.open(store, mode="r").members(max_depth=None))) == 1 + len(LAYOUTS)
-
-
-def test_apply_takes_a_store_that_is_there_for_a_store(store, normcli, tmp_path, zarr):
-    assert normcli("fit", "bn", f"{store}:g/one", "-o", tmp_path / "s.npz", "-q").code == 0
-    target = tmp_path / "out.zarr"
-    for words, code in (((), 0), ((), 2), (("--overwrite",), 0)):
-        assert normcli("apply", tmp_path / "s.npz", f"{store}:g/one", "-o", target, "-q", *words).code == code
-    assert zarr.open(str(target), mode="r").shape == SHAPE
 
 
 def test_a_store_replaces_what_it_is_made_from(normcli, tmp_path, zarr):

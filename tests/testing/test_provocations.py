@@ -95,8 +95,8 @@ def test_each_is_what_its_name_says():
 @pytest.mark.parametrize("dtype", OUTPUT_DTYPES)
 def test_means_are_as_far_above_the_spread_as_one_pass_and_the_dtype_bear(dtype):
     cases = [case for case in provocations("ln", dtype) if "times the spread" in str(case)]
-    result = [normalize(case.x.astype(np.float64), "ln") for case in cases]
-    ratios = [float(np.abs(r.mean / r.std).min()) for r in result]
+    found = [normalize(case.x.astype(np.float64), "ln") for case in cases]
+    ratios = [float(np.abs(result.mean / result.std).min()) for result in found]
     digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[dtype]
     assert 2.0 ** (digits - 6) < ratios[0] ** 2 < 2.0 ** (digits - 1)  # E[x²] − E[x]² has a few digits
     assert ratios[1] ** 2 > 2.0 ** (digits - 1)  # and none

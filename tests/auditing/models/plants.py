@@ -159,6 +159,19 @@ class Planted(NamedTuple):
     ok: bool
 
 
+def _judge(folder: Path, place: str, says: str, model: str, fault: str) -> Planted:
+    """Audit the run of a wrong kernel at a place, and return what is said of it."""
+    told = audit(folder / "wrong.safetensors").data()
+    said = next((one["cause"] for one in told["layers"] if one["name"] == told["first"]), None) or ""
+    ok = told["first"] == place and re.search(says, said) is not None
+    return Planted(model, fault, place, told["first"], said, ok)
+
+
+def _draw(places: list[str], name: str, fault: str) -> str:
+    """Return the place of a fault in a model, which is the same in every run."""
+    return places[zlib.crc32(f"{name} {fault}".encode()) % len(places)]
+
+
 def judge_model(name: str, folder: Path) -> Iterator[Planted]:
     """Plant every fault into a model of transformers, one at a time, and yield what is said of it."""
     import torch
@@ -166,23 +179,18 @@ def judge_model(name: str, folder: Path) -> Iterator[Planted]:
     zooed, right = make(name), folder / "right.safetensors"
     record_run(zooed, right)
     layers = {layer.name: layer for layer in open_dump(str(right))}
-    known = [layer for layer in layers.values() if "gate" not in layer.tensors]
+    kernels = {
+        layer.name: read_torch(zooed.model.get_submodule(layer.name), torch.tensor(layer.load("input").values))
+        for layer in layers.values()
+        if "gate" not in layer.tensors
+    }
     for fault, plant in PLANTS.items():
-        places = [
-            layer.name
-            for layer in known
-            if plant.of(
-                read_torch(zooed.model.get_submodule(layer.name), torch.tensor(layer.load("input").values))
-            )
-        ]
+        places = [place for place, kernel in kernels.items() if plant.of(kernel)]
         if places:
-            place = places[zlib.crc32(f"{name} {fault}".encode()) % len(places)]
+            place = _draw(places, name, fault)
             with plant_torch(zooed.model, place, plant):
                 record_run(zooed, folder / "wrong.safetensors")
-            told = audit(folder / "wrong.safetensors").data()
-            said = next((one["cause"] for one in told["layers"] if one["name"] == told["first"]), None) or ""
-            ok = told["first"] == place and re.search(plant.says, said) is not None
-            yield Planted(name, fault, place, told["first"], said, ok)
+            yield _judge(folder, place, plant.says, name, fault)
     for fault, (change, says) in RUN_PLANTS.items():
         zooed = make(name)
         names = [layer for layer in layers if layer in dict(zooed.model.named_modules())]
@@ -194,10 +202,8 @@ def judge_model(name: str, folder: Path) -> Iterator[Planted]:
             pairs = [one for one in told["layers"] if one["name"] == told["first"]]
             said = "; ".join(text for one in pairs for text in one["differences"])
             alone = " ".join(told["alone"]["first"])
-            is_named = named.startswith(place) or place in alone
-            yield Planted(
-                name, fault, place, named, said or alone, is_named and re.search(says, said) is not None
-            )
+            ok = (named.startswith(place) or place in alone) and re.search(says, said) is not None
+            yield Planted(name, fault, place, named, said or alone, ok)
 
 
 def read_recorded(layer: RecordedLayer) -> Kernel | None:
@@ -222,21 +228,17 @@ def judge_recorded(name: str, folder: Path) -> Iterator[Planted]:
     """Put the output of a wrong kernel into the recorded run of a model, one at a time, and yield what is said."""
     from safetensors.numpy import load_file, save_file
 
-    right, wrong = folder / "right.safetensors", folder / "wrong.safetensors"
+    right = folder / "right.safetensors"
     record_run(make(name), right)
     kernels = {layer.name: read_recorded(layer) for layer in open_dump(str(right))}
     for fault, plant in PLANTS.items():
         places = [place for place, kernel in kernels.items() if kernel is not None and plant.of(kernel)]
         if places:
-            place = places[zlib.crc32(f"{name} {fault}".encode()) % len(places)]
-            changed = np.float32(plant.change(kernels[place]))
-            save_file(
-                {**load_file(right), f"{place}.output": changed}, wrong, metadata=read_metadata(str(right))
-            )
-            told = audit(wrong).data()
-            said = next((one["cause"] for one in told["layers"] if one["name"] == told["first"]), None) or ""
-            ok = told["first"] == place and re.search(plant.says, said) is not None
-            yield Planted(name, fault, place, told["first"], said, ok)
+            place = _draw(places, name, fault)
+            changed = {f"{place}.output": np.float32(plant.change(kernels[place]))}
+            metadata = read_metadata(str(right))
+            save_file(load_file(right) | changed, folder / "wrong.safetensors", metadata=metadata)
+            yield _judge(folder, place, plant.says, name, fault)
 
 
 def _set_eps(zooed: Any, names: list[str]) -> str:
