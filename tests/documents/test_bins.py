@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.documents.bins import choose_bins, choose_ticks, collect_pairs, count_in_bins
+from normcli.documents.bins import choose_bins, choose_ticks, collect_pairs, count_in_bins, share_no_scale
 
 
 @pytest.mark.all_quick
@@ -35,6 +35,8 @@ def test_marks_are_those_within_the_bins():
         "mean": 3.0,
     }
     assert "0" in count_in_bins(values, np.array([-1.0, 7.0])).marks
+    values = np.array([0.0, 9.0, 9.0])
+    assert "+σ" not in count_in_bins(values, choose_bins([values])).marks
     found = count_in_bins(np.array([1.0, 3.0, np.nan]), np.array([0.0, 2.0, 4.0]))
     assert (found.counts.tolist(), found.others, set(found.marks)) == ([1, 1], 1, {"0"})
 
@@ -61,6 +63,14 @@ def test_before_and_after_have_one_scale_where_it_suits_both(centre, shares):
 def test_how_many_bins_there_are(size, options, edges):
     values = np.random.default_rng(1).normal(size=size)
     assert len(choose_bins([values], **options)) == (edges or len(np.histogram_bin_edges(values, "auto")))
+
+
+@pytest.mark.parametrize(("spread", "apart"), [(5.0, False), (50.0, True)])
+def test_groups_have_scales_of_their_own_where_their_spreads_are_far_apart(spread, apart):
+    x = np.random.default_rng(0).normal(size=(100, 2)) * [1.0, spread]
+    pairs = collect_pairs(normalize(x, "bn"), [0, 1])
+    assert share_no_scale(pairs) == apart
+    assert np.array_equal(pairs[0].output.edges, pairs[1].output.edges), "y of both has deviation 1"
 
 
 def test_bars_may_be_as_high_as_logarithms():

@@ -149,6 +149,13 @@ def test_a_nan_that_counts_is_told():
     assert [(d.kind, d.first_group, d.group_count) for d in result.degeneracies] == [("nan", "n=0", 1)]
 
 
+def test_windows_see_zeros_where_nothing_counts(rng):
+    x = rng.normal(size=(2, 6, 3))
+    mask = rng.random(x.shape) < 0.5
+    result = normalize(x, "lrn", mask=mask, fill="zero")
+    np.testing.assert_array_equal(result.normalized, normalize(np.where(mask, x, 0.0), "lrn").normalized)
+
+
 def test_a_mapped_file_and_a_mapped_mask(tmp_path, rng):
     x = rng.normal(size=(40, 5000)).astype(np.float32)
     mask = rng.random(x.shape) < 0.8

@@ -89,6 +89,7 @@ def test_what_is_no_tensor_is_refused(x, message):
         ("rms", {"group_order": "interleaved"}, "groups are of an axis that is reduced: give groups, and axes"),
     ],
 )
+@pytest.mark.all_quick
 def test_options_that_a_norm_does_not_take_are_refused(norm, options, told):
     with pytest.raises(UsageError, match=told):
         normalize(np.ones((2, 12)), norm, **options)

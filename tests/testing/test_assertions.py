@@ -113,6 +113,7 @@ def test_backward_passes_that_cannot_be_checked_are_errors_and_no_failures():
     ],
     ids=repr,
 )
+@pytest.mark.all_quick
 def test_arguments_of_another_kind_are_errors_and_no_failures(options, message):
     with pytest.raises(UsageError, match=message):
         assert_matches(port(), X, "ln", **options)

@@ -281,6 +281,7 @@ def test_groups_lie_along_any_axes(norm):
         ("ln", {"accumulate": "float32", "mask": X > 0}, "bounds are derived"),
     ],
 )
+@pytest.mark.all_quick
 def test_what_has_no_bounds_is_refused(norm, options, message):
     with pytest.raises(UsageError, match=message):
         assert_matches(X, X, norm, **options)
