@@ -141,15 +141,6 @@ def test_a_folded_layer_does_what_torch_s_two_do(name, groups, bias, dtype, torc
     np.testing.assert_allclose(one(x).detach().numpy(), expected.numpy(), rtol=tolerance, atol=tolerance)
 
 
-def test_masked_batch_normalization_as_keras_does_it():
-    keras = peer("keras")
-    rng = np.random.default_rng(8)
-    x, mask = rng.normal(2.0, 3.0, (4, 6, 5)).astype(np.float32), rng.random((4, 6)) < 0.6
-    expected = keras.layers.BatchNormalization(epsilon=1e-3)(x, training=True, mask=mask)
-    result = normalize(x, "bn", layout="NLC", eps=1e-3, mask=mask[..., None], fill="normalize")
-    np.testing.assert_allclose(result.normalized, keras.ops.convert_to_numpy(expected), rtol=2e-5, atol=2e-6)
-
-
 @pytest.mark.parametrize("norm", ["bn", "ln", "in", "gn", "rms"])
 def test_masked_norms_as_flax_does_them(norm):
     linen = peer("flax.linen")

@@ -258,6 +258,10 @@ class TestSeveralFiles:
         assert (ran.code, ran.raw) == (2, b"")
         assert "-o -" in ran.err
 
+    def test_statistics_without_names_are_told_of(self, normcli):
+        normcli("fit", "zscore", "bare.csv", "-o", "s.npz")
+        assert "the statistics name no columns" in normcli("apply", "s.npz", "q.csv", "-o", "y.csv").err
+
     @pytest.mark.parametrize("norm", ["zscore", "minmax", "robust"])
     def test_some_columns_of_the_statistics_are_used_alone(self, normcli, norm):
         Path("both.csv").write_text("a,b\n1,10\n2,30\n5,40\n")

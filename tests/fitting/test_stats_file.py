@@ -105,6 +105,7 @@ def plain_members(tmp_path_factory):
         pytest.param(lambda m: m.update(shape=np.array([0, 3, -4, 4])), "shape is -4", id="length"),
         pytest.param(lambda m: m.update(shape=np.array([0, 3, 4, 5])), "a group has 100 values", id="another length"),
         pytest.param(lambda m: m.update(dtype=np.array("f8,f8")), "dtype is 'f8,f8', and no dtype of real", id="dtypes"),
+        pytest.param(lambda m: m.update(dtype=np.array("x")), "dtype is 'x', and no dtype of real", id="no dtype"),
         pytest.param(lambda m: m.update(dtype=np.array("f4")), "dtype is 'f4', and no dtype of real", id="an alias"),
         pytest.param(lambda m: m.update(dtype=np.array("complex64")), "dtype is 'complex64', and no dtype", id="complex"),
         pytest.param(lambda m: m.update(square=m["square"].astype(float)), "square is float64, not int64", id="dtype"),

@@ -13,7 +13,6 @@ from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule, EpsRule, GroupOrder
-from tests.marks import slowly
 
 ROWS = [pytest.param(row, id=f"{row.norm} {row.framework}") for row in CONVENTIONS]
 
@@ -211,12 +210,7 @@ def test_help_lists_the_frameworks(normcli):
     assert "other options override it. There are torch, flax-linen, flax-nnx, equinox." in told
 
 
-ONE_OF_EACH_FRAMEWORK = {case.values[0].framework: case for case in reversed(ROWS)}.values()
-
-
-@pytest.mark.parametrize(
-    "row", [*ONE_OF_EACH_FRAMEWORK, *slowly(case for case in ROWS if case not in ONE_OF_EACH_FRAMEWORK)]
-)
+@pytest.mark.parametrize("row", ROWS)
 def test_every_answer_names_its_convention(row, normcli):
     given = ["--eps", 1e-5] if row.eps is EpsRule.GIVEN else []
     given += ["--axes", "1"] if row.axes is AxesRule.GIVEN else []
@@ -277,7 +271,7 @@ def test_nan_does_not_count_where_the_framework_omits_it(norm, normcli):
             "minmax --like sklearn", "[[1e9], [1000000000.000001]]",
             "subtracts min / range from x / range, which float64 has no digits for", id="cancels",
         ),
-        pytest.param("zscore --like scipy", "[[3]]", "its variance is 0 and its normalized value NaN", id="a single value"),
+        pytest.param("zscore --like scipy", "[[3]]", "its normalized value NaN", id="a single value"),
         pytest.param(
             "minmax --like sklearn", "[[0], [1e-17]]",
             "a range below 10 machine epsilons, which counts as 0: it is divided by 1", id="nearly constant",

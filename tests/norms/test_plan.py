@@ -139,9 +139,7 @@ def test_group_name(request_, group, name):
     [
         pytest.param(5, None, 2, 2, id="odd"),
         pytest.param(4, None, 1, 2, id="even: ONNX's is longer after"),
-        pytest.param(4, "onnx", 1, 2, id="even, onnx"),
         pytest.param(4, "torch", 2, 1, id="even, torch: longer before"),
-        pytest.param(5, "torch", 2, 2, id="odd, torch"),
         pytest.param(1, None, 0, 0, id="one"),
     ],
 )

@@ -201,6 +201,14 @@ def test_what_pandas_says_may_be_nested_without_end(tmp_path, normcli):
     assert normcli("zscore", "-i", tmp_path / "y.parquet", "--print", "mean").out == "0.0\n"
 
 
+def test_standard_input_is_told_by_its_first_bytes(path, normcli):
+    with open(path, "rb") as stream:
+        assert (
+            normcli("zscore", "-i", "-", "--columns", "n", "--print", "mean", stdin=stream.read()).out
+            == "4.0\n"
+        )
+
+
 @pytest.mark.all_quick
 @pytest.mark.parametrize(
     ("cells", "kind", "values"),
