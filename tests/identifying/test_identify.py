@@ -13,7 +13,8 @@ from normcli import check, normalize
 from normcli.errors import DataError, NormError
 from normcli.identifying import identify as identification
 from normcli.identifying.question import Question
-from normcli.identifying.search.groups import enumerate_grids, put_back, take_groups
+from normcli.identifying.sampling import put_back, take_groups
+from normcli.identifying.search.groups import enumerate_grids
 from normcli.identifying.words.phrasing import diagnose
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.plan import make_plan
@@ -388,7 +389,7 @@ def test_a_hundred_thousand_values_take_little_time_and_larger_tensors_a_sample(
 
 @pytest.mark.parametrize("shape", [(4, 6), (2, 6, 3), (2, 1, 6)])
 def test_groups_are_taken_and_put_back(shape, tmp_path, monkeypatch):
-    monkeypatch.setattr("normcli.identifying.search.groups.PIECE", 5)
+    monkeypatch.setattr("normcli.identifying.sampling.PIECE", 5)
     values = np.arange(np.prod(shape)).reshape(shape)
     np.save(tmp_path / "x.npy", values)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")

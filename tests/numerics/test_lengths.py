@@ -33,7 +33,7 @@ from normcli.numerics.statistics.lengths import (
 )
 from normcli.numerics.statistics.solution import solve
 from normcli.numerics.workspace import Workspace
-from tests.marks import costly, sampled, slowly
+from tests.marks import sampled, slowly
 
 EXACT = decimal.Context(100, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 INF, NAN = math.inf, math.nan
@@ -276,7 +276,7 @@ def test_the_length_of_all_is_rounded_once(p, scale):
     assert find_length_of_all(np.full(2**15, scale), p) == math.ldexp(scale, round(15 / p))
 
 
-@costly
+@sampled("options")
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("options", [{"p": 3.0}, {"p": 1.0}, {"p": -0.7}, {"p": INF}, {"p": 3.0, "eps": 0.5}])
 def test_the_divisor_is_recalled_to_as_many_bits_as_are_asked_for(options, whole, monkeypatch):

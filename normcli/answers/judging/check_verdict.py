@@ -203,11 +203,10 @@ class Verdict(RecordDocument):
     # -- for a program
 
     def _describe(self, name: str, comparison: Comparison) -> Mapping[str, Any]:
-        worst = None if comparison.worst is None else self._describe_worst(name, comparison.worst)
         return {
             "source": self.sources[name],
             **describe_comparison(comparison),
-            "worst": worst,
+            "worst": comparison.worst and self._describe_worst(name, comparison.worst),
             "groups_with_mismatches": comparison.count_groups(),
             "groups": LongList([self._describe_group(group)] for group in comparison.groups or ()),
         }

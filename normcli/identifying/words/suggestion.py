@@ -15,7 +15,7 @@ from normcli.dtypes import OUTPUT_DTYPES, is_float
 from normcli.errors import NormError
 from normcli.identifying.models.divisor_fit import COMMON_EPS
 from normcli.identifying.question import Kind, Question
-from normcli.identifying.search.groups import put_back, take_groups, widen
+from normcli.identifying.sampling import put_back, take_groups, widen
 from normcli.identifying.words.request_difference import try_request
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
